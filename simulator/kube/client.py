@@ -1,0 +1,275 @@
+"""A small Kubernetes REST client: plain dicts in and out, discovery by apiVersion and kind, errors as the server gave them.
+
+The provider stand-in needs the server's own words (Status bodies, dry run, server-side apply, field managers), which typed
+client libraries hide; HTTP itself is httpx.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+Object = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    """A refusal by the API server: `code` is the HTTP status, `reason` and `message` come from its Status object."""
+
+    def __init__(self, code: int, reason: str, message: str, body: Object | None = None) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.message, self.body = code, reason, message, body or {}
+
+    @property
+    def not_found(self) -> bool:
+        return self.code == httpx.codes.NOT_FOUND
+
+    @property
+    def conflict(self) -> bool:
+        return self.code == httpx.codes.CONFLICT
+
+
+class NoKindMatch(Exception):  # noqa: N818 - the API machinery's own name for it
+    """The server does not serve this kind (its CRD is missing, say)."""
+
+    def __init__(self, api_version: str, kind: str) -> None:
+        super().__init__(f'no matches for kind "{kind}" in version "{api_version}"')
+        self.api_version, self.kind = api_version, kind
+
+
+@dataclass(frozen=True)
+class Resource:
+    """How a kind is addressed."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str = "") -> str:
+        base = f"/api/{self.api_version}" if "/" not in self.api_version else f"/apis/{self.api_version}"
+        if self.namespaced and namespace:
+            base += f"/namespaces/{namespace}"
+        return "/".join(part for part in (base, self.plural, name, subresource) if part)
+
+
+class KubeClient:
+    """Talks to one API server as one identity. Safe for several threads."""
+
+    def __init__(self, server: str, verify: ssl.SSLContext | bool, token: str | None = None) -> None:
+        self.server = server
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=False)
+        self._resources: dict[tuple[str, str], Resource] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
+        """Uses the current context; certificates and keys inline or as files, or a token."""
+        config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
+        context = _named(config["contexts"], config["current-context"])["context"]
+        cluster = _named(config["clusters"], context["cluster"])["cluster"]
+        user = _named(config["users"], context["user"])["user"]
+        verify = ssl.create_default_context(cadata=_pem(cluster, "certificate-authority"))
+        if certificate := _pem(user, "client-certificate"):
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as pair:  # ssl reads key pairs from files only
+                pair.write(certificate + "\n" + (_pem(user, "client-key") or ""))
+                pair.flush()
+                verify.load_cert_chain(pair.name)
+        return cls(cluster["server"], verify, user.get("token"))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def with_token(self, token: str, verify: ssl.SSLContext) -> KubeClient:
+        return KubeClient(self.server, verify, token)
+
+    # -- discovery -----------------------------------------------------------------------------------------------------
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """Raises NoKindMatch; a kind that was not there is looked up again at the next call."""
+        found = self._resources.get((api_version, kind))
+        if found is None:
+            self._discover(api_version)
+            found = self._resources.get((api_version, kind))
+        if found is None:
+            raise NoKindMatch(api_version, kind)
+        return found
+
+    def _discover(self, api_version: str) -> None:
+        prefix = "/api/" if "/" not in api_version else "/apis/"
+        try:
+            listing = self.raw("GET", prefix + api_version)
+        except ApiError as error:
+            if error.not_found:
+                return
+            raise
+        with self._lock:
+            for entry in listing["resources"]:
+                if "/" not in entry["name"]:
+                    resource = Resource(api_version, entry["kind"], entry["name"], entry["namespaced"])
+                    self._resources[(api_version, entry["kind"])] = resource
+
+    # -- verbs ---------------------------------------------------------------------------------------------------------
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object:
+        return self.raw("GET", self.resource(api_version, kind).path(namespace, name))
+
+    def find(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        """As `get`, but None where there is no such object or no such kind."""
+        try:
+            return self.get(api_version, kind, name, namespace)
+        except NoKindMatch:
+            return None
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise
+
+    def list(
+        self, api_version: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        """Items carry apiVersion and kind, which the server leaves out of lists."""
+        params = {key: value for key, value in {"labelSelector": labels, "fieldSelector": fields}.items() if value}
+        answer = self.raw("GET", self.resource(api_version, kind).path(namespace), params=params)
+        return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
+
+    def create(self, obj: Object, *, field_manager: str = "simulator", dry_run: bool = False) -> Object:
+        resource, namespace, _ = self._address(obj)
+        return self.raw("POST", resource.path(namespace), json=obj, params=_params(field_manager, dry_run))
+
+    def replace(
+        self, obj: Object, *, field_manager: str = "simulator", dry_run: bool = False, subresource: str = ""
+    ) -> Object:
+        resource, namespace, name = self._address(obj)
+        path = resource.path(namespace, name, subresource)
+        return self.raw("PUT", path, json=obj, params=_params(field_manager, dry_run))
+
+    def apply(
+        self, obj: Object, *, field_manager: str = "simulator", force: bool = False, dry_run: bool = False
+    ) -> Object:
+        """Server-side apply; a conflict with another manager is an ApiError with code 409 unless `force`."""
+        resource, namespace, name = self._address(obj)
+        params = _params(field_manager, dry_run) | ({"force": "true"} if force else {})
+        return self._patch(resource.path(namespace, name), obj, APPLY_PATCH, params)
+
+    def patch(
+        self,
+        api_version: str,
+        kind: str,
+        name: str,
+        namespace: str | None,
+        body: Any,
+        *,
+        content_type: str = MERGE_PATCH,
+        subresource: str = "",
+        field_manager: str = "simulator",
+        dry_run: bool = False,
+    ) -> Object:
+        path = self.resource(api_version, kind).path(namespace, name, subresource)
+        return self._patch(path, body, content_type, _params(field_manager, dry_run))
+
+    def delete(
+        self,
+        api_version: str,
+        kind: str,
+        name: str,
+        namespace: str | None = None,
+        *,
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> Object:
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        return self.raw("DELETE", self.resource(api_version, kind).path(namespace, name), json=options)
+
+    def watch(
+        self,
+        api_version: str,
+        kind: str,
+        namespace: str | None = None,
+        *,
+        resource_version: str = "",
+        fields: str = "",
+        labels: str = "",
+        timeout_seconds: int = 240,
+    ) -> Iterator[tuple[str, Object]]:
+        """Yields (type, object) until the server ends the watch; a 410 in the stream raises ApiError."""
+        params: dict[str, Any] = {"watch": "true", "timeoutSeconds": timeout_seconds, "allowWatchBookmarks": "true"}
+        selectors = {"resourceVersion": resource_version, "fieldSelector": fields, "labelSelector": labels}
+        params |= {key: value for key, value in selectors.items() if value}
+        path = self.resource(api_version, kind).path(namespace)
+        with self._http.stream("GET", path, params=params, timeout=timeout_seconds + 30) as response:
+            if response.status_code != httpx.codes.OK:
+                response.read()
+                raise _error(response)
+            for line in response.iter_lines():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    status = event["object"]
+                    raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""), status)
+                yield event["type"], event["object"]
+
+    def raw(self, method: str, path: str, *, json: Any = None, params: Mapping[str, Any] | None = None) -> Object:
+        response = self._http.request(method, path, json=json, params=params)
+        if response.is_error:
+            raise _error(response)
+        answer: Object = response.json()
+        return answer
+
+    def text(self, path: str, params: Mapping[str, Any] | None = None) -> str:
+        """A path that answers plain text: `/readyz`, a pod's log."""
+        response = self._http.get(path, params=params)
+        if response.is_error:
+            raise _error(response)
+        return response.text
+
+    def _patch(self, path: str, body: Any, content_type: str, params: Mapping[str, str]) -> Object:
+        headers = {"Content-Type": content_type}
+        response = self._http.patch(path, content=json.dumps(body), headers=headers, params=params)
+        if response.is_error:
+            raise _error(response)
+        answer: Object = response.json()
+        return answer
+
+    def _address(self, obj: Object) -> tuple[Resource, str | None, str]:
+        metadata = obj.get("metadata", {})
+        resource = self.resource(obj["apiVersion"], obj["kind"])
+        namespace = metadata.get("namespace") or ("default" if resource.namespaced else None)
+        return resource, namespace, metadata.get("name", "")
+
+
+def _params(field_manager: str, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": field_manager} | ({"dryRun": "All"} if dry_run else {})
+
+
+def _error(response: httpx.Response) -> ApiError:
+    try:
+        body = response.json()
+    except ValueError:
+        return ApiError(response.status_code, response.reason_phrase, response.text.strip())
+    return ApiError(response.status_code, body.get("reason", ""), body.get("message", response.text), body)
+
+
+def _named(entries: list[Object], name: str) -> Object:
+    return next(entry for entry in entries if entry["name"] == name)
+
+
+def _pem(section: Mapping[str, Any], key: str) -> str | None:
+    if data := section.get(f"{key}-data"):
+        return base64.b64decode(data).decode()
+    return Path(section[key]).read_text() if section.get(key) else None

@@ -1,0 +1,78 @@
+"""What the simulator can run for a container image, and what such a program is given.
+
+The kubelet looks a container's image up in these; an image that nobody claims is faked by KWOK.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from simulator.kube.client import KubeClient
+
+Object = dict[str, Any]
+
+
+class PodContext(Protocol):
+    """One container of one pod on one simulated node, as its program sees it."""
+
+    pod: Object
+    container: Object
+    node: Object
+    kube: KubeClient
+    """Speaks with the pod's own service account: what its RBAC refuses is refused."""
+
+    def env(self) -> Mapping[str, str]:
+        """The container's environment, with references to secrets, config maps and fields resolved."""
+
+    def file(self, path: str) -> bytes | None:
+        """A file that a config map, secret or projected volume mounts in the container; None where there is none."""
+
+    def pods_on_node(self) -> list[Object]:
+        """All pods bound to this pod's node."""
+
+    def log(self, line: str) -> None:
+        """A line for `kubectl logs`."""
+
+
+Gate = Callable[[PodContext], str | None]
+"""Why the container cannot be ready yet, or None when it is (a driver that waits for OFED, say)."""
+
+
+@dataclass(frozen=True)
+class Controller:
+    """An operator or agent that runs as a thread of the simulator while its pod is Ready."""
+
+    run: Callable[[PodContext, threading.Event], None]
+    """Returns soon after the event is set; an exception is logged to the pod and the program is started again."""
+
+
+@dataclass(frozen=True)
+class OneShot:
+    """A program that does one thing and ends (a chart's hook Job). An exception is exit code 1, its text the log."""
+
+    run: Callable[[PodContext], None]
+
+
+@dataclass(frozen=True)
+class HostProcess:
+    """A real executable run on the host for this container (a scheduler, a controller-manager)."""
+
+    argv: Callable[[PodContext], list[str]]
+    """Raises ValueError, naming the argument, for what the executable cannot do."""
+    ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
+    """Container port -> port on 127.0.0.1 where the process serves it."""
+
+
+@dataclass(frozen=True)
+class ImageProgram:
+    """Claims containers by image (repository without registry and tag, matched at its end) and, if given, command word."""
+
+    image: str
+    program: Controller | OneShot | HostProcess | None = None
+    """None: only the gate matters, KWOK runs the pod."""
+    command: str = ""
+    """The container's command and args must contain this word, e.g. `nfd-worker`; empty: any."""
+    gate: Gate | None = None

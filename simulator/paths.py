@@ -1,0 +1,25 @@
+"""Where the simulator keeps things: state in the checkout's `.simulator/`, tools in a cache shared by all checkouts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def home() -> Path:
+    """The state folder of this checkout; `SIMULATOR_HOME` moves it (tests run several side by side)."""
+    return Path(os.environ.get("SIMULATOR_HOME") or ROOT / ".simulator")
+
+
+def cache() -> Path:
+    """Tools and virtual environments, keyed by version; safe to delete, shared by checkouts."""
+    if chosen := os.environ.get("AI_ON_AKS_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ai-on-aks"
+
+
+def tools_bin() -> Path:
+    """The folder with one executable per tool (pulumi, kubectl, helm, kube-apiserver, kwok, vc-scheduler, bwrap, ...)."""
+    return cache() / "bin"
