@@ -1,0 +1,161 @@
+"""Pulumi property values: between the engine's protobuf structs and plain Python, secrets and unknowns kept.
+
+The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
+(`accept_outputs`) is read as its value, its secretness or unknownness; its dependencies are dropped, since a provider that
+answers with plain values gets the dependencies tracked by the engine. `serving.py` starts the gRPC server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf import json_format, struct_pb2
+
+SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
+_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
+_OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
+_REFUSED: Final = {"c44067f5952c0a294b673a41bacd8c17": "assets", "0def7320c3a5731c473e5ecbe6d01bc7": "archives"}
+_UNKNOWN: Final = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+_UNKNOWNS: Final = {
+    _UNKNOWN,
+    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",  # boolean
+    "3eeb2bf0-c639-47a8-9e75-3b44932eb421",  # number
+    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",  # array
+    "030794c1-ac77-496b-92df-f27374a8bd58",  # asset
+    "e48ece36-62e2-4504-bad9-02848725956a",  # archive
+    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",  # object
+}
+
+Properties = dict[str, Any]
+
+
+class MarshalError(ValueError):
+    """A value that these plugins do not take; the message names the property."""
+
+
+class Unknown:
+    """A value that only a later step of the deployment knows. Use the constant UNKNOWN; it is never equal to plain data."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Final = Unknown()
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that the engine encrypts in its state and masks in what it prints. Its repr does not show it."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return "Secret(...)"
+
+
+def decode(struct: struct_pb2.Struct) -> Properties:
+    """Plain dicts, lists, strings, ints (where a number is whole) and floats; `Secret` and `UNKNOWN` where they stand.
+
+    Raises MarshalError for assets and archives.
+    """
+    return {name: _decode(value, name) for name, value in json_format.MessageToDict(struct).items()}
+
+
+def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    """The opposite of `decode`. Raises MarshalError for a value that JSON cannot hold."""
+    struct = struct_pb2.Struct()
+    struct.update({name: _encode(value, name) for name, value in properties.items()})
+    return struct
+
+
+def reveal(value: Any) -> Any:
+    """The same value without any `Secret` in it: what goes to an API, never what goes to the engine."""
+    return _map(value, lambda leaf: reveal(leaf.value) if isinstance(leaf, Secret) else leaf)
+
+
+def has_unknown(value: Any) -> bool:
+    """Whether the value, or anything in it, is not known yet."""
+    if isinstance(value, Secret):
+        return has_unknown(value.value)
+    if isinstance(value, Mapping):
+        return any(has_unknown(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_unknown(item) for item in value)
+    return value is UNKNOWN
+
+
+def has_secret(value: Any) -> bool:
+    """Whether the value, or anything in it, is a secret."""
+    if isinstance(value, Mapping):
+        return any(has_secret(item) for item in value.values())
+    if isinstance(value, list):
+        return any(has_secret(item) for item in value)
+    return isinstance(value, Secret)
+
+
+def keep_secrets(outputs: Any, inputs: Any) -> Any:
+    """`outputs`, with everything secret that is secret at the same path of `inputs`."""
+    if isinstance(inputs, Secret):
+        return outputs if isinstance(outputs, Secret) else Secret(outputs)
+    if isinstance(inputs, Mapping) and isinstance(outputs, Mapping):
+        return {name: keep_secrets(item, inputs.get(name)) for name, item in outputs.items()}
+    if isinstance(inputs, list) and isinstance(outputs, list):
+        if len(inputs) == len(outputs):
+            return [keep_secrets(item, given) for item, given in zip(outputs, inputs, strict=True)]
+        return Secret(outputs) if has_secret(inputs) else outputs  # which item came from which input is not known
+    return outputs
+
+
+def _map(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _map(item, leaf) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_map(item, leaf) for item in value]
+    return leaf(value)
+
+
+def _decode(value: Any, path: str) -> Any:
+    if isinstance(value, dict):
+        return _decode_object(value, path)
+    if isinstance(value, list):
+        return [_decode(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, str) and value in _UNKNOWNS:
+        return UNKNOWN
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _decode_object(value: Properties, path: str) -> Any:
+    signature = value.get(SIGNATURE)
+    if signature is None:
+        return {name: _decode(item, f"{path}.{name}") for name, item in value.items()}
+    if signature == _SECRET:
+        return _secret(_decode(value.get("value"), path))
+    if signature == _OUTPUT:
+        known = _decode(value["value"], path) if "value" in value else UNKNOWN
+        return _secret(known) if value.get("secret") else known
+    if signature == _RESOURCE:
+        return _decode(value.get("id") or value["urn"], path)
+    raise MarshalError(f"{path}: {_REFUSED.get(str(signature), 'values of this kind')} are not supported here")
+
+
+def _secret(value: Any) -> Secret:
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+def _encode(value: Any, path: str) -> Any:
+    if isinstance(value, Secret):
+        return {SIGNATURE: _SECRET, "value": _encode(value.value, path)}
+    if value is UNKNOWN:
+        return _UNKNOWN
+    if isinstance(value, Mapping):
+        return {str(name): _encode(item, f"{path}.{name}") for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encode(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise MarshalError(f"{path}: a {type(value).__name__} cannot be sent to the engine")
