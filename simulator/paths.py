@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,3 +24,12 @@ def cache() -> Path:
 def tools_bin() -> Path:
     """The folder with one executable per tool (pulumi, kubectl, helm, kube-apiserver, kwok, vc-scheduler, bwrap, ...)."""
     return cache() / "bin"
+
+
+def tool(name: str) -> Path:
+    """The executable of a tool: the cache's own, else what PATH has. Raises FileNotFoundError with the mending command."""
+    own = tools_bin() / name
+    found = own if own.exists() else shutil.which(name)
+    if not found:
+        raise FileNotFoundError(f"The tool {name} is missing: `make tools` installs it.")
+    return Path(found)

@@ -1,0 +1,182 @@
+"""The control plane of one simulated AKS cluster: real etcd, kube-apiserver, controller-manager and scheduler, and KWOK."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import yaml
+
+from simulator import paths, ports
+from simulator.cluster.certificates import Authority, cluster_certificates
+from simulator.cluster.processes import Process, Supervisor
+from simulator.kube.client import ApiError, KubeClient
+
+SERVICE_CIDR = "10.0.0.0/16"  # AKS's default
+KWOK_POD_CIDR = "10.244.0.0/17"
+KUBELET_POD_CIDR = "10.244.128.0/17"
+_STAGES = Path(__file__).with_name("stages.yaml")
+_READY_TIMEOUT_S = 120
+_LEASE_SECONDS = 40
+
+
+class NotReady(Exception):  # noqa: N818 - reads as a statement
+    """A part of the control plane did not come up; the message holds the end of its log."""
+
+
+class ControlPlane:
+    """Folder, ports, certificates and processes of one cluster. Its data outlives a stop."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = paths.home() / "clusters" / name
+        self.authority: Authority = cluster_certificates(self.folder / "pki")
+        self.supervisor = Supervisor()
+
+    def port(self, part: str) -> int:
+        return ports.port(f"{self.name}.{part}")
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self.port('apiserver')}"
+
+    def kubeconfig(self, user: str = "admin") -> str:
+        return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
+
+    def client(self) -> KubeClient:
+        return KubeClient.from_kubeconfig(self.kubeconfig())
+
+    def start(self) -> None:
+        """Returns when the API server is ready and the controllers run. Raises NotReady or ports.PortTaken."""
+        for part in ("etcd", "etcd-peer", "apiserver"):
+            ports.require_free(f"{self.name}.{part}")
+        self._write_configuration()
+        etcd = self._run("etcd", self._etcd_argv())
+        self._await("etcd", self._etcd_healthy, etcd)
+        apiserver = self._run("kube-apiserver", self._apiserver_argv())
+        self._await("kube-apiserver", self._apiserver_ready, apiserver)
+        self._run("kube-controller-manager", self._controller_manager_argv())
+        self._run("kube-scheduler", self._scheduler_argv())
+        self._run("kwok", self._kwok_argv())
+
+    def stop(self) -> None:
+        self.supervisor.stop()
+
+    def processes(self) -> list[Process]:
+        return list(self.supervisor.processes)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _run(self, tool: str, argv: list[str]) -> Process:
+        process = Process(tool, [str(paths.tool(tool)), *argv], self.folder / "log" / f"{tool}.log")
+        return self.supervisor.start(process)
+
+    def _await(self, part: str, ready: Callable[[], bool], process: Process) -> None:
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not ready():
+            if time.monotonic() > deadline or process.restarts > 3:  # noqa: PLR2004 - it will not mend by itself
+                raise NotReady(f"{part} of cluster {self.name} did not become ready. The end of its log:\n{process.tail()}")
+            time.sleep(0.1)
+
+    def _etcd_healthy(self) -> bool:
+        try:
+            answer = httpx.get(f"http://127.0.0.1:{self.port('etcd')}/health", timeout=2, trust_env=False)
+        except httpx.HTTPError:
+            return False
+        return bool(answer.json().get("health") == "true")
+
+    def _apiserver_ready(self) -> bool:
+        try:
+            return self.client().text("/readyz") == "ok"
+        except (httpx.HTTPError, ApiError):
+            return False
+
+    def _write_configuration(self) -> None:
+        for user in ("admin", "controller-manager", "scheduler"):
+            path = self.folder / f"{user}.kubeconfig"
+            path.touch(mode=0o600)
+            path.write_text(self.kubeconfig(user))
+        pki = self.authority.path
+        tls = {
+            "caBundle": pki("ca", "crt"),
+            "clientCert": pki("kubelet-client", "crt"),
+            "clientKey": pki("kubelet-client", "key"),
+        }
+        proxy = {"tcp": {"url": f"https://127.0.0.1:{self.port('egress')}", "tlsConfig": tls}}
+        egress = {
+            "apiVersion": "apiserver.k8s.io/v1beta1",
+            "kind": "EgressSelectorConfiguration",
+            "egressSelections": [
+                {"name": "cluster", "connection": {"proxyProtocol": "HTTPConnect", "transport": proxy}}
+            ],
+        }
+        (self.folder / "egress.json").write_text(json.dumps(egress))
+
+    def _etcd_argv(self) -> list[str]:
+        client, peer = (f"http://127.0.0.1:{self.port(part)}" for part in ("etcd", "etcd-peer"))
+        return [
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",  # safe against killed processes, which is all that a simulator promises
+            "--log-level=warn",
+        ]
+
+    def _apiserver_argv(self) -> list[str]:
+        pki = self.authority.path
+        return [
+            f"--etcd-servers=http://127.0.0.1:{self.port('etcd')}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # it refuses loopback addresses
+            f"--secure-port={self.port('apiserver')}",
+            f"--tls-cert-file={pki('apiserver', 'crt')}",
+            f"--tls-private-key-file={pki('apiserver', 'key')}",
+            f"--client-ca-file={pki('ca', 'crt')}",
+            "--authorization-mode=Node,RBAC",
+            "--allow-privileged=true",
+            f"--service-cluster-ip-range={SERVICE_CIDR}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={pki('sa', 'pub')}",
+            f"--service-account-signing-key-file={pki('sa', 'key')}",
+            f"--kubelet-client-certificate={pki('kubelet-client', 'crt')}",
+            f"--kubelet-client-key={pki('kubelet-client', 'key')}",
+            "--kubelet-preferred-address-types=InternalIP",
+            f"--egress-selector-config-file={self.folder / 'egress.json'}",
+            "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
+        ]
+
+    def _controller_manager_argv(self) -> list[str]:
+        pki = self.authority.path
+        return [
+            f"--kubeconfig={self.folder / 'controller-manager.kubeconfig'}",
+            f"--root-ca-file={pki('ca', 'crt')}",
+            f"--service-account-private-key-file={pki('sa', 'key')}",
+            "--use-service-account-credentials=true",
+            f"--cluster-signing-cert-file={pki('ca', 'crt')}",
+            f"--cluster-signing-key-file={pki('ca', 'key')}",
+            "--controllers=*,-node-ipam-controller,-node-route-controller,-cloud-node-lifecycle-controller",
+            "--node-monitor-grace-period=2m",  # leases come late on a loaded machine; a fault is set by condition, not lateness
+            "--leader-elect=false",
+            "--secure-port=0",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+        ]
+
+    def _scheduler_argv(self) -> list[str]:
+        return [f"--kubeconfig={self.folder / 'scheduler.kubeconfig'}", "--leader-elect=false", "--secure-port=0"]
+
+    def _kwok_argv(self) -> list[str]:
+        return [
+            f"--kubeconfig={self.folder / 'admin.kubeconfig'}",
+            f"--config={_STAGES}",
+            "--manage-all-nodes=true",
+            f"--cidr={KWOK_POD_CIDR}",
+            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+        ]
