@@ -1,0 +1,245 @@
+"""What is in a node: derived from its SKU, its name and the faults alone, so that every look gives the same answer."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from simulator.world.faults import Fault, FaultKind
+
+NVIDIA, AMD, MELLANOX, MICROSOFT = "10de", "1002", "15b3", "1414"
+KERNEL = "6.8.0-1030-azure"
+OS_ID, OS_VERSION = "ubuntu", "24.04"
+
+# PCI device ids as the PCI ID Repository (pci-ids.ucw.cz) lists them; by model and memory in GB.
+GPU_DEVICE_IDS = {
+    ("H100", 80): "2330",
+    ("H100", 94): "2321",
+    ("H200", 141): "2335",
+    ("A100", 40): "20b0",
+    ("A100", 80): "20b2",
+    ("T4", 16): "1eb8",
+    ("MI300X", 192): "74b5",
+    ("GB200", 192): "2941",
+    ("GB300", 288): "31c2",
+}
+# PCI domains of the GPUs and their HCAs in nvidia-smi's order (facts: Azure's ndv5 and ndv4 topology files).
+PCI_DOMAINS: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "ndv5": (
+        ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c"),
+        ("0101", "0102", "0103", "0104", "0105", "0106", "0107", "0108"),
+    ),
+    "ndv4": (
+        ("0001", "0002", "0003", "0004", "000b", "000c", "000d", "000e"),
+        ("0101", "0102", "0103", "0104", "0105", "0106", "0107", "0108"),
+    ),
+}
+
+
+class InfiniBandOfSku(Protocol):
+    @property
+    def hcas(self) -> int: ...
+    @property
+    def gbps(self) -> int: ...
+    @property
+    def device_id(self) -> str: ...
+
+
+class NvmeOfSku(Protocol):
+    @property
+    def count(self) -> int: ...
+
+
+class Sku(Protocol):
+    """What of the catalogue's entry decides the hardware."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def gpus(self) -> int: ...
+    @property
+    def gpu_vendor(self) -> str: ...
+    @property
+    def gpu_model(self) -> str: ...
+    @property
+    def gpu_memory_gb(self) -> int: ...
+    @property
+    def infiniband(self) -> InfiniBandOfSku | None: ...
+    @property
+    def nvme(self) -> NvmeOfSku | None: ...
+    @property
+    def topology(self) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class PciDevice:
+    """One function on the bus; ids and class are lower-case hexadecimal as in NFD's `pci.device`."""
+
+    address: str
+    vendor: str
+    device: str
+    pci_class: str
+    """Class and subclass: 0302 3D controller, 0207 InfiniBand, 0200 Ethernet, 0108 NVMe."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """`index` is nvidia-smi's, which is PCI order."""
+
+    index: int
+    pci: str
+    uuid: str
+    model: str
+    memory_gb: int
+    healthy: bool
+
+
+@dataclass(frozen=True)
+class Hca:
+    """`gbps` is the rate now (Gb/s), `rated_gbps` that of a healthy link; `pkey` is the partition's, 0xffff on Ethernet."""
+
+    name: str
+    pci: str
+    device: str
+    link_layer: str
+    state: str
+    gbps: int
+    rated_gbps: int
+    pkey: str
+    guid: str
+
+
+@dataclass(frozen=True)
+class Nvme:
+    """A local disk; `model` is what tells it from an OS disk."""
+
+    name: str
+    pci: str
+    model: str = "Microsoft NVMe Direct Disk"
+
+
+@dataclass(frozen=True)
+class NodeHardware:
+    """One node. `up` is False while a node fault holds."""
+
+    node: str
+    sku: str
+    up: bool
+    pci: tuple[PciDevice, ...]
+    gpus: tuple[Gpu, ...]
+    hcas: tuple[Hca, ...]
+    nvme: tuple[Nvme, ...]
+    kernel: str = KERNEL
+    os_id: str = OS_ID
+    os_version: str = OS_VERSION
+
+
+def node_hardware(sku: Sku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
+    """The hardware of one node; faults of other nodes are ignored."""
+    mine = [fault for fault in faults if fault.node == node_name]
+    gpus, gpu_functions = _gpus(sku, node_name, mine)
+    hcas, hca_functions = _hcas(sku, node_name, mine)
+    disks = tuple(Nvme(f"nvme{i}n1", f"{i + 0xC000:04x}:00:00.0") for i in range(sku.nvme.count if sku.nvme else 0))
+    disk_functions = [PciDevice(disk.pci, MICROSOFT, "b111", "0108") for disk in disks]
+    return NodeHardware(
+        node=node_name,
+        sku=sku.name,
+        up=not any(fault.kind is FaultKind.NODE for fault in mine),
+        pci=tuple(sorted([*gpu_functions, *hca_functions, *disk_functions], key=lambda function: function.address)),
+        gpus=gpus,
+        hcas=hcas,
+        nvme=disks,
+    )
+
+
+def pool_of(node_name: str) -> str:
+    """The scale set's part of an AKS node name (`aks-gpu-12345678-vmss000001`): nodes of one set share a fabric."""
+    return node_name.rpartition("-vmss")[0] or node_name
+
+
+def _gpus(sku: Sku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
+    vendor = AMD if sku.gpu_vendor == "amd" else NVIDIA
+    lost = {fault.device for fault in faults if fault.kind is FaultKind.GPU}
+    domains = _domains(sku, 0, sku.gpus)
+    gpus = tuple(
+        Gpu(
+            index=index,
+            pci=f"{domain}:00:00.0",
+            uuid="GPU-" + str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/gpu/{index}")),
+            model=sku.gpu_model,
+            memory_gb=sku.gpu_memory_gb,
+            healthy=str(index) not in lost,
+        )
+        for index, domain in enumerate(domains)
+    )
+    device = GPU_DEVICE_IDS.get((sku.gpu_model, sku.gpu_memory_gb), "ffff")
+    return gpus, [PciDevice(gpu.pci, vendor, device, "0302") for gpu in gpus]
+
+
+def _hcas(sku: Sku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
+    """The InfiniBand HCAs, then the Ethernet function of accelerated networking, which every AKS node has."""
+    infiniband = sku.infiniband
+    domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
+    hcas = [
+        _infiniband_hca(infiniband, node, f"mlx5_{index}", f"{domain}:00:00.0", faults)
+        for index, domain in enumerate(domains)
+        if infiniband
+    ]
+    ethernet_address = f"{0x7000 + _number(node, 'vf') % 0x8000:04x}:00:02.0"
+    functions = [PciDevice(hca.pci, MELLANOX, hca.device, "0207") for hca in hcas]
+    functions.append(PciDevice(ethernet_address, MELLANOX, "101a", "0200"))
+    ethernet = Hca(
+        name=f"mlx5_{len(hcas)}",
+        pci=ethernet_address,
+        device="101a",
+        link_layer="Ethernet",
+        state="ACTIVE",
+        gbps=100,
+        rated_gbps=100,
+        pkey="0xffff",
+        guid=_guid(node, "vf"),
+    )
+    return (*hcas, ethernet), functions
+
+
+def _infiniband_hca(infiniband: InfiniBandOfSku, node: str, name: str, pci: str, faults: Sequence[Fault]) -> Hca:
+    mine = [fault for fault in faults if fault.device == name]
+    down = any(fault.kind is FaultKind.HCA for fault in mine)
+    slow = [fault.gbps for fault in mine if fault.kind is FaultKind.LINK]
+    return Hca(
+        name=name,
+        pci=pci,
+        device=infiniband.device_id,
+        link_layer="InfiniBand",
+        state="DOWN" if down else "ACTIVE",
+        gbps=min([infiniband.gbps, *slow]),
+        rated_gbps=infiniband.gbps,
+        pkey=_pkey(node, faults),
+        guid=_guid(node, name),
+    )
+
+
+def _pkey(node: str, faults: Sequence[Fault]) -> str:
+    """A full-membership key (top bit set). One per scale set; a partition fault gives the node its own."""
+    alone = any(fault.kind is FaultKind.PARTITION for fault in faults)
+    return f"0x{0x8000 + 1 + _number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
+
+
+def _domains(sku: Sku, part: int, count: int) -> list[str]:
+    """PCI domains of GPUs (part 0) or HCAs (part 1); the catalogue's topology where there is one, else counted."""
+    if known := PCI_DOMAINS.get(sku.topology):
+        return list(known[part][:count])
+    return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
+
+
+def _guid(node: str, device: str) -> str:
+    """As sysfs writes a node GUID: four groups of four digits. 0015:5d is Microsoft's vendor part."""
+    digits = f"00155d{_number(node, device) & 0xFFFFFFFFFF:010x}"
+    return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
+
+
+def _number(*parts: str) -> int:
+    return int.from_bytes(hashlib.sha256("/".join(parts).encode()).digest()[:8], "big")

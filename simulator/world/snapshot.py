@@ -1,0 +1,132 @@
+"""The world as simulated commands in a sandbox see it: `world.json`, written by the daemon, read at /run/simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from simulator.world.hardware import NodeHardware
+
+Object = dict[str, Any]
+DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
+
+
+def snapshot(
+    nodes: Iterable[Object],
+    pods: Iterable[Object],
+    hardware_by_node: Mapping[str, NodeHardware],
+    allocations: Mapping[str, Mapping[str, Any]],
+    states: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Object:
+    """`nodes` and `pods` are API objects, `allocations` and `states` are keyed by "namespace/name".
+
+    An allocation names the pod's devices ({"gpus": [indices], "hcas": [names]}); a state is what the pod's simulated
+    daemons wrote ({"sshd": {...}}).
+    """
+    found = states or {}
+    return {
+        "nodes": {node["metadata"]["name"]: _node(node, hardware_by_node) for node in nodes},
+        "pods": {
+            pod_key(pod): _pod(pod, allocations.get(pod_key(pod), {}), found.get(pod_key(pod), {})) for pod in pods
+        },
+    }
+
+
+def write(world: Object, folder: Path) -> None:
+    """Replaces `folder`/world.json atomically; only if it changed, so that a watcher is not woken for nothing."""
+    text = json.dumps(world, indent=1, sort_keys=True)
+    target = folder / "world.json"
+    if target.exists() and target.read_text() == text:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".world-")
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+    Path(name).chmod(0o644)
+    Path(name).replace(target)
+
+
+def states_of(folder: Path) -> Object:
+    """What simulated daemons wrote to the pod's state folder: {"sshd": {...}} by file name; unfinished files count not."""
+    found: Object = {}
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found[file.stem] = json.loads(file.read_text())
+        except ValueError:  # the sandbox may write anything there; only whole documents are states
+            continue
+    return found
+
+
+def pod_key(pod: Object) -> str:
+    metadata = pod["metadata"]
+    return f"{metadata.get('namespace', 'default')}/{metadata['name']}"
+
+
+def shm_bytes(pod: Object) -> int:
+    """Size of /dev/shm in bytes: that of the memory volume mounted there (its limit, else the pod's memory), or 64 MiB."""
+    spec = pod["spec"]
+    mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
+    for volume in spec.get("volumes") or []:
+        empty_dir = volume.get("emptyDir")
+        if volume["name"] in mounted and empty_dir is not None and empty_dir.get("medium") == "Memory":
+            limits = [c.get("resources", {}).get("limits", {}).get("memory") for c in spec["containers"]]
+            candidates = [empty_dir.get("sizeLimit"), *limits]
+            return next((quantity(size) for size in candidates if size), 2**40)
+    return DEFAULT_SHM_BYTES
+
+
+def quantity(text: str | int) -> int:
+    """Bytes of a Kubernetes quantity: plain, decimal (K, M, G, T) or binary (Ki, Mi, Gi, Ti)."""
+    suffixes = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
+    suffixes["T"] = 10**12
+    value = str(text)
+    for suffix, factor in suffixes.items():
+        if value.endswith(suffix):
+            return int(float(value.removesuffix(suffix)) * factor)
+    return int(float(value))
+
+
+def _node(node: Object, hardware_by_node: Mapping[str, NodeHardware]) -> Object:
+    metadata = node["metadata"]
+    labels = metadata.get("labels", {})
+    conditions = node.get("status", {}).get("conditions", [])
+    ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+    hardware = hardware_by_node.get(metadata["name"])
+    return {
+        "sku": labels.get("node.kubernetes.io/instance-type", ""),
+        "pool": labels.get("kubernetes.azure.com/agentpool", labels.get("agentpool", "")),
+        "ready": ready and (hardware is None or hardware.up),
+        "gpus": [asdict(gpu) for gpu in hardware.gpus] if hardware else [],
+        "hcas": [asdict(hca) for hca in hardware.hcas] if hardware else [],
+    }
+
+
+def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -> Object:
+    spec, status = pod["spec"], pod.get("status", {})
+    contexts = [container.get("securityContext") or {} for container in spec["containers"]]
+    added = {name for context in contexts for name in (context.get("capabilities") or {}).get("add") or []}
+    conditions = status.get("conditions") or []
+    return {
+        "node": spec.get("nodeName", ""),
+        "phase": status.get("phase", "Pending"),
+        "ready": any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions),
+        "ip": status.get("podIP", ""),
+        "hostname": spec.get("hostname") or pod["metadata"]["name"],
+        "subdomain": spec.get("subdomain", ""),
+        "gpus": list(allocation.get("gpus", [])),
+        "hcas": list(allocation.get("hcas", [])),
+        "capabilities": sorted(added),
+        "privileged": any(context.get("privileged") for context in contexts),
+        "shm_bytes": shm_bytes(pod),
+        "sshd": state.get("sshd"),
+    }
+
+
+def _each(spec: Object, field: str) -> Iterable[Object]:
+    for container in spec["containers"]:
+        yield from container.get(field) or []
