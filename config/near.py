@@ -1,0 +1,18 @@
+"""Names that look like a mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Known names nearest to `name`, best first, whatever their case; else those that contain it; else none."""
+    by_lower: dict[str, str] = {}
+    for candidate in known:
+        by_lower.setdefault(candidate.lower(), candidate)
+    wanted = name.lower()
+    matches = difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)
+    if not matches and wanted:
+        matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
+    return [by_lower[match] for match in matches]
