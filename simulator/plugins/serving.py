@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -15,14 +16,17 @@ _THREADS = 64  # the engine starts that many steps at once only in large stacks;
 _PARENT_POLL_SECONDS = 1.0
 
 
-def serve(servicer: provider_pb2_grpc.ResourceProviderServicer) -> None:
+def serve(
+    servicer: object, register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server
+) -> None:
     """Serves on a free port of 127.0.0.1 until the parent process (the engine) has gone or SIGTERM arrives.
 
+    `servicer` is a resource provider, unless `register` adds another kind of service to the gRPC server.
     SIGINT is ignored: Ctrl-C reaches the whole process group, and the engine asks for an orderly end with `Cancel`.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    register(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     parent, stopped = os.getppid(), threading.Event()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

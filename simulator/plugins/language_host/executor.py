@@ -1,0 +1,103 @@
+"""Runs one Pulumi program: `python -m simulator.plugins.language_host.executor '<settings as JSON>' [arguments]`.
+
+Exit codes are the SDK's convention with its language host: 0 for a program that ended well, 32 when the error has
+already been shown through the engine (the host then adds nothing), the program's own code for its `sys.exit`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import runpy
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pulumi
+import pulumi.runtime
+
+ALREADY_REPORTED = 32
+_THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramSettings:
+    """What the engine says about the deployment; `parallel` is the number of steps that it runs at once."""
+
+    program: str
+    project: str
+    stack: str
+    organization: str
+    root_directory: str
+    monitor: str
+    engine: str
+    parallel: int
+    dry_run: bool
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def run(settings: ProgramSettings, arguments: list[str]) -> int:
+    """Runs the program to its end and returns the exit code; errors go to the engine, once."""
+    _configure(settings)
+    sys.argv = [settings.program, *arguments]
+    # When a resource fails, the tasks that wait for it are never awaited: asyncio's complaints would only hide the error.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    with ThreadPoolExecutor(max(settings.parallel, 1) * _THREADS_PER_STEP) as threads:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.set_default_executor(threads)
+        try:
+            loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: _run_module(settings.program)))
+        except pulumi.RunError as error:
+            pulumi.log.error(str(error))
+            return ALREADY_REPORTED
+        except Exception as error:  # noqa: BLE001 - whatever the program raises is shown to its user
+            pulumi.log.error(f"Program failed with an unhandled exception:\n{_own_traceback(error, settings.program)}")
+            return ALREADY_REPORTED
+        finally:
+            loop.close()
+    return 0
+
+
+def _configure(settings: ProgramSettings) -> None:
+    runtime = pulumi.runtime
+    runtime.set_all_config(runtime.get_config_env(), runtime.get_config_secret_keys_env())
+    runtime.configure(
+        runtime.Settings(
+            project=settings.project,
+            stack=settings.stack,
+            organization=settings.organization,
+            root_directory=settings.root_directory,
+            monitor=settings.monitor,
+            engine=settings.engine,
+            parallel=settings.parallel,
+            dry_run=settings.dry_run,
+        )
+    )
+
+
+def _run_module(program: str) -> None:
+    main = Path(program)
+    if main.is_dir() and not (main / "__main__.py").exists():
+        raise pulumi.RunError(f"no Pulumi program in {main}: it has no __main__.py")
+    runpy.run_path(program, run_name="__main__")
+
+
+def _own_traceback(error: Exception, program: str) -> str:
+    """The traceback from the program's first frame on: the frames of this host and of the SDK above it say nothing."""
+    main = Path(program).resolve()
+    root = main if main.is_dir() else main.parent
+    report = traceback.TracebackException.from_exception(error)
+    files = [Path(frame.filename) for frame in report.stack]
+    first = next((i for i, file in enumerate(files) if file.is_absolute() and file.is_relative_to(root)), 0)
+    report.stack = traceback.StackSummary.from_list(list(report.stack)[first:])
+    return "".join(report.format())
+
+
+if __name__ == "__main__":
+    sys.exit(run(ProgramSettings(**json.loads(sys.argv[1])), sys.argv[2:]))

@@ -1,0 +1,158 @@
+"""The `LanguageRuntime` service, as far as deploying a program needs it (protocol: `pulumi/language.proto`).
+
+Every other call is answered UNIMPLEMENTED with the way round it. The interpreter is the one that runs this host, so
+`runtime.options.virtualenv` of Pulumi.yaml is not read: the simulator's environment has the locked dependencies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import NoReturn
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
+
+from simulator.plugins.language_host.executor import ALREADY_REPORTED, ProgramSettings
+
+_EXECUTOR = "simulator.plugins.language_host.executor"
+_INSTALL_HINT = "the simulator's environment already holds the locked dependencies; `make shell` enters it"
+
+
+class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
+    """One host serves one `pulumi` command; `Run` blocks until the program has ended."""
+
+    def __init__(self, engine_address: str) -> None:
+        self._engine_address = engine_address
+        self._programs: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+
+    def Handshake(
+        self, request: language_pb2.LanguageHandshakeRequest, _context: grpc.ServicerContext
+    ) -> language_pb2.LanguageHandshakeResponse:
+        self._engine_address = request.engine_address
+        return language_pb2.LanguageHandshakeResponse()
+
+    def GetPluginInfo(self, _request: empty_pb2.Empty, _context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        return plugin_pb2.PluginInfo()  # no version: it is part of the checkout, not of a release
+
+    def GetRequiredPlugins(
+        self, _request: language_pb2.GetRequiredPluginsRequest, _context: grpc.ServicerContext
+    ) -> language_pb2.GetRequiredPluginsResponse:
+        return language_pb2.GetRequiredPluginsResponse()
+
+    def GetRequiredPackages(
+        self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
+    ) -> language_pb2.GetRequiredPackagesResponse:
+        """None: what is named here the engine downloads at once, even where a stand-in of it is on PATH.
+
+        The engine asks for a provider when the first resource of it is registered, which is soon enough.
+        """
+        return language_pb2.GetRequiredPackagesResponse()
+
+    def RuntimeOptionsPrompts(
+        self, _request: language_pb2.RuntimeOptionsRequest, _context: grpc.ServicerContext
+    ) -> language_pb2.RuntimeOptionsResponse:
+        return language_pb2.RuntimeOptionsResponse()
+
+    def About(self, _request: language_pb2.AboutRequest, _context: grpc.ServicerContext) -> language_pb2.AboutResponse:
+        return language_pb2.AboutResponse(executable=sys.executable, version=platform.python_version())
+
+    def GetProgramDependencies(
+        self, _request: language_pb2.GetProgramDependenciesRequest, _context: grpc.ServicerContext
+    ) -> language_pb2.GetProgramDependenciesResponse:
+        """Every distribution of the environment, whether transitive or not (it holds only locked ones)."""
+        found = sorted((each.name, each.version) for each in distributions())
+        dependencies = [language_pb2.DependencyInfo(name=name, version=version) for name, version in found]
+        return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
+
+    def Run(self, request: language_pb2.RunRequest, _context: grpc.ServicerContext) -> language_pb2.RunResponse:
+        """Runs the program; its output goes to this host's own, which the engine shows line by line."""
+        command = [sys.executable, "-u", "-m", _EXECUTOR, self._settings(request).to_json(), *request.args]
+        program = subprocess.Popen(
+            command, cwd=request.pwd or request.info.program_directory, env=_environment(request)
+        )
+        with self._lock:
+            self._programs.add(program)
+        code = program.wait()
+        with self._lock:
+            self._programs.discard(program)
+        if code == 0:
+            return language_pb2.RunResponse()
+        if code == ALREADY_REPORTED:
+            return language_pb2.RunResponse(bail=True)
+        return language_pb2.RunResponse(error=_describe_exit(code))
+
+    def Cancel(self, _request: empty_pb2.Empty, _context: grpc.ServicerContext) -> empty_pb2.Empty:
+        self.stop()
+        return empty_pb2.Empty()
+
+    def stop(self) -> None:
+        """Ends the programs that still run; they leave no work behind, since all state is the engine's."""
+        with self._lock:
+            for program in self._programs:
+                program.terminate()
+
+    def _settings(self, request: language_pb2.RunRequest) -> ProgramSettings:
+        entry = request.info.entry_point or request.program or "."
+        return ProgramSettings(
+            program=str(Path(request.info.program_directory or request.pwd) / entry),
+            project=request.project,
+            stack=request.stack,
+            organization=request.organization,
+            root_directory=request.info.root_directory,
+            monitor=request.monitor_address,
+            engine=self._engine_address,
+            parallel=request.parallel,
+            dry_run=request.dryRun,
+        )
+
+    def InstallDependencies(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "install dependencies", _INSTALL_HINT)
+
+    def RunPlugin(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "run plugins written in Python", "put an executable `pulumi-resource-<name>` on PATH")
+
+    def Template(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "start a project from a template", "install Pulumi's own Python language host")
+
+    def GenerateProgram(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "generate programs", "install Pulumi's own Python language host")
+
+    def GenerateProject(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "generate projects", "install Pulumi's own Python language host")
+
+    def GeneratePackage(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "generate SDKs", "install Pulumi's own Python language host")
+
+    def Pack(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "pack SDKs", "install Pulumi's own Python language host")
+
+    def Link(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
+        _unimplemented(context, "link SDKs", "install Pulumi's own Python language host")
+
+
+def _environment(request: language_pb2.RunRequest) -> dict[str, str]:
+    """The program's environment; the SDK reads the stack's configuration from these two variables."""
+    return {
+        **os.environ,
+        "PULUMI_CONFIG": json.dumps(dict(request.config)),
+        "PULUMI_CONFIG_SECRET_KEYS": json.dumps(list(request.configSecretKeys)),
+    }
+
+
+def _describe_exit(code: int) -> str:
+    """An error text for the exit of a program that has not reported why it ended; negative codes are signals."""
+    return f"the program was ended by signal {-code}" if code < 0 else f"the program exited with code {code}"
+
+
+def _unimplemented(context: grpc.ServicerContext, what: str, instead: str) -> NoReturn:
+    context.abort(grpc.StatusCode.UNIMPLEMENTED, f"the simulator's Python language host cannot {what}: {instead}.")
+    raise AssertionError  # abort has raised
