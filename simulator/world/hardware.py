@@ -6,72 +6,14 @@ import hashlib
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from config import skus
 from simulator.world.faults import Fault, FaultKind
 
-NVIDIA, AMD, MELLANOX, MICROSOFT = "10de", "1002", "15b3", "1414"
+MELLANOX, MICROSOFT = "15b3", "1414"
 KERNEL = "6.8.0-1030-azure"
 OS_ID, OS_VERSION = "ubuntu", "24.04"
-
-# PCI device ids as the PCI ID Repository (pci-ids.ucw.cz) lists them; by model and memory in GB.
-GPU_DEVICE_IDS = {
-    ("H100", 80): "2330",
-    ("H100", 94): "2321",
-    ("H200", 141): "2335",
-    ("A100", 40): "20b0",
-    ("A100", 80): "20b2",
-    ("T4", 16): "1eb8",
-    ("MI300X", 192): "74b5",
-    ("GB200", 192): "2941",
-    ("GB300", 288): "31c2",
-}
-# PCI domains of the GPUs and their HCAs in nvidia-smi's order (facts: Azure's ndv5 and ndv4 topology files).
-PCI_DOMAINS: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "ndv5": (
-        ("0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c"),
-        ("0101", "0102", "0103", "0104", "0105", "0106", "0107", "0108"),
-    ),
-    "ndv4": (
-        ("0001", "0002", "0003", "0004", "000b", "000c", "000d", "000e"),
-        ("0101", "0102", "0103", "0104", "0105", "0106", "0107", "0108"),
-    ),
-}
-
-
-class InfiniBandOfSku(Protocol):
-    @property
-    def hcas(self) -> int: ...
-    @property
-    def gbps(self) -> int: ...
-    @property
-    def device_id(self) -> str: ...
-
-
-class NvmeOfSku(Protocol):
-    @property
-    def count(self) -> int: ...
-
-
-class Sku(Protocol):
-    """What of the catalogue's entry decides the hardware."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def gpus(self) -> int: ...
-    @property
-    def gpu_vendor(self) -> str: ...
-    @property
-    def gpu_model(self) -> str: ...
-    @property
-    def gpu_memory_gb(self) -> int: ...
-    @property
-    def infiniband(self) -> InfiniBandOfSku | None: ...
-    @property
-    def nvme(self) -> NvmeOfSku | None: ...
-    @property
-    def topology(self) -> str | None: ...
+ETHERNET_GBPS = 100
 
 
 @dataclass(frozen=True)
@@ -93,13 +35,15 @@ class Gpu:
     pci: str
     uuid: str
     model: str
+    product: str
+    """As nvidia-smi prints it."""
     memory_gb: int
     healthy: bool
 
 
 @dataclass(frozen=True)
 class Hca:
-    """`gbps` is the rate now (Gb/s), `rated_gbps` that of a healthy link; `pkey` is the partition's, 0xffff on Ethernet."""
+    """`gbps` is the rate now, `rated_gbps` that of a healthy link (Gb/s); `pkey` is 0xffff on Ethernet."""
 
     name: str
     pci: str
@@ -137,7 +81,7 @@ class NodeHardware:
     os_version: str = OS_VERSION
 
 
-def node_hardware(sku: Sku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
+def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
     """The hardware of one node; faults of other nodes are ignored."""
     mine = [fault for fault in faults if fault.node == node_name]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
@@ -160,26 +104,24 @@ def pool_of(node_name: str) -> str:
     return node_name.rpartition("-vmss")[0] or node_name
 
 
-def _gpus(sku: Sku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
-    vendor = AMD if sku.gpu_vendor == "amd" else NVIDIA
+def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
     lost = {fault.device for fault in faults if fault.kind is FaultKind.GPU}
-    domains = _domains(sku, 0, sku.gpus)
     gpus = tuple(
         Gpu(
             index=index,
             pci=f"{domain}:00:00.0",
             uuid="GPU-" + str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/gpu/{index}")),
             model=sku.gpu_model,
+            product=sku.gpu_product,
             memory_gb=sku.gpu_memory_gb,
             healthy=str(index) not in lost,
         )
-        for index, domain in enumerate(domains)
+        for index, domain in enumerate(_domains(sku, 0, sku.gpus))
     )
-    device = GPU_DEVICE_IDS.get((sku.gpu_model, sku.gpu_memory_gb), "ffff")
-    return gpus, [PciDevice(gpu.pci, vendor, device, "0302") for gpu in gpus]
+    return gpus, [PciDevice(gpu.pci, sku.gpu_pci_vendor, sku.gpu_pci_device, "0302") for gpu in gpus]
 
 
-def _hcas(sku: Sku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
+def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
     """The InfiniBand HCAs, then the Ethernet function of accelerated networking, which every AKS node has."""
     infiniband = sku.infiniband
     domains = _domains(sku, 1, infiniband.hcas) if infiniband else []
@@ -197,15 +139,15 @@ def _hcas(sku: Sku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...]
         device="101a",
         link_layer="Ethernet",
         state="ACTIVE",
-        gbps=100,
-        rated_gbps=100,
+        gbps=ETHERNET_GBPS,
+        rated_gbps=ETHERNET_GBPS,
         pkey="0xffff",
         guid=_guid(node, "vf"),
     )
     return (*hcas, ethernet), functions
 
 
-def _infiniband_hca(infiniband: InfiniBandOfSku, node: str, name: str, pci: str, faults: Sequence[Fault]) -> Hca:
+def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str, faults: Sequence[Fault]) -> Hca:
     mine = [fault for fault in faults if fault.device == name]
     down = any(fault.kind is FaultKind.HCA for fault in mine)
     slow = [fault.gbps for fault in mine if fault.kind is FaultKind.LINK]
@@ -228,11 +170,12 @@ def _pkey(node: str, faults: Sequence[Fault]) -> str:
     return f"0x{0x8000 + 1 + _number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
 
 
-def _domains(sku: Sku, part: int, count: int) -> list[str]:
-    """PCI domains of GPUs (part 0) or HCAs (part 1); the catalogue's topology where there is one, else counted."""
-    if known := PCI_DOMAINS.get(sku.topology):
-        return list(known[part][:count])
-    return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
+def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
+    """PCI domains of GPUs (part 0) or HCAs (part 1) in bus order; counted where the catalogue has no topology."""
+    if sku.topology is None:
+        return [f"{index + 1 + 0x100 * part:04x}" for index in range(count)]
+    numa = skus.topologies()[sku.topology].numa
+    return sorted(pair[part] for node in numa for bridge in node.bridges for pair in bridge)[:count]
 
 
 def _guid(node: str, device: str) -> str:

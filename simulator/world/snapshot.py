@@ -52,7 +52,7 @@ def write(world: Object, folder: Path) -> None:
 
 
 def states_of(folder: Path) -> Object:
-    """What simulated daemons wrote to the pod's state folder: {"sshd": {...}} by file name; unfinished files count not."""
+    """What simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}."""
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
         try:
@@ -68,7 +68,7 @@ def pod_key(pod: Object) -> str:
 
 
 def shm_bytes(pod: Object) -> int:
-    """Size of /dev/shm in bytes: that of the memory volume mounted there (its limit, else the pod's memory), or 64 MiB."""
+    """Size of /dev/shm: that of the memory volume mounted there (its limit, else the pod's memory), or 64 MiB."""
     spec = pod["spec"]
     mounted = {mount["name"] for mount in _each(spec, "volumeMounts") if mount["mountPath"].rstrip("/") == "/dev/shm"}
     for volume in spec.get("volumes") or []:
@@ -101,6 +101,7 @@ def _node(node: Object, hardware_by_node: Mapping[str, NodeHardware]) -> Object:
         "sku": labels.get("node.kubernetes.io/instance-type", ""),
         "pool": labels.get("kubernetes.azure.com/agentpool", labels.get("agentpool", "")),
         "ready": ready and (hardware is None or hardware.up),
+        "cpus": quantity(node.get("status", {}).get("capacity", {}).get("cpu", 0)),
         "gpus": [asdict(gpu) for gpu in hardware.gpus] if hardware else [],
         "hcas": [asdict(hca) for hca in hardware.hcas] if hardware else [],
     }

@@ -1,0 +1,80 @@
+"""How fast an all-reduce is on given hardware. Pure, and standard library only: the sandboxed commands import it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+INFINIBAND, SOCKET = "IB", "Socket"
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One communicator. `links` holds per node the share (0 to 1) of its rated speed that each HCA in use gives."""
+
+    sku: str
+    nodes: int
+    gpus_per_node: int
+    transport: str = INFINIBAND
+    """INFINIBAND or SOCKET; only between nodes."""
+    links: tuple[tuple[float, ...], ...] = ()
+    sharp: bool = False
+    """The switches reduce (SHARP)."""
+    nvlink_sharp: bool = False
+    """NVSwitch reduces (NVLS)."""
+    aligned: bool = True
+    """NCCL pairs each GPU with the HCA on its own PCI switch."""
+
+    @property
+    def ranks(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def bus_factor(self) -> float:
+        """Bus bandwidth over algorithm bandwidth of an all-reduce (nccl-tests, PERFORMANCE.md)."""
+        return 2 * (self.ranks - 1) / self.ranks
+
+
+def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
+    """Bus bandwidth of large messages, GB/s: the slowest of the parts that all ranks have to wait for."""
+    if collective.nodes > 1 and collective.transport == SOCKET:
+        return float(numbers["socket_peak_gbs"])
+    sku = numbers["skus"].get(collective.sku, {})
+    healthy = sku.get("busbw")
+    if not healthy:
+        return float(numbers["unlisted_peak_gbs"])
+    if collective.nodes == 1:
+        by_ring = sku["nvlink_sharp"] and not collective.nvlink_sharp
+        return float(healthy["one"]) * (numbers["ring_fraction"] if by_ring else 1.0)
+    fabric = healthy["two" if collective.nodes == 2 else "many"]
+    full = fabric["sharp"] if collective.sharp and fabric.get("sharp") else fabric["plain"]
+    share = min(_share(links, sku["hcas"]) for links in collective.links)
+    share *= min(1.0, collective.gpus_per_node / sku["gpus"])
+    return float(full) * share * (1.0 if collective.aligned else numbers["unaligned_fraction"])
+
+
+def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
+    """GB/s for messages of `size` bytes; small ones are bound by latency."""
+    if collective.nodes == 1:
+        half = numbers["half_bandwidth_bytes"]["nvlink"]
+    else:
+        half = numbers["half_bandwidth_bytes"]["infiniband" if collective.transport == INFINIBAND else "socket"]
+    return peak(collective, numbers) * size / (size + half)
+
+
+def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
+    """Time of one all-reduce of `size` bytes per rank; one rank alone is timed as a copy at the node's peak."""
+    size = max(size, 1)
+    factor = collective.bus_factor or 1.0
+    return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)
+
+
+def _share(links: tuple[float, ...], rated: int) -> float:
+    """The share of the node's network that is left: all HCAs carry equal parts, so the slowest decides; GPUs whose HCA
+    is missing share another's, which halves both.
+    """
+    if not links:
+        return 0.0
+    sharing = -(-rated // len(links))
+    return min(links) / sharing

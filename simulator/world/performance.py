@@ -1,0 +1,29 @@
+"""The numbers behind simulated collectives, as plain data for the sandbox, where neither YAML nor the catalogue exists."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from config import skus
+
+
+@functools.cache
+def numbers() -> dict[str, Any]:
+    """`performance.yaml`, with each VM size's healthy bus bandwidth (GB/s) and fabric under "skus"."""
+    general: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return general | {"skus": {sku.name: _of(sku, general) for sku in skus.catalogue().values() if sku.gpus}}
+
+
+def _of(sku: skus.VmSku, general: dict[str, Any]) -> dict[str, Any]:
+    healthy = sku.nccl_busbw.healthy if sku.nccl_busbw else None
+    return {
+        "gpus": sku.gpus,
+        "hcas": sku.infiniband.hcas if sku.infiniband else 0,
+        "sharp": bool(sku.infiniband and sku.infiniband.sharp),
+        "nvlink_sharp": sku.gpu_model in general["nvlink_sharp_models"],
+        "busbw": healthy.model_dump() if healthy else None,
+    }
