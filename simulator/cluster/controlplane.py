@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,10 @@ class ControlPlane:
     def kubeconfig(self, user: str = "admin") -> str:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
+    def tls(self) -> ssl.SSLContext:
+        """Trusts this cluster's API server; for clients that bring a token."""
+        return ssl.create_default_context(cadata=self.authority.pem)
+
     def client(self) -> KubeClient:
         return KubeClient.from_kubeconfig(self.kubeconfig())
 
@@ -78,7 +83,9 @@ class ControlPlane:
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not ready():
             if time.monotonic() > deadline or process.restarts > 3:  # noqa: PLR2004 - it will not mend by itself
-                raise NotReady(f"{part} of cluster {self.name} did not become ready. The end of its log:\n{process.tail()}")
+                raise NotReady(
+                    f"{part} of cluster {self.name} did not become ready. The end of its log:\n{process.tail()}"
+                )
             time.sleep(0.1)
 
     def _etcd_healthy(self) -> bool:

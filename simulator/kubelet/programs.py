@@ -30,6 +30,18 @@ class PodContext(Protocol):
     def file(self, path: str) -> bytes | None:
         """A file that a config map, secret or projected volume mounts in the container; None where there is none."""
 
+    def host_path(self, path: str) -> str:
+        """Where on this machine a mounted file or folder of the container lies (for host processes)."""
+
+    def kubeconfig(self) -> str:
+        """Path of a kubeconfig file that speaks with the pod's service account (for host processes)."""
+
+    def argv(self) -> list[str]:
+        """The container's command and args, references expanded."""
+
+    def local_port(self, container_port: int) -> int:
+        """The port on 127.0.0.1 where a host process is to serve this container port."""
+
     def pods_on_node(self) -> list[Object]:
         """All pods bound to this pod's node."""
 

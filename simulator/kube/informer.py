@@ -1,0 +1,77 @@
+"""A live copy of all objects of one kind, kept by list and watch."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch, Object
+
+_RETRY_S = 0.5
+
+
+class Informer:
+    """`items()` is always a consistent copy; `changed` is called after each change, from the informer's thread."""
+
+    def __init__(
+        self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None], namespace: str | None = None
+    ) -> None:
+        self.api_version, self.kind, self.namespace = api_version, kind, namespace
+        self._kube, self._changed = kube, changed
+        self._items: dict[tuple[str, str], Object] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+        self.synced = threading.Event()
+        threading.Thread(target=self._run, name=f"informer-{kind}", daemon=True).start()
+
+    def items(self) -> list[Object]:
+        with self._lock:
+            return list(self._items.values())
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        with self._lock:
+            return self._items.get((namespace, name))
+
+    def stop(self) -> None:
+        """The thread ends at its next event or timeout; nothing is reported any more."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._list_and_watch()
+            except (ApiError, NoKindMatch, httpx.HTTPError, ValueError):  # the server restarts, or the kind comes later
+                time.sleep(_RETRY_S)
+
+    def _list_and_watch(self) -> None:
+        path = self._kube.resource(self.api_version, self.kind).path(self.namespace)
+        listing = self._kube.raw("GET", path)
+        typed = ({"apiVersion": self.api_version, "kind": self.kind, **item} for item in listing["items"])
+        with self._lock:
+            self._items = {_key(item): item for item in typed}
+        self.synced.set()
+        self._notify()
+        version = listing["metadata"]["resourceVersion"]
+        for event, obj in self._kube.watch(self.api_version, self.kind, self.namespace, resource_version=version):
+            if self._stopped.is_set():
+                return
+            if event == "BOOKMARK":
+                continue
+            with self._lock:
+                if event == "DELETED":
+                    self._items.pop(_key(obj), None)
+                else:
+                    self._items[_key(obj)] = obj
+            self._notify()
+
+    def _notify(self) -> None:
+        if not self._stopped.is_set():
+            self._changed()
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]

@@ -1,0 +1,59 @@
+"""Operators and agents that run as threads of the simulator, each exactly while its own pod is Ready."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import Controller
+
+Object = dict[str, Any]
+_PAUSE_S = 1.0
+
+
+def is_ready(pod: Object) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+class Controllers:
+    """Starts and stops controller threads as their pods become Ready and go."""
+
+    def __init__(self, catalogue: PodCatalogue, context: Callable[[Object, Object], ContainerContext]) -> None:
+        self._catalogue, self._context = catalogue, context
+        self._running: dict[tuple[str, str], threading.Event] = {}
+
+    def sync(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
+        wanted = {}
+        for pod in pods:
+            if pod["spec"]["nodeName"] in nodes and is_ready(pod):
+                for container in pod["spec"]["containers"]:
+                    if controller := self._catalogue.controller(container):
+                        wanted[(pod["metadata"]["uid"], container["name"])] = (pod, container, controller)
+        for key in [key for key in self._running if key not in wanted]:
+            self._running.pop(key).set()
+        for key, (pod, container, controller) in wanted.items():
+            if key not in self._running:
+                self._running[key] = threading.Event()
+                args = (controller, self._context(pod, container), self._running[key])
+                threading.Thread(target=_run, args=args, name=f"controller-{container['name']}", daemon=True).start()
+
+    def stop(self) -> None:
+        for event in self._running.values():
+            event.set()
+        self._running.clear()
+
+
+def _run(controller: Controller, ctx: ContainerContext, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            controller.run(ctx, stop)
+        except Exception:  # noqa: BLE001 - as a crashed operator: its log tells why, and it starts again
+            ctx.log(traceback.format_exc())
+            stop.wait(_PAUSE_S)

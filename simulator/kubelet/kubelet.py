@@ -1,0 +1,211 @@
+"""The simulated kubelets of one cluster: what each pod on the simulated nodes really does.
+
+A pod with an image that the simulator can run gets a worker; every other pod is handed to KWOK by annotation once its
+gates open. Nodes offer what their device plugins give, and the sandboxes see the world as it is.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
+from simulator.cluster.network import ClusterNetwork
+from simulator.kube.client import ApiError
+from simulator.kube.informer import Informer
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.controllers import Controllers
+from simulator.kubelet.devices import DeviceManager
+from simulator.kubelet.logs import LogFile, LogServer
+from simulator.kubelet.nodes import NodeKeeper
+from simulator.kubelet.placements import Placements
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import HostProcess
+from simulator.kubelet.runner import Runnable
+from simulator.kubelet.volumes import PodVolumes
+from simulator.kubelet.worker import PodServices, PodWorker
+
+Object = dict[str, Any]
+RUN_BY = "simulator/run-by"
+KUBELET_PORT = 10250
+_TICK_S = 1.0
+
+
+class Kubelet:
+    """All simulated kubelets of a cluster."""
+
+    def __init__(self, plane: ControlPlane, network: ClusterNetwork, catalogue: PodCatalogue) -> None:
+        self.plane, self.network, self.catalogue = plane, network, catalogue
+        self.kube = plane.client()
+        self.folder = plane.folder
+        self.placements = Placements(plane.folder / "placements.json")
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._pods = Informer(self.kube, "v1", "Pod", self._wake.set)
+        self._nodes = Informer(self.kube, "v1", "Node", self._wake.set)
+        self._workers: dict[str, PodWorker] = {}
+        self._ips: dict[str, str] = {}
+        self._devices = DeviceManager()
+        self._controllers = Controllers(catalogue, self._context)
+        self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
+        self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
+        self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends what runs; the pods stay in the API server, and run again after the next start."""
+        self._stop.set()
+        self._wake.set()
+        self._thread.join()
+        for informer in (self._pods, self._nodes):
+            informer.stop()
+        self._controllers.stop()
+        for worker in self._workers.values():
+            worker.stop(delete=False)
+        for worker in self._workers.values():
+            worker.join()
+        self._logs.stop()
+
+    # -- the loop ------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._pods.synced.wait()
+        self._nodes.synced.wait()
+        while not self._stop.is_set():
+            self._wake.wait(_TICK_S)
+            self._wake.clear()
+            try:
+                self._sync()
+            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
+                self._stop.wait(_TICK_S)
+
+    def _sync(self) -> None:
+        nodes = {node["metadata"]["name"]: node for node in self._nodes.items()}
+        pods = [pod for pod in self._pods.items() if pod["spec"].get("nodeName")]
+        for node in nodes.values():
+            for address in node.get("status", {}).get("addresses", []):
+                if address["type"] == "InternalIP":
+                    self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
+        for pod in pods:
+            self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+        alive = {pod["metadata"]["uid"] for pod in pods}
+        for uid in [uid for uid in self._workers if uid not in alive]:
+            self._workers.pop(uid).stop(delete=False)
+            self._ips.pop(uid, None)
+        self._controllers.sync(pods, nodes)
+        self._keeper.sync(list(nodes.values()), pods, self._context)
+        self.placements.record(pods)
+
+    def _sync_pod(self, pod: Object, node: Object | None) -> None:
+        uid = pod["metadata"]["uid"]
+        if node is None:  # its node was removed: AKS deletes the machine, and the pod with it
+            self._remove(pod)
+        elif pod["metadata"].get("annotations", {}).get(RUN_BY) == "kwok":
+            return
+        elif not self.catalogue.runs_here(pod):
+            if pod["metadata"].get("deletionTimestamp") or self._gates_open(pod, node):
+                self._hand_to_kwok(pod)
+        elif pod["metadata"].get("deletionTimestamp"):
+            self._end_worker(pod)
+        elif uid not in self._workers and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+            self._start_worker(pod, node)
+
+    def _gates_open(self, pod: Object, node: Object) -> bool:
+        for container in pod["spec"]["containers"]:
+            for gate in self.catalogue.gates(container):
+                reason = gate(self._context(pod, container, node))
+                if reason:
+                    self._keeper.say_waiting(pod, reason)
+                    return False
+        return True
+
+    def _hand_to_kwok(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: "kwok"}}}
+        try:
+            self.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body)
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+
+    def _start_worker(self, pod: Object, node: Object) -> None:
+        uid = pod["metadata"]["uid"]
+        host_ip = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
+        pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._address(pod)
+        self._keeper.allocate(pod, node)
+        services = PodServices(
+            kube=self.kube,
+            context=lambda pod, container: self._context(pod, container, node),
+            program=self.catalogue.runnable,
+            serve=self._serve,
+            unserve=self.network.unroute,
+        )
+        self._workers[uid] = PodWorker(services, pod, pod_ip, host_ip)
+        self._workers[uid].start()
+
+    def _end_worker(self, pod: Object) -> None:
+        worker = self._workers.get(pod["metadata"]["uid"])
+        if worker is None or not worker.is_alive():
+            self._remove(pod)
+        elif not worker.delete_when_stopped:
+            worker.stop(delete=True)
+
+    def _remove(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        try:
+            self.kube.delete("v1", "Pod", metadata["name"], metadata["namespace"], grace_seconds=0)
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    # -- what workers and programs are given ---------------------------------------------------------------------------
+
+    def _context(self, pod: Object, container: Object, node: Object | None = None) -> ContainerContext:
+        name = pod["spec"]["nodeName"]
+        found = node or self._nodes.get("", name) or {"metadata": {"name": name}}
+        uid = pod["metadata"]["uid"]
+        volumes = PodVolumes(
+            self.kube, pod, self.folder / "pods" / uid, self.folder / "nodes" / name, self.plane.authority.pem
+        )
+        return ContainerContext(
+            pod=pod,
+            container=container,
+            node=found,
+            volumes=volumes,
+            logfile=LogFile(self._log_file(pod, container["name"])),
+            tls=self.plane.tls(),
+            neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
+            choose_port=lambda port: self.plane.port(f"pod-{pod['metadata']['namespace']}-{container['name']}-{port}"),
+        )
+
+    def _serve(self, pod_ip: str, ctx: ContainerContext, program: Runnable) -> None:
+        if isinstance(program, HostProcess):
+            for container_port, local in program.ports(ctx).items():
+                self.network.route(pod_ip, container_port, local)
+
+    def _address(self, pod: Object) -> str:
+        """An address for the pod; the one it had, when the simulator was started again."""
+        uid = pod["metadata"]["uid"]
+        if address := pod.get("status", {}).get("podIP"):
+            self._ips[uid] = str(address)
+        taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
+        hosts = ipaddress.ip_network(KUBELET_POD_CIDR).hosts()
+        return self._ips.setdefault(uid, next(str(host) for host in hosts if str(host) not in taken))
+
+    def _log_file(self, pod: Object, container: str) -> Path:
+        metadata = pod["metadata"]
+        folder = f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
+        return self.folder / "pod-logs" / folder / f"{container}.log"
+
+    def _log_path(self, namespace: str, name: str, container: str) -> Path | None:
+        pod = self._pods.get(namespace, name)
+        path = self._log_file(pod, container) if pod else None
+        return path if path and path.exists() else None
+
+    def _is_running(self, namespace: str, name: str) -> bool:
+        pod = self._pods.get(namespace, name)
+        return bool(pod) and (pod or {}).get("status", {}).get("phase") in ("Pending", "Running")

@@ -1,0 +1,117 @@
+"""Keeps the simulated nodes true: what they offer, their faults, and the world that sandboxed pods see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from config import skus
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
+from simulator.operators.device_plugins import extended_resources
+from simulator.world import snapshot
+from simulator.world.faults import FaultKind, FaultStore
+from simulator.world.hardware import NodeHardware, node_hardware
+
+Object = dict[str, Any]
+FAULT = "simulator/fault"
+_ENDED = ("Succeeded", "Failed")
+
+
+class NodeKeeper:
+    """Called with all nodes and bound pods after each change."""
+
+    def __init__(self, kube: KubeClient, devices: DeviceManager, folder: Path) -> None:
+        self._kube, self._devices, self._folder = kube, devices, folder
+        self._faults = FaultStore()
+        self._offered: dict[str, dict[str, int]] = {}
+        self._said: dict[str, str] = {}
+
+    def sync(
+        self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
+    ) -> None:
+        hardware = {node["metadata"]["name"]: self.hardware(node) for node in nodes}
+        for node in nodes:
+            name = node["metadata"]["name"]
+            here = [pod for pod in pods if pod["spec"]["nodeName"] == name]
+            self._mark_fault(node, up=hardware[name].up)
+            offered = extended_resources(node, here, hardware[name], lambda pod, path: _file(context, pod, path))
+            self._offered[name] = offered
+            patch = status_patch(node, offered)
+            if patch:
+                self._patch_status(name, patch)
+        self._devices.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
+        self._show_world(nodes, pods, hardware)
+
+    def hardware(self, node: Object) -> NodeHardware:
+        size = node["metadata"]["labels"]["node.kubernetes.io/instance-type"]
+        return node_hardware(skus.sku(size), node["metadata"]["name"], self._faults.load())
+
+    def allocate(self, pod: Object, node: Object) -> Allocation:
+        offered = self._offered.get(node["metadata"]["name"], {})
+        return self._devices.allocate(pod, self.hardware(node), lambda name: name in offered and name != GPU)
+
+    def say_waiting(self, pod: Object, reason: str) -> None:
+        """Shows in the pod's status why it is not ready yet; once per reason."""
+        metadata = pod["metadata"]
+        if self._said.get(metadata["uid"]) == reason:
+            return
+        self._said[metadata["uid"]] = reason
+        condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": reason}
+        body = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}}
+        path = "application/strategic-merge-patch+json"
+        self._kube.patch(
+            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=path
+        )
+
+    def _mark_fault(self, node: Object, *, up: bool) -> None:
+        """A dead node stops reporting: its condition turns Unknown, as the controller-manager would find after a while."""
+        name = node["metadata"]["name"]
+        marked = FAULT in node["metadata"].get("annotations", {})
+        if up == (not marked):
+            return
+        annotation = None if up else str(FaultKind.NODE)
+        self._kube.patch("v1", "Node", name, None, {"metadata": {"annotations": {FAULT: annotation}}})
+        if not up:
+            condition = {
+                "type": "Ready",
+                "status": "Unknown",
+                "reason": "NodeStatusUnknown",
+                "message": "Kubelet stopped posting node status.",
+            }
+            self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
+
+    def _patch_status(self, name: str, body: Object, *, strategic: bool = False) -> None:
+        kind = "strategic-merge-patch" if strategic else "merge-patch"
+        try:
+            self._kube.patch(
+                "v1", "Node", name, None, body, subresource="status", content_type=f"application/{kind}+json"
+            )
+        except ApiError as error:
+            if not error.not_found:
+                raise
+
+    def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
+        """Writes world.json for each sandboxed pod that runs."""
+        watching = [
+            (pod, self._folder / "pods" / pod["metadata"]["uid"] / "run")
+            for pod in pods
+            if (self._folder / "pods" / pod["metadata"]["uid"] / "run").exists()
+        ]
+        if not watching:
+            return
+        allocations = {snapshot.pod_key(pod): self._devices.of(pod["metadata"]["uid"]) for pod in pods}
+        states = {snapshot.pod_key(pod): snapshot.states_of(run / "pod") for pod, run in watching}
+        world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
+        for _, run in watching:
+            snapshot.write(world, run)
+
+
+def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
+    for container in pod["spec"]["containers"]:
+        found = context(pod, container).file(path)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,42 @@
+"""Where each pod of a job ran, written down while it ran: Volcano deletes running workers when a job completes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+_KEPT = 500
+
+
+class Placements:
+    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._pods: dict[str, Object] = json.loads(file.read_text()) if file.exists() else {}
+
+    def record(self, pods: Iterable[Object]) -> None:
+        before = dict(self._pods)
+        for pod in pods:
+            owner = next((o for o in pod["metadata"].get("ownerReferences", []) if o["kind"] == "Job"), None)
+            if owner:
+                self._pods[pod["metadata"]["uid"]] = {
+                    "namespace": pod["metadata"]["namespace"],
+                    "pod": pod["metadata"]["name"],
+                    "job": owner["name"],
+                    "job_uid": owner["uid"],
+                    "node": pod["spec"]["nodeName"],
+                    "phase": pod.get("status", {}).get("phase", "Pending"),
+                }
+        if self._pods != before:
+            self._pods = dict(list(self._pods.items())[-_KEPT:])
+            partial = self._file.with_suffix(".partial")
+            partial.write_text(json.dumps(self._pods, indent=1))
+            partial.replace(self._file)
+
+
+def load(file: Path) -> list[Object]:
+    return list(json.loads(file.read_text()).values()) if file.exists() else []

@@ -1,0 +1,54 @@
+"""Which program, if any, stands for a container's image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot
+from simulator.kubelet.runner import Runnable, Script
+
+Object = dict[str, Any]
+
+
+def repository(image: str) -> str:
+    """`nvcr.io/nvidia/driver:595@sha256:...` -> `nvcr.io/nvidia/driver`."""
+    name = image.partition("@")[0]
+    head, slash, tail = name.rpartition("/")
+    return head + slash + tail.partition(":")[0]
+
+
+class PodCatalogue:
+    """Image programs of the operators and schedulers, and the images that the simulator holds as scripts."""
+
+    def __init__(self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None]) -> None:
+        self._programs, self._script = programs, script
+
+    def claims(self, container: Object) -> list[ImageProgram]:
+        name = repository(container["image"])
+        words = [*container.get("command", []), *container.get("args", [])]
+        text = " ".join(words)
+        return [
+            program
+            for program in self._programs
+            if (name == program.image or name.endswith("/" + program.image)) and program.command in text
+        ]
+
+    def runnable(self, container: Object) -> Runnable:
+        for claim in self.claims(container):
+            if claim.program is not None:
+                return claim.program
+        return self._script(repository(container["image"]))
+
+    def controller(self, container: Object) -> Controller | None:
+        program = self.runnable(container)
+        return program if isinstance(program, Controller) else None
+
+    def gates(self, container: Object) -> list[Gate]:
+        return [claim.gate for claim in self.claims(container) if claim.gate is not None]
+
+    def runs_here(self, pod: Object) -> bool:
+        """Whether a container needs a process of its own; the others are KWOK's."""
+        spec = pod["spec"]
+        containers = [*spec.get("initContainers", []), *spec["containers"]]
+        return any(isinstance(self.runnable(c), HostProcess | OneShot | Script) for c in containers)

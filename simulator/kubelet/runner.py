@@ -1,0 +1,119 @@
+"""Runs one container once, whatever it is (thread, host process, sandboxed script), to its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from simulator.cluster.processes import marked_environment
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.programs import Controller, HostProcess, OneShot
+
+EXIT_START_ERROR = 128  # what container runtimes report when a container cannot be started
+_GRACE_S = 5
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Script:
+    """A container of an image that the simulator holds as scripts: run in a sandbox."""
+
+    command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
+    """Prepares the sandbox and returns its argv and environment. Raises ValueError with the reason it cannot."""
+
+
+Runnable = Controller | OneShot | HostProcess | Script | None
+
+
+def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: Callable[[], None]) -> int:
+    """Blocks until the container has ended or `stop` is set (143, as after SIGTERM); calls `ready` once it serves."""
+    try:
+        if isinstance(program, HostProcess):
+            ports = program.ports(ctx)
+            argv: Sequence[str] = program.argv(ctx)
+            return _process(ctx, argv, dict(ctx.env()), stop, lambda: _serving(ports, ready, stop))
+        if isinstance(program, Script):
+            argv, env = program.command(ctx)
+            return _process(ctx, argv, env, stop, ready)
+        ready()
+        if isinstance(program, OneShot):
+            program.run(ctx)
+            return 0
+        if isinstance(program, Controller):
+            program.run(ctx, stop)
+        else:
+            stop.wait()
+    except ValueError as error:
+        ctx.log(f"cannot start: {error}")
+        return EXIT_START_ERROR
+    except Exception:  # noqa: BLE001 - a program's failure is the container's, told in its log
+        ctx.log(traceback.format_exc())
+        return 1
+    return 128 + signal.SIGTERM
+
+
+def _process(
+    ctx: ContainerContext,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    stop: threading.Event,
+    started: Callable[[], None],
+) -> int:
+    popen = subprocess.Popen(  # noqa: S603 - argv comes from a known program
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=marked_environment(env),
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    reader = threading.Thread(target=_copy_output, args=(popen, ctx), daemon=True)
+    reader.start()
+    threading.Thread(target=started, daemon=True).start()
+    while popen.poll() is None and not stop.wait(_POLL_S):
+        pass
+    if popen.poll() is None:
+        _end(popen)
+    reader.join(_GRACE_S)
+    code = popen.returncode
+    return 128 - code if code < 0 else code
+
+
+def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
+    if popen.stdout is not None:
+        for line in popen.stdout:
+            ctx.log(line.rstrip("\n"))
+
+
+def _end(popen: subprocess.Popen[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(popen.pid, number)
+            popen.wait(_GRACE_S)
+        except ProcessLookupError:
+            popen.wait()
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _serving(ports: Mapping[int, int], ready: Callable[[], None], stop: threading.Event) -> None:
+    """Calls `ready` as soon as all local ports accept connections."""
+    waiting = set(ports.values())
+    while waiting and not stop.is_set():
+        for port in list(waiting):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    waiting.discard(port)
+        time.sleep(_POLL_S)
+    if not stop.is_set():
+        ready()

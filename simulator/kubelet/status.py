@@ -1,0 +1,107 @@
+"""Pure: the status of a pod whose containers the simulator runs itself."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class ContainerState:
+    """Where one container stands. `exit_code` is None while it waits or runs."""
+
+    name: str
+    image: str
+    state: str = "waiting"
+    reason: str = "ContainerCreating"
+    message: str = ""
+    ready: bool = False
+    restarts: int = 0
+    exit_code: int | None = None
+    started_at: str = ""
+    finished_at: str = ""
+    last: Object = field(default_factory=dict)
+
+    def run(self) -> None:
+        self.state, self.reason, self.exit_code, self.started_at = "running", "", None, now()
+
+    def end(self, code: int) -> None:
+        self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
+        self.reason = "Completed" if code == 0 else "Error"
+
+    def wait(self, reason: str, message: str = "") -> None:
+        if self.state == "terminated":
+            self.last = {"terminated": self._terminated()}
+            self.restarts += 1
+        self.state, self.reason, self.message = "waiting", reason, message
+
+    def _terminated(self) -> Object:
+        return {
+            "exitCode": self.exit_code,
+            "reason": self.reason,
+            "startedAt": self.started_at,
+            "finishedAt": self.finished_at,
+        }
+
+    def to_status(self) -> Object:
+        states: dict[str, Object] = {
+            "waiting": {"reason": self.reason, "message": self.message},
+            "running": {"startedAt": self.started_at},
+            "terminated": self._terminated() if self.state == "terminated" else {},
+        }
+        return {
+            "name": self.name,
+            "image": self.image,
+            "imageID": self.image,
+            "ready": self.ready,
+            "started": self.state == "running",
+            "restartCount": self.restarts,
+            "state": {self.state: states[self.state]},
+            "lastState": self.last,
+        }
+
+
+def phase(init: list[ContainerState], main: list[ContainerState], restart_policy: str) -> str:
+    """Pending, Running, Succeeded or Failed by Kubernetes' own rules."""
+    if any(state.exit_code not in (None, 0) for state in init) and restart_policy == "Never":
+        return "Failed"
+    if all(state.state == "waiting" and not state.restarts for state in main):
+        return "Pending"
+    ended = [state for state in main if state.state == "terminated"]
+    if len(ended) < len(main) or restart_policy == "Always":
+        return "Running"
+    failed = any(state.exit_code for state in ended)
+    if failed and restart_policy == "OnFailure":
+        return "Running"
+    return "Failed" if failed else "Succeeded"
+
+
+def pod_status(
+    init: list[ContainerState], main: list[ContainerState], restart_policy: str, pod_ip: str, host_ip: str, started: str
+) -> Object:
+    reached = phase(init, main, restart_policy)
+    ready = all(state.ready for state in main)
+    initialized = all(state.exit_code == 0 for state in init)
+    conditions = {"Initialized": initialized, "Ready": ready, "ContainersReady": ready, "PodScheduled": True}
+    status: Object = {
+        "phase": reached,
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "startTime": started,
+        "conditions": [
+            {"type": name, "status": str(value), "lastTransitionTime": now()} for name, value in conditions.items()
+        ],
+        "containerStatuses": [state.to_status() for state in main],
+    }
+    if init:
+        status["initContainerStatuses"] = [state.to_status() for state in init]
+    if pod_ip:
+        status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
+    return status

@@ -1,0 +1,183 @@
+"""What a pod mounts: config maps, secrets, projected sources, scratch folders and the node's simulated file system."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.kube.client import ApiError, KubeClient
+
+Object = dict[str, Any]
+TOKEN_SECONDS = 24 * 3600
+
+
+class VolumeNotReady(Exception):  # noqa: N818 - reads as a statement
+    """The kubelet's FailedMount: what a volume refers to is not there (yet), or cannot be simulated."""
+
+
+@dataclass(frozen=True)
+class PodVolumes:
+    """Makes the volumes of one pod. `folder` is the pod's own; `node_root` stands for its node's file system."""
+
+    kube: KubeClient
+    pod: Object
+    folder: Path
+    node_root: Path
+    certificate_authority: str
+    """PEM of the cluster's CA."""
+
+    @property
+    def namespace(self) -> str:
+        return str(self.pod["metadata"]["namespace"])
+
+    def path(self, volume: Object) -> Path:
+        """The folder (or file) on this machine that holds the volume; made anew from its source each time."""
+        name = volume["name"]
+        if "hostPath" in volume:
+            return self._host_path(volume["hostPath"])
+        if "emptyDir" in volume:
+            return self._made(name)
+        files = self.files(volume)
+        folder = self._made(name)
+        for relative, content in files.items():
+            target = folder / relative
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(self._mode(volume, relative))
+        return folder
+
+    def files(self, volume: Object) -> dict[str, bytes]:
+        """The files of a config map, secret, downward API or projected volume, by relative path."""
+        if "configMap" in volume:
+            source = volume["configMap"]
+            return self._keyed("ConfigMap", source["name"], source)
+        if "secret" in volume:
+            source = volume["secret"]
+            return self._keyed("Secret", source["secretName"], source)
+        if "projected" in volume:
+            files: dict[str, bytes] = {}
+            for source in volume["projected"].get("sources", []):
+                files |= self._projected(source)
+            return files
+        if "downwardAPI" in volume:
+            return self._downward(volume["downwardAPI"])
+        kind = next((key for key in volume if key != "name"), "unknown")
+        raise VolumeNotReady(f'volume "{volume["name"]}": the simulator cannot mount a {kind} volume')
+
+    def service_account_token(self) -> str:
+        spec = {
+            "expirationSeconds": TOKEN_SECONDS,
+            "boundObjectRef": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": self.pod["metadata"]["name"],
+                "uid": self.pod["metadata"]["uid"],
+            },
+        }
+        account = self.pod["spec"].get("serviceAccountName", "default")
+        path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{account}/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        return str(self.kube.raw("POST", path, json=request)["status"]["token"])
+
+    def kubeconfig(self, token: str) -> str:
+        """A kubeconfig (YAML) for the pod's service account."""
+        authority = base64.b64encode(self.certificate_authority.encode()).decode()
+        account = str(self.pod["spec"].get("serviceAccountName", "default"))
+        endpoint = {"server": self.kube.server, "certificate-authority-data": authority}
+        return yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "cluster", "cluster": endpoint}],
+                "users": [{"name": account, "user": {"token": token}}],
+                "contexts": [{"name": "pod", "context": {"cluster": "cluster", "user": account}}],
+                "current-context": "pod",
+            }
+        )
+
+    def keyed_data(self, kind: str, name: str, *, optional: bool = False) -> dict[str, bytes]:
+        found = self.kube.find("v1", kind, name, self.namespace)
+        if found is None:
+            if optional:
+                return {}
+            raise VolumeNotReady(f'{kind.lower()} "{name}" not found')
+        if kind == "Secret":
+            return {key: base64.b64decode(value) for key, value in (found.get("data") or {}).items()}
+        text = {key: value.encode() for key, value in (found.get("data") or {}).items()}
+        return text | {key: base64.b64decode(value) for key, value in (found.get("binaryData") or {}).items()}
+
+    def _keyed(self, kind: str, name: str, source: Object) -> dict[str, bytes]:
+        data = self.keyed_data(kind, name, optional=bool(source.get("optional")))
+        if not source.get("items"):
+            return data
+        missing = [item["key"] for item in source["items"] if item["key"] not in data]
+        if missing and not source.get("optional"):
+            raise VolumeNotReady(f'{kind.lower()} "{name}" has no key {", ".join(missing)}')
+        return {item["path"]: data[item["key"]] for item in source["items"] if item["key"] in data}
+
+    def _projected(self, source: Object) -> dict[str, bytes]:
+        if "serviceAccountToken" in source:
+            try:
+                return {source["serviceAccountToken"]["path"]: self.service_account_token().encode()}
+            except ApiError as error:
+                raise VolumeNotReady(f"failed to fetch token: {error.message}") from error
+        if "configMap" in source:
+            return self._keyed("ConfigMap", source["configMap"]["name"], source["configMap"])
+        if "secret" in source:
+            return self._keyed("Secret", source["secret"]["name"], source["secret"])
+        if "downwardAPI" in source:
+            return self._downward(source["downwardAPI"])
+        raise VolumeNotReady(f"the simulator cannot project {', '.join(source)}")
+
+    def _downward(self, source: Object) -> dict[str, bytes]:
+        items = [item for item in source.get("items", []) if "fieldRef" in item]
+        return {item["path"]: field_text(self.pod, item["fieldRef"]["fieldPath"]).encode() for item in items}
+
+    def _mode(self, volume: Object, relative: str) -> int:
+        source = next((volume[kind] for kind in ("configMap", "secret", "projected", "downwardAPI") if kind in volume))
+        for item in source.get("items") or []:
+            if item["path"] == relative and "mode" in item:
+                return int(item["mode"])
+        return int(source.get("defaultMode", 0o644))
+
+    def _made(self, name: str) -> Path:
+        folder = self.folder / "volumes" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _host_path(self, source: Object) -> Path:
+        path = self.node_root / str(source["path"]).lstrip("/")
+        kind = source.get("type") or ""
+        if kind in ("", "DirectoryOrCreate"):
+            path.mkdir(parents=True, exist_ok=True)
+        elif kind == "FileOrCreate":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        elif not path.exists():
+            raise VolumeNotReady(f"hostPath type check failed: {source['path']} is not there as {kind}")
+        return path
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def field_text(pod: Object, path: str) -> str:
+    """A downward API field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    if "[" in path:
+        parent, _, key = path.partition("[")
+        return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))
+    value = _walk(pod, path)
+    if isinstance(value, dict):
+        return "\n".join(f'{key}="{text}"' for key, text in sorted(value.items()))
+    return "" if value is None else str(value)
+
+
+def _walk(node: Any, path: str) -> Any:
+    for part in path.split("."):
+        node = (node or {}).get(part)
+    return node

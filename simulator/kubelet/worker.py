@@ -1,0 +1,153 @@
+"""The life of one pod whose containers the simulator runs itself: volumes, init containers, containers, restarts, end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.runner import Runnable, run
+from simulator.kubelet.status import ContainerState, now, pod_status
+from simulator.kubelet.volumes import VolumeNotReady
+
+Object = dict[str, Any]
+_MAX_BACKOFF_S = 30
+_MAX_TRIES = 240  # two minutes
+
+
+@dataclass(frozen=True)
+class PodServices:
+    """What a worker needs from its kubelet."""
+
+    kube: KubeClient
+    context: Callable[[Object, Object], ContainerContext]
+    program: Callable[[Object], Runnable]
+    serve: Callable[[str, ContainerContext, Runnable], None]
+    """Makes the container's ports reachable at the pod's address."""
+    unserve: Callable[[str], None]
+
+
+class PodWorker(threading.Thread):
+    """Starts at once; `stop` ends the containers and deletes the pod from the API server."""
+
+    def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
+        super().__init__(name=f"pod-{pod['metadata']['name']}", daemon=True)
+        self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
+        spec = pod["spec"]
+        self._policy: str = spec.get("restartPolicy", "Always")
+        self._init = [ContainerState(c["name"], c["image"]) for c in spec.get("initContainers", [])]
+        self._main = [ContainerState(c["name"], c["image"]) for c in spec["containers"]]
+        self._stop_event = threading.Event()
+        self._lock = threading.Lock()
+        self._started = pod.get("status", {}).get("startTime") or now()
+        self.delete_when_stopped = False
+
+    def stop(self, *, delete: bool) -> None:
+        self.delete_when_stopped = delete
+        self._stop_event.set()
+
+    def run(self) -> None:
+        self._report()
+        spec = self._pod["spec"]
+        succeeded = all(
+            self._complete(container, state)
+            for container, state in zip(spec.get("initContainers", []), self._init, strict=True)
+        )
+        threads = []
+        if succeeded:
+            pairs = zip(spec["containers"], self._main, strict=True)
+            threads = [threading.Thread(target=self._complete, args=pair, daemon=True) for pair in pairs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._services.unserve(self._ip)
+        if self.delete_when_stopped:
+            self._delete()
+
+    def _complete(self, container: Object, state: ContainerState) -> bool:
+        """Runs a container, again as the restart policy says; True when it ended with 0."""
+        backoff = 1.0
+        while not self._stop_event.is_set():
+            ctx = self._mounted(container, state)
+            if ctx is None:
+                return False
+            program = self._services.program(container)
+            if program is None and state in self._init:
+                state.end(0)  # nobody claims this image; KWOK would let it pass too
+                self._report()
+                return True
+            state.run()
+            self._report()
+            code = run(ctx, program, self._stop_event, lambda c=ctx, p=program: self._ready(state, c, p))
+            if self._stop_event.is_set():
+                return False
+            state.end(code)
+            self._report()
+            if code == 0 and (self._policy != "Always" or state in self._init):
+                return True
+            if self._policy == "Never":
+                return False
+            self._stop_event.wait(backoff)
+            backoff = min(backoff * 2, _MAX_BACKOFF_S)
+            state.wait("CrashLoopBackOff", f"back-off restarting failed container {state.name}")
+        return False
+
+    def _mounted(self, container: Object, state: ContainerState) -> ContainerContext | None:
+        """The container's context once its environment and volumes are there; None when stopped before."""
+        while not self._stop_event.is_set():
+            try:
+                ctx = self._services.context(self._pod, container)
+                ctx.env()
+                for mount in container.get("volumeMounts", []):
+                    ctx.volumes.path(ctx.volume(mount["name"]))
+            except (VolumeNotReady, ApiError) as error:
+                if state.message != str(error):
+                    state.wait("ContainerCreating", str(error))
+                    self._report()
+                self._stop_event.wait(0.5)
+            else:
+                return ctx
+        return None
+
+    def _ready(self, state: ContainerState, ctx: ContainerContext, program: Runnable) -> None:
+        self._services.serve(self._ip, ctx, program)
+        state.ready = True
+        self._report()
+
+    def _report(self) -> None:
+        with self._lock:
+            status = pod_status(self._init, self._main, self._policy, self._ip, self._host_ip, self._started)
+            metadata = self._pod["metadata"]
+            body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+            self._insist(
+                lambda: self._services.kube.patch(
+                    "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status"
+                )
+            )
+
+    def _delete(self) -> None:
+        metadata = self._pod["metadata"]
+        self._insist(
+            lambda: self._services.kube.delete("v1", "Pod", metadata["name"], metadata["namespace"], grace_seconds=0)
+        )
+
+    def _insist(self, call: Callable[[], Object]) -> None:
+        """Waits out an API server that restarts; a pod that is gone, or is another by now, needs nothing any more."""
+        for _ in range(_MAX_TRIES):
+            try:
+                call()
+            except ApiError as error:
+                if error.not_found or error.conflict:
+                    return
+                raise
+            except httpx.TransportError:
+                time.sleep(0.5)
+            else:
+                return
