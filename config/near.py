@@ -16,3 +16,9 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     if not matches and wanted:
         matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
     return [by_lower[match] for match in matches]
+
+
+def hint(names: Iterable[str]) -> str:
+    """The end of a sentence that names them: `; near: a, b`, or nothing."""
+    listed = ", ".join(names)
+    return f"; near: {listed}" if listed else ""

@@ -1,0 +1,81 @@
+"""Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
+
+`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`. What lies below a key whose default is a map, a
+list or null is the chart's free form and is not checked.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from config.data import FOLDER
+from config.near import near
+
+_TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
+_FREE = {"map": (dict,), "list": (list,), "null": ()}
+
+
+@dataclass(frozen=True)
+class ValueProblem:
+    """A value that the chart has no use for: an unknown key (`near` holds likely ones), or a wrong type (`expected`)."""
+
+    path: tuple[str, ...]
+    near: tuple[str, ...] = ()
+    expected: str = ""
+
+
+@dataclass
+class _Node:
+    """A key of the chart: a leaf with a type, or a map with keys below."""
+
+    kind: str = ""
+    keys: dict[str, _Node] = field(default_factory=dict)
+
+
+@functools.cache
+def chart_keys(chart: str) -> tuple[str, _Node]:
+    """The version that the chart's keys file is for, and its tree of keys. Raises FileNotFoundError for an unknown chart."""
+    header, *lines = (FOLDER / "charts" / f"{chart}.keys").read_text(encoding="utf-8").splitlines()
+    root = _Node()
+    for line in filter(str.strip, lines):
+        path, _, rest = line.partition(": ")
+        node = root
+        for part in path.split("."):
+            node = node.keys.setdefault(part, _Node())
+        node.kind = rest.split(" = ")[0].strip()
+    version = header.removeprefix("# ").partition(":")[0].split()[1]
+    return version, root
+
+
+def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:
+    """Every value that the pinned chart does not have, or has with another type."""
+    _, root = chart_keys(chart)
+    return list(_check(root, values, ()))
+
+
+def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[ValueProblem]:
+    for key, value in values.items():
+        here = (*path, key)
+        found = node.keys.get(key)
+        if found is None:
+            yield ValueProblem(here, near=tuple(near(key, node.keys)))
+        elif value is None:
+            continue  # null takes a default away, which Helm allows for every key
+        elif found.keys and found.kind not in _FREE:
+            if isinstance(value, Mapping):
+                yield from _check(found, value, here)
+            else:
+                yield ValueProblem(here, expected="map")
+        elif not _fits(found.kind, value):
+            yield ValueProblem(here, expected=found.kind)
+
+
+def _fits(kind: str, value: Any) -> bool:
+    if kind in _FREE:
+        return not _FREE[kind] or isinstance(value, _FREE[kind])
+    if isinstance(value, bool):
+        return kind == "bool"
+    return isinstance(value, _TYPES[kind])

@@ -1,0 +1,82 @@
+"""Everything that is wrong with a stack's settings, told at once and to the person who has to mend it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+Path = tuple[str | int, ...]
+_PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HIDDEN = "is not valid (its value is a secret, so it is not shown)"
+
+
+def path_text(path: Path) -> str:
+    """A path as `pulumi config --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _PLAIN_SEGMENT.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{part}"]'
+    return text
+
+
+def set_command(path: Path, value: object) -> str:
+    """The command that sets one key; `--` keeps values that begin with a dash from being read as options."""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    dashes = "-- " if text.startswith("-") else ""
+    return f"pulumi config set {_flag(path)}{shlex.quote(path_text(path))} {dashes}{_shell_value(text)}"
+
+
+def remove_command(path: Path) -> str:
+    """The command that takes one key out of the stack."""
+    return f"pulumi config rm {_flag(path)}{shlex.quote(path_text(path))}"
+
+
+def _flag(path: Path) -> str:
+    return "--path " if len(path) > 1 else ""
+
+
+def _shell_value(text: str) -> str:
+    """Quoted where the shell needs it; placeholders such as <name> stay readable."""
+    return text if re.fullmatch(r"<[^<>]+>", text) else shlex.quote(text)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong."""
+
+    path: Path
+    """Where, from the top-level key down."""
+    what: str
+    """What is wrong with it, as the rest of a sentence that begins with the path."""
+    allowed: str
+    """What may stand there."""
+    fix: str
+    """The command that mends it, ready to paste."""
+
+    def hidden(self) -> Problem:
+        """The same without the value, for keys whose value is a secret."""
+        return replace(self, what=_HIDDEN)
+
+    def __str__(self) -> str:
+        return f"{path_text(self.path)} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
+
+
+class SettingsError(Exception):
+    """A stack's settings cannot be used; `problems` holds every reason found."""
+
+    def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
+        self.problems: Sequence[Problem] = sorted(set(problems), key=lambda problem: path_text(problem.path))
+        self.stack = stack
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        count = len(self.problems)
+        where = f" of stack {self.stack}" if self.stack else ""
+        head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
+        return "\n\n".join([head, *(f"  {problem}" for problem in self.problems)])

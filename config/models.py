@@ -1,0 +1,144 @@
+"""The settings of a stack, as `config.loader` reads them from Pulumi's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from config.base import Model, Text, WholeNumber
+from config.names import Names
+from config.pools import NodeCount, PoolSettings
+from config.skus import VmSku, sku
+from config.versions import versions
+from config.workload import WorkloadOptions
+
+DEFAULT_POOL = "gpu"
+
+ObjectId = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
+"""Object id of an Entra user, group or service principal."""
+
+
+class SystemPool(Model):
+    """The pool that AKS and the operators' controllers run on."""
+
+    vm_sku: str = "Standard_D4ads_v5"
+    count: Annotated[WholeNumber, Field(ge=1, le=1000)] = 2
+    taint: bool = False
+    """Keeps workloads off it, by CriticalAddonsOnly=true:NoSchedule."""
+
+    @property
+    def sku(self) -> VmSku:
+        """Its hardware."""
+        return sku(self.vm_sku)
+
+
+class ClusterSettings(Model):
+    """The AKS cluster and how one gets into it."""
+
+    resource_group: str | None = None
+    """Name of the resource group; by default the project's and the stack's."""
+    kubernetes_version: Text = versions().kubernetes.default
+    """Minor version, or with a patch version: 1.35 or 1.35.4."""
+    entra: bool = True
+    """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
+    local_accounts: bool = False
+    """Allow the cluster's own admin certificate; the program then uses it and needs no kubelogin."""
+    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
+    """How kubelogin gets its token when local accounts are off."""
+    admin_group_object_ids: tuple[ObjectId, ...] = ()
+    deployer_object_id: ObjectId | None = None
+    """Who deploys and so gets the role of cluster admin; by default the identity that Pulumi is logged in as."""
+    tier: Literal["Free", "Standard", "Premium"] = "Standard"
+    system_pool: SystemPool = SystemPool()
+
+
+class Operator(Model):
+    """One Helm release; `values` are merged last, over the program's own."""
+
+    enabled: bool = True
+    values: dict[str, Any] = {}
+
+
+class NetworkOperator(Operator):
+    """NVIDIA Network Operator: OFED drivers and the RDMA device plugin."""
+
+    rdma_resource: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")] = "mlnxnics"
+    """The extended resource's name, after `nvidia.com/`."""
+    drain_on_upgrade: bool = False
+    """Let a driver upgrade evict pods from its node, by force: it kills jobs."""
+
+    @property
+    def resource_name(self) -> str:
+        """What pods request, e.g. nvidia.com/mlnxnics."""
+        return f"nvidia.com/{self.rdma_resource}"
+
+
+class Operators(Model):
+    """What is installed in the cluster."""
+
+    node_feature_discovery: Operator = Operator()
+    network_operator: NetworkOperator = NetworkOperator()
+    gpu_operator: Operator = Operator()
+    volcano: Operator = Operator()
+
+
+class Charts(Model):
+    """Where charts come from."""
+
+    source: str | None = None
+    """An OCI registry (oci://...) or a folder with one unpacked chart per folder; by default each chart's own place."""
+
+
+class Images(Model):
+    """Where images come from."""
+
+    registry: str | None = None
+    """A registry that mirrors all of them, without a scheme; by default each image's own."""
+
+
+class StackFile(Model):
+    """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
+
+    location: str = "eastus"
+    vm_sku: str | None = None
+    node_count: NodeCount = 2
+    workloads: tuple[str, ...] = ()
+    workload_options: dict[str, dict[str, Any]] = {}
+    cluster: ClusterSettings = ClusterSettings()
+    pools: dict[str, PoolSettings] = {}
+    operators: Operators = Operators()
+    charts: Charts = Charts()
+    images: Images = Images()
+
+    def gpu_pools(self) -> dict[str, PoolSettings]:
+        """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""
+        if self.pools or self.vm_sku is None:
+            return dict(sorted(self.pools.items()))
+        return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A workload of the stack, with its checked options and the pool that it runs on."""
+
+    options: WorkloadOptions
+    pool_key: str
+    pool: PoolSettings
+    nodes: int
+    """How many of the pool's nodes it uses."""
+
+
+class Settings(StackFile):
+    """All settings of one stack, checked. Made by `config.loader` only."""
+
+    project: str
+    stack: str
+    placements: dict[str, Placement] = {}
+    """What runs where, by workload, in the order of `workloads`."""
+
+    @property
+    def names(self) -> Names:
+        """Names in Azure."""
+        return Names(self.project, self.stack, self.cluster.resource_group)

@@ -1,0 +1,73 @@
+"""Names of a stack's resources in Azure: stable, and checked for what ARM allows before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from config.errors import Problem, set_command
+
+MAX_NODE_RESOURCE_GROUP = 80
+"""AKS: characters of the node resource group's name."""
+MAX_DNS_PREFIX = 54
+_NODES = "-nodes"
+_RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names derived from the project and the stack; `chosen_group` takes the place of the derived resource group."""
+
+    project: str
+    stack: str
+    chosen_group: str | None = None
+
+    @property
+    def cluster(self) -> str:
+        """The AKS cluster."""
+        return re.sub(r"[^a-z0-9-]+", "-", f"{self.project}-{self.stack}".lower()).strip("-")
+
+    @property
+    def resource_group(self) -> str:
+        """The resource group of everything."""
+        return self.chosen_group or self.cluster
+
+    @property
+    def node_resource_group(self) -> str:
+        """The resource group that AKS makes for its virtual machines."""
+        return self.resource_group + _NODES
+
+    @property
+    def dns_prefix(self) -> str:
+        """The first part of the API server's host name."""
+        return self.cluster
+
+
+def name_problems(names: Names) -> Iterator[Problem]:
+    """What is wrong with names once they are derived."""
+    if len(names.dns_prefix) > MAX_DNS_PREFIX:
+        room = MAX_DNS_PREFIX - len(names.project) - 1
+        yield Problem(
+            (),
+            f"the stack's name makes the cluster's name {names.cluster!r}, {len(names.cluster)} characters long",
+            f"a stack name of at most {room} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
+            f"pulumi stack rename {names.stack[:room].rstrip('-._')}",
+        )
+    yield from _resource_group_problems(names)
+
+
+def _resource_group_problems(names: Names) -> Iterator[Problem]:
+    path = ("cluster", "resourceGroup")
+    group = names.chosen_group
+    if group is None:
+        return
+    room = MAX_NODE_RESOURCE_GROUP - len(_NODES)
+    if not _RESOURCE_GROUP.fullmatch(group) or len(group) > room:
+        better = re.sub(r"[^A-Za-z0-9_().-]+", "-", group)[:room].rstrip(".") or names.cluster
+        yield Problem(
+            path,
+            f"is {group!r}, not a name that ARM takes",
+            f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds {_NODES})",
+            set_command(path, better),
+        )

@@ -1,0 +1,135 @@
+"""Which pool each workload runs on, and whether it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from config.errors import Path, Problem, set_command
+from config.models import DEFAULT_POOL, Placement, StackFile
+from config.near import hint, near
+from config.pools import MAX_NODES, PoolSettings
+from config.rules import operator
+from config.skus import catalogue
+from config.translate import problems_of, unknown_key
+from config.workload import Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+
+
+class Placer:
+    """Places the workloads of one stack; `problems` fills as it goes."""
+
+    def __init__(self, stack: StackFile, workloads: WorkloadCatalogue) -> None:
+        self._stack = stack
+        self._workloads = workloads
+        self._pools = stack.gpu_pools()
+        self.problems: list[Problem] = []
+
+    def place(self) -> dict[str, Placement]:
+        """All workloads of the stack that can run, in their order."""
+        options = self._options()
+        self.problems += unknown_workloads(self._stack.workloads, self._workloads)
+        placements: dict[str, Placement] = {}
+        for name in self._stack.workloads:
+            spec = self._workloads.get(name)
+            if spec is None or name in placements:
+                continue
+            self.problems += missing_operators(self._stack, spec)
+            if name in options and (placement := self._placement(spec, options[name])):
+                placements[name] = placement
+        return placements
+
+    def _options(self) -> dict[str, WorkloadOptions]:
+        """Checked options of every known workload; without those that are wrong."""
+        given = self._stack.workload_options
+        for name in sorted(set(given) - set(self._workloads)):
+            self.problems.append(unknown_key(("workloadOptions", name), self._workloads, given[name]))
+        checked: dict[str, WorkloadOptions] = {}
+        for name, spec in self._workloads.items():
+            try:
+                checked[name] = spec.options.model_validate(given.get(name, {}), by_alias=True, by_name=False)
+            except ValidationError as error:
+                self.problems += problems_of(error.errors(), spec.options, ("workloadOptions", name))
+        return checked
+
+    def _placement(self, spec: WorkloadSpec, options: WorkloadOptions) -> Placement | None:
+        key = self._pool_key(spec, options)
+        if key is None:
+            return None
+        pool = self._pools[key]
+        nodes = max(spec.requires.min_nodes, spec.nodes(options, pool.max_nodes))
+        if nodes > pool.max_nodes:
+            self.problems.append(self._too_few(spec, key, pool, nodes))
+            return None
+        return Placement(options, key, pool, nodes)
+
+    def _pool_key(self, spec: WorkloadSpec, options: WorkloadOptions) -> str | None:
+        """The pool asked for, else the first that has what the workload requires."""
+        suitable = [key for key, pool in self._pools.items() if _suits(pool, spec.requires)]
+        if options.pool is None:
+            if suitable:
+                return suitable[0]
+            self.problems += (self._no_infiniband(spec, key, pool) for key, pool in list(self._pools.items())[:1])
+        elif options.pool not in self._pools:
+            path = ("workloadOptions", spec.name, "pool")
+            likely = (near(options.pool, self._pools) or list(self._pools) or ["<pool>"])[0]
+            what = f"is {options.pool!r}, not a pool of this stack"
+            self.problems.append(Problem(path, what, ", ".join(self._pools), set_command(path, likely)))
+        elif options.pool in suitable:
+            return options.pool
+        else:
+            self.problems.append(self._no_infiniband(spec, options.pool, self._pools[options.pool]))
+        return None
+
+    def _no_infiniband(self, spec: WorkloadSpec, key: str, pool: PoolSettings) -> Problem:
+        path = self._path(key, "vmSku")
+        usable = [size.name for size in catalogue().values() if size.infiniband and size.supported]
+        what = f"is {pool.vm_sku}, which has no InfiniBand, and workload {spec.name} needs it"
+        return Problem(path, what, ", ".join(usable), set_command(path, usable[0]))
+
+    def _too_few(self, spec: WorkloadSpec, key: str, pool: PoolSettings, nodes: int) -> Problem:
+        if pool.autoscale:
+            path: Path = ("pools", key, "autoscale", "max")
+        else:
+            path = self._path(key, "nodeCount" if "pools" not in self._stack.model_fields_set else "count")
+        what = f"is {pool.max_nodes}, but workload {spec.name} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
+        return Problem(path, what, f"{nodes} to {MAX_NODES}, or a stack without {spec.name}", set_command(path, nodes))
+
+    def _path(self, key: str, leaf: str) -> Path:
+        """Where a pool's property is set: the default pool's stand at the top."""
+        default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
+        return (leaf,) if default else ("pools", key, leaf)
+
+
+def _suits(pool: PoolSettings, requires: Requirements) -> bool:
+    """Whether the pool's hardware will do; sizes that are unknown are another rule's business."""
+    size = catalogue().get(pool.vm_sku)
+    return size is None or not requires.infiniband or size.infiniband is not None
+
+
+def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
+    """One problem for each name that is unknown, and for each that stands twice."""
+    corrected = [found for name in names for found in ([name] if name in workloads else near(name, workloads)[:1])]
+    fix = set_command(("workloads",), ",".join(dict.fromkeys(corrected)))
+    for name in dict.fromkeys(names):
+        likely = near(name, workloads)
+        if name not in workloads:
+            what = f"names {name!r}, an unknown workload{hint(likely)}"
+            yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)
+        elif names.count(name) > 1:
+            yield Problem(("workloads",), f"names {name!r} more than once", "each workload once", fix)
+
+
+def missing_operators(stack: StackFile, spec: WorkloadSpec) -> Iterator[Problem]:
+    """One problem for each operator that the workload needs and that is off."""
+    needs = {
+        "gpuOperator": (spec.requires.gpus, "for its GPUs"),
+        "networkOperator": (spec.requires.infiniband, "for InfiniBand"),
+        "volcano": (spec.requires.scheduler == "volcano", "as its scheduler"),
+    }
+    for key, (needed, why) in needs.items():
+        if needed and not operator(stack, key).enabled:
+            path = ("operators", key, "enabled")
+            what = f"is false, but workload {spec.name} needs it {why}"
+            yield Problem(path, what, f"true, or a stack without {spec.name}", set_command(path, True))

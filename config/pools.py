@@ -1,0 +1,140 @@
+"""GPU node pools: their settings, their rules and the names that ARM knows them by."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from config.base import Model, Text, WholeNumber
+from config.errors import Path, Problem, remove_command, set_command
+from config.labels import label_problems, taint_problems
+from config.near import hint
+from config.skus import UnknownSku, VmSku, catalogue, sku
+
+MAX_NODES = 1000
+"""AKS: nodes in one pool."""
+MAX_POOL_NAME = 12
+"""AKS: characters of a Linux pool's name, lower-case letters and digits, the first a letter."""
+SUFFIX_LENGTH = 4
+MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
+GPU_TAINT = "sku=gpu:NoSchedule"
+
+NodeCount = Annotated[WholeNumber, Field(ge=0, le=MAX_NODES)]
+
+
+class Autoscale(Model):
+    """Bounds of the cluster autoscaler; the pool's count is then only where it starts."""
+
+    min: NodeCount
+    max: NodeCount
+
+
+class PoolSettings(Model):
+    """One pool of GPU nodes, all of one VM size and in one InfiniBand fabric."""
+
+    vm_sku: str
+    count: NodeCount = 2
+    spot: bool = False
+    autoscale: Autoscale | None = None
+    labels: dict[str, Text] = {}
+    taints: tuple[str, ...] = (GPU_TAINT,)
+    os_disk_gb: Annotated[WholeNumber, Field(ge=30, le=2048)] = 128
+    os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
+    replace: Literal["create-first", "delete-first"] = "create-first"
+    """What happens when a property changes that ARM forbids to change: `create-first` needs quota for both pools."""
+
+    @property
+    def sku(self) -> VmSku:
+        """Hardware of its nodes; raises UnknownSku."""
+        return sku(self.vm_sku)
+
+    @property
+    def max_nodes(self) -> int:
+        """Most nodes that the pool can have."""
+        return self.autoscale.max if self.autoscale else self.count
+
+    @property
+    def min_nodes(self) -> int:
+        """Fewest nodes that the pool can have."""
+        return self.autoscale.min if self.autoscale else self.count
+
+
+def agent_pool_name(key: str, pool: PoolSettings) -> str:
+    """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
+    fixed = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
+    return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
+
+
+def pool_problems(key: str, pool: PoolSettings, path: Path, sku_path: Path) -> Iterator[Problem]:
+    """What is wrong with one pool, beyond the types of its keys. `path` leads to it, `sku_path` to its VM size."""
+    yield from _key_problems(key, pool, path)
+    yield from gpu_sku_problems(pool.vm_sku, sku_path)
+    yield from _autoscale_problems(pool, path)
+    yield from _disk_problems(pool, path)
+    yield from label_problems(pool.labels, (*path, "labels"))
+    yield from taint_problems(pool.taints, (*path, "taints"))
+
+
+def _key_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    if re.fullmatch(rf"[a-z][a-z0-9]{{0,{MAX_POOL_KEY - 1}}}", key):
+        return
+    better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
+    yield Problem(
+        path,
+        f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
+        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
+        f"AKS allows {MAX_POOL_NAME})",
+        f"{set_command(('pools', better, 'vmSku'), pool.vm_sku)} && {remove_command(path)}",
+    )
+
+
+def gpu_sku_problems(name: str, path: Path) -> Iterator[Problem]:
+    """What is wrong with a VM size as that of a GPU pool."""
+    usable = [size.name for size in catalogue().values() if size.gpus and size.supported]
+    try:
+        size = sku(name)
+    except UnknownSku as error:
+        likely = [found for found in error.near if found in usable] or usable[:1]
+        yield Problem(
+            path, f"is {name!r}, an unknown VM size{hint(error.near)}", ", ".join(usable), set_command(path, likely[0])
+        )
+        return
+    if not size.gpus:
+        yield Problem(path, f"is {name}, which has no GPU", ", ".join(usable), set_command(path, usable[0]))
+    elif size.refusal:
+        why = f"is {name}, which is not supported yet: {size.refusal}"
+        yield Problem(path, why, ", ".join(usable), set_command(path, usable[0]))
+
+
+def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    if pool.autoscale is None:
+        return
+    low, high = pool.autoscale.min, pool.autoscale.max
+    if low > high:
+        where = (*path, "autoscale", "max")
+        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
+    elif not low <= pool.count <= high:
+        where = (*path, "count")
+        start = min(max(pool.count, low), high)
+        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))
+
+
+def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = catalogue().get(pool.vm_sku)
+    if size is None or pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
+        return
+    where = (*path, "osDiskGb")
+    if size.temp_gib >= 30:  # noqa: PLR2004  AKS: least OS disk, as the field's own bound
+        fix = set_command(where, size.temp_gib)
+    else:
+        fix = set_command((*path, "osDiskType"), "Managed")
+    yield Problem(
+        where,
+        f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",
+        f"at most {size.temp_gib}, or osDiskType Managed",
+        fix,
+    )

@@ -1,0 +1,163 @@
+"""Rules that hold between settings, or that types cannot say. Each yields the problems that it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from config.chart_values import ValueProblem, value_problems
+from config.errors import Path, Problem, remove_command, set_command
+from config.models import Operator, StackFile
+from config.near import hint, near
+from config.pools import gpu_sku_problems, pool_problems
+from config.skus import catalogue
+from config.versions import versions
+
+SYSTEM_POOL_VCPUS = 4
+"""Least vCPUs of a system node: AKS asks for 4 to run its own add-ons, and the operators' controllers come on top."""
+OPERATOR_CHARTS = {
+    "nodeFeatureDiscovery": "node-feature-discovery",
+    "networkOperator": "network-operator",
+    "gpuOperator": "gpu-operator",
+    "volcano": "volcano",
+}
+
+
+def problems(stack: StackFile) -> Iterator[Problem]:
+    """All that is wrong between the settings of a stack, workloads aside."""
+    for rule in RULES:
+        yield from rule(stack)
+
+
+def operator(stack: StackFile, key: str) -> Operator:
+    """One operator's settings by its key in stack files."""
+    name = next(name for name, found in type(stack.operators).model_fields.items() if found.alias == key)
+    settings: Operator = getattr(stack.operators, name)
+    return settings
+
+
+def _location(stack: StackFile) -> Iterator[Problem]:
+    if not re.fullmatch(r"[a-z][a-z0-9]*", stack.location):
+        better = re.sub(r"[^a-z0-9]", "", stack.location.lower()) or "eastus"
+        what = f"is {stack.location!r}, not the name of an Azure region"
+        allowed = "a region's name in lower case, as `az account list-locations -o table` prints it"
+        yield Problem(("location",), what, allowed, set_command(("location",), better))
+
+
+def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
+    known = versions().kubernetes
+    version = stack.cluster.kubernetes_version
+    match = re.fullmatch(r"(\d+\.\d+)(\.\d+)?", version)
+    if not match or match[1] not in known.supported:
+        path = ("cluster", "kubernetesVersion")
+        what = f"is {version!r}, " + ("not a version" if not match else "which AKS does not offer to new clusters")
+        allowed = f"{', '.join(known.supported)}, or one with a patch version, as in {known.default}.4"
+        yield Problem(path, what, allowed, set_command(path, known.default))
+
+
+def _pools(stack: StackFile) -> Iterator[Problem]:
+    if "pools" not in stack.model_fields_set:
+        yield from _default_pool(stack)
+        return
+    for key in ("vmSku", "nodeCount"):
+        if {"vmSku": "vm_sku", "nodeCount": "node_count"}[key] in stack.model_fields_set:
+            what = "sizes the default pool, which a stack with pools does not have"
+            yield Problem((key,), what, "nothing beside pools", remove_command((key,)))
+    for name, pool in stack.pools.items():
+        path = ("pools", name)
+        yield from pool_problems(name, pool, path, (*path, "vmSku"))
+
+
+def _default_pool(stack: StackFile) -> Iterator[Problem]:
+    path = ("vmSku",)
+    if stack.vm_sku is not None:
+        yield from gpu_sku_problems(stack.vm_sku, path)
+        return
+    usable = [size.name for size in catalogue().values() if size.gpus and size.supported]
+    yield Problem(path, "is not set, and pools are not either", ", ".join(usable), set_command(path, usable[0]))
+
+
+def _system_pool(stack: StackFile) -> Iterator[Problem]:
+    path = ("cluster", "systemPool", "vmSku")
+    name = stack.cluster.system_pool.vm_sku
+    usable = [size.name for size in catalogue().values() if not size.gpus and size.vcpus >= SYSTEM_POOL_VCPUS]
+    if name in usable:
+        return
+    size = catalogue().get(name)
+    if size is None:
+        likely = near(name, usable) or usable
+        what = f"is {name!r}, a VM size that this program does not know"
+    else:
+        likely = usable
+        fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
+        what = f"is {name}, which {fault}"
+    yield Problem(path, what, ", ".join(usable), set_command(path, likely[0]))
+
+
+def _login(stack: StackFile) -> Iterator[Problem]:
+    cluster = stack.cluster
+    if cluster.entra:
+        return
+    if not cluster.local_accounts:
+        path = ("cluster", "localAccounts")
+        what = "is false and cluster.entra is false too, so nobody could log in to the cluster"
+        yield Problem(path, what, "either of the two, or both", set_command(path, True))
+    for path, given in (
+        (("cluster", "adminGroupObjectIds"), cluster.admin_group_object_ids),
+        (("cluster", "deployerObjectId"), cluster.deployer_object_id),
+    ):
+        if given:
+            what = "names Entra identities, but cluster.entra is false"
+            yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
+
+
+def _node_labels(stack: StackFile) -> Iterator[Problem]:
+    """The operators place their DaemonSets by the labels that Node Feature Discovery gives."""
+    if stack.operators.node_feature_discovery.enabled:
+        return
+    path = ("operators", "nodeFeatureDiscovery", "enabled")
+    for key in ("networkOperator", "gpuOperator"):
+        if operator(stack, key).enabled:
+            what = f"is false, but operators.{key} finds its nodes by its labels"
+            yield Problem(path, what, f"true, or operators.{key}.enabled false", set_command(path, True))
+
+
+def _chart_values(stack: StackFile) -> Iterator[Problem]:
+    for key, chart in OPERATOR_CHARTS.items():
+        path = ("operators", key, "values")
+        for found in value_problems(chart, operator(stack, key).values):
+            yield _value_problem(chart, found, (*path, *found.path))
+
+
+def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
+    version = versions().charts[chart].version
+    if found.expected:
+        what = f"has the wrong type for chart {chart} {version}"
+        return Problem(path, what, f"a value of type {found.expected}", set_command(path, f"<{found.expected}>"))
+    what = f"is a key that chart {chart} {version} does not have{hint(found.near)}"
+    return Problem(path, what, f"the chart's keys, in config/charts/{chart}.keys", remove_command(path))
+
+
+def _mirrors(stack: StackFile) -> Iterator[Problem]:
+    source, registry = stack.charts.source, stack.images.registry
+    if source is not None and "://" in source and not source.startswith("oci://"):
+        path: Path = ("charts", "source")
+        allowed = "oci://<registry>/<folder>, or a folder with one unpacked chart per folder"
+        yield Problem(path, f"is {source!r}, neither an OCI registry nor a folder", allowed, remove_command(path))
+    if registry is not None and not re.fullmatch(r"[a-z0-9]([a-z0-9._:/-]*[a-z0-9])?", registry.replace("://", " ")):
+        path = ("images", "registry")
+        better = registry.rpartition("://")[2].rstrip("/").lower() or "<registry>"
+        allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
+        yield Problem(path, f"is {registry!r}, not a registry", allowed, set_command(path, better))
+
+
+RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
+    _location,
+    _kubernetes_version,
+    _pools,
+    _system_pool,
+    _login,
+    _node_labels,
+    _chart_values,
+    _mirrors,
+)

@@ -1,0 +1,113 @@
+"""Turns what pydantic finds wrong into problems that name the key, what may stand there and the command that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from config.errors import Path, Problem, remove_command, set_command
+from config.near import hint, near
+
+Schema = Mapping[str, Any]
+
+
+def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: Path = ()) -> Iterator[Problem]:
+    """Problems for the errors of one validation of `model`; `prefix` is where its keys hang."""
+    schema = model.model_json_schema(by_alias=True)
+    for error in errors:
+        location = error["loc"]
+        path = (*prefix, *location)
+        if error["type"] == "extra_forbidden":
+            parent = schema_at(schema, location[:-1])
+            yield unknown_key(path, parent.get("properties", {}), error["input"])
+        elif error["type"] == "missing":
+            here = schema_at(schema, location)
+            yield Problem(path, "is not set", allowed(here), set_command(path, _example(here)))
+        else:
+            here = schema_at(schema, location)
+            yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
+
+
+def unknown_key(path: Path, known: Iterable[str], value: object) -> Problem:
+    """The problem of a key that nobody reads."""
+    known = sorted(known)
+    likely = near(str(path[-1]), known)
+    fix = remove_command(path)
+    if likely and not isinstance(value, dict | list):
+        fix = f"{set_command((*path[:-1], likely[0]), value)} && {fix}"
+    what = f"is an unknown key{hint(likely)}"
+    return Problem(path, what, ", ".join(known) or "no keys at all", fix)
+
+
+def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
+    """The JSON schema of what stands at `location`; empty where the schema says nothing."""
+    definitions = schema.get("$defs", {})
+    here = _resolved(schema, definitions)
+    for part in location:
+        if isinstance(part, int):
+            here = here.get("items", {})
+        else:
+            here = here.get("properties", {}).get(part) or here.get("additionalProperties") or {}
+        here = _resolved(here if isinstance(here, Mapping) else {}, definitions)
+    return here
+
+
+def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    """Follows a reference, and takes what is not null of an optional value; keeps the default that stands beside."""
+    outer = {key: schema[key] for key in ("default",) if key in schema}
+    for option in schema.get("anyOf", ()):
+        if option.get("type") != "null":
+            return {**_resolved(option, definitions), **outer}
+    if reference := schema.get("$ref"):
+        return {**_resolved(definitions[reference.rpartition("/")[2]], definitions), **outer}
+    return schema
+
+
+def allowed(schema: Schema) -> str:
+    """What may stand where the schema holds, in words."""
+    if choices := schema.get("enum"):
+        return ", ".join(map(str, choices))
+    match schema.get("type"):
+        case "integer":
+            return "a whole number" + _bounds(schema)
+        case "boolean":
+            return "true or false"
+        case "array":
+            return "a list, as in [a, b]"
+        case "object":
+            keys = ", ".join(schema.get("properties", {}))
+            return f"a map with the keys {keys}" if keys else "a map"
+        case "string":
+            return f"text that matches {schema['pattern']}" if "pattern" in schema else "text"
+        case _:
+            return "a value"
+
+
+def _bounds(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    return f" of {low} or more" if low is not None else ""
+
+
+def _mend(path: Path, schema: Schema) -> str:
+    if schema.get("type") in {"object", "array"} or not isinstance(path[-1], str):
+        return remove_command(path)
+    return set_command(path, _example(schema))
+
+
+def _example(schema: Schema) -> object:
+    """A value to begin with: the default, else the least, else the first choice, else a placeholder."""
+    for key in ("default", "minimum"):
+        if schema.get(key) is not None:
+            return schema[key]
+    choices = schema.get("enum")
+    return choices[0] if choices else "<value>"
+
+
+def _shown(value: object) -> str:
+    text = "a map" if isinstance(value, dict) else "a list" if isinstance(value, list) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004  a line of a terminal
