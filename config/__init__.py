@@ -1,1 +1,1 @@
-"""What a stack is made from: settings, hardware facts and pinned versions. Pure: makes no resource and reaches no network."""
+"""What a stack is made from: settings, hardware facts, pinned versions. Makes no resource and reaches no network."""

@@ -18,15 +18,14 @@ class Model(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
 
 
-def _not_a_truth_value(value: Any) -> Any:
+def _no_truth_value(value: Any) -> Any:
     if isinstance(value, bool):
-        msg = "not a number"
-        raise ValueError(msg)
+        raise ValueError("not a number")  # noqa: TRY004  pydantic reports ValueError only
     return value
 
 
-WholeNumber = Annotated[int, BeforeValidator(_not_a_truth_value)]
-"""An int, also as text; but `true` is not 1."""
+NOT_BOOL = BeforeValidator(_no_truth_value)
+"""For whole numbers: `true` is not 1."""
 
 
 def _as_text(value: Any) -> Any:

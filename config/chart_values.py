@@ -1,7 +1,7 @@
 """Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
 
-`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`. What lies below a key whose default is a map, a
-list or null is the chart's free form and is not checked.
+`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`. What lies below a key whose default is a
+map, a list or null is the chart's free form and is not checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from config.data import FOLDER
-from config.near import near
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
@@ -20,11 +19,13 @@ _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 @dataclass(frozen=True)
 class ValueProblem:
-    """A value that the chart has no use for: an unknown key (`near` holds likely ones), or a wrong type (`expected`)."""
+    """A value that the chart has no use for: its type is not the `expected` one, or else its key is not `known`."""
 
     path: tuple[str, ...]
-    near: tuple[str, ...] = ()
+    value: Any
     expected: str = ""
+    known: tuple[str, ...] = ()
+    """The keys that may stand in its place."""
 
 
 @dataclass
@@ -37,7 +38,7 @@ class _Node:
 
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
-    """The version that the chart's keys file is for, and its tree of keys. Raises FileNotFoundError for an unknown chart."""
+    """The chart version that the keys file is for, and its tree of keys. Raises FileNotFoundError: no such chart."""
     header, *lines = (FOLDER / "charts" / f"{chart}.keys").read_text(encoding="utf-8").splitlines()
     root = _Node()
     for line in filter(str.strip, lines):
@@ -61,16 +62,16 @@ def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Ite
         here = (*path, key)
         found = node.keys.get(key)
         if found is None:
-            yield ValueProblem(here, near=tuple(near(key, node.keys)))
+            yield ValueProblem(here, value, known=tuple(node.keys))
         elif value is None:
             continue  # null takes a default away, which Helm allows for every key
         elif found.keys and found.kind not in _FREE:
             if isinstance(value, Mapping):
                 yield from _check(found, value, here)
             else:
-                yield ValueProblem(here, expected="map")
+                yield ValueProblem(here, value, expected="map")
         elif not _fits(found.kind, value):
-            yield ValueProblem(here, expected=found.kind)
+            yield ValueProblem(here, value, expected=found.kind)
 
 
 def _fits(kind: str, value: Any) -> bool:

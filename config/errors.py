@@ -29,16 +29,17 @@ def set_command(path: Path, value: object) -> str:
     """The command that sets one key; `--` keeps values that begin with a dash from being read as options."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     dashes = "-- " if text.startswith("-") else ""
-    return f"pulumi config set {_flag(path)}{shlex.quote(path_text(path))} {dashes}{_shell_value(text)}"
+    return f"pulumi config set {_key(path)} {dashes}{_shell_value(text)}"
 
 
 def remove_command(path: Path) -> str:
     """The command that takes one key out of the stack."""
-    return f"pulumi config rm {_flag(path)}{shlex.quote(path_text(path))}"
+    return f"pulumi config rm {_key(path)}"
 
 
-def _flag(path: Path) -> str:
-    return "--path " if len(path) > 1 else ""
+def _key(path: Path) -> str:
+    """The arguments that name a key; a top-level one is never read as a path, whatever is in its name."""
+    return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(str(path[0]))
 
 
 def _shell_value(text: str) -> str:

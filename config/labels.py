@@ -18,8 +18,8 @@ _RESERVED = {
     "k8s.io": "Kubernetes keeps them for itself",
     "ai-on-aks": "this program sets them itself",
 }
-_KEY_RULE = "an optional DNS prefix and /, then at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
+_KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
 
 def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import pulumi
 from pydantic import ValidationError
 
 from config import rules
-from config.errors import Path, Problem, SettingsError, remove_command
+from config.errors import Path, Problem, SettingsError, remove_command, set_command
 from config.models import Settings, StackFile
 from config.names import name_problems
 from config.placement import Placer
@@ -48,9 +48,10 @@ def load_settings(
 ) -> Settings:
     """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
-    Raises SettingsError with every problem at once. Values of `secret_keys` appear in no message.
+    Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at once. Values of `secret_keys` appear in no message.
     """
-    own = {key.removeprefix(f"{project}:"): text for key, text in raw.items() if key.startswith(f"{project}:")}
+    mine = f"{project}:"
+    own = {key.removeprefix(mine): text for key, text in raw.items() if key.startswith(mine) and text != ""}
     problems: list[Problem] = []
     parsed = _parse(own, problems)
     if "location" not in own and (region := raw.get("azure-native:location")):
@@ -69,7 +70,7 @@ def load_settings(
     broken = [problem.path for problem in problems]
     problems += (problem for problem in later if not _concerns(problem.path, broken))
     if problems:
-        hidden = {key.removeprefix(f"{project}:") for key in secret_keys}
+        hidden = {key.removeprefix(mine) for key in secret_keys}
         raise SettingsError((p.hidden() if p.path and p.path[0] in hidden else p for p in problems), stack)
     return settings
 
@@ -87,7 +88,7 @@ def _parse(own: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in known:
-            problems.append(unknown_key((key,), known, text))
+            problems.append(_unknown(key, text, known))
         elif key == "workloads":
             parsed[key] = _names(text)
         elif here.get("type") == "object":
@@ -100,6 +101,15 @@ def _parse(own: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     return parsed
 
 
+def _unknown(key: str, text: str, known: Mapping[str, Any]) -> Problem:
+    """The problem of an unknown key, among them paths that were set without `--path`."""
+    path = tuple(key.split("."))
+    if len(path) > 1 and path[0] in known:
+        fix = f"{remove_command((key,))} && {set_command(path, text)}"
+        return Problem((key,), "is a path, set without --path", ", ".join(sorted(known)), fix)
+    return unknown_key((key,), known, text)
+
+
 def _names(text: str) -> object:
     """A list of names, given as JSON text (which is also how a YAML list arrives) or separated by commas."""
     try:
@@ -110,7 +120,7 @@ def _names(text: str) -> object:
 
 
 def _validate(parsed: dict[str, Any], problems: list[Problem]) -> StackFile:
-    """The stack file; where it is wrong, the problem is noted and the default stands in, so that other rules are heard."""
+    """The stack file; where it is wrong, that is noted and the default stands in, so that other rules are heard."""
     while True:
         try:
             return StackFile.model_validate(parsed, by_alias=True, by_name=False)
@@ -129,7 +139,9 @@ def _order(location: Path) -> tuple[tuple[int, str], ...]:
 def _drop(data: Any, location: Path) -> None:
     """Takes out what stands at `location`, if it still stands there."""
     *parents, last = location
-    for part in parents:
-        data = data[part] if (isinstance(data, list) or part in data) else {}
-    if isinstance(data, list) or last in data:
+    try:
+        for part in parents:
+            data = data[part]
         del data[last]
+    except LookupError:
+        return  # it went with what held it

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from config.base import Model, Text, WholeNumber
+from config.base import NOT_BOOL, Model, Text
 from config.names import Names
-from config.pools import NodeCount, PoolSettings
+from config.pools import MAX_NODES, NodeCount, PoolSettings
 from config.skus import VmSku, sku
 from config.versions import versions
 from config.workload import WorkloadOptions
@@ -24,7 +24,7 @@ class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
     vm_sku: str = "Standard_D4ads_v5"
-    count: Annotated[WholeNumber, Field(ge=1, le=1000)] = 2
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), NOT_BOOL] = 2
     taint: bool = False
     """Keeps workloads off it, by CriticalAddonsOnly=true:NoSchedule."""
 

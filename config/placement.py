@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.errors import Path, Problem, set_command
+from config.errors import Path, Problem, remove_command, set_command
 from config.models import DEFAULT_POOL, Placement, StackFile
 from config.near import hint, near
 from config.pools import MAX_NODES, PoolSettings
@@ -111,7 +111,8 @@ def _suits(pool: PoolSettings, requires: Requirements) -> bool:
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
     """One problem for each name that is unknown, and for each that stands twice."""
     corrected = [found for name in names for found in ([name] if name in workloads else near(name, workloads)[:1])]
-    fix = set_command(("workloads",), ",".join(dict.fromkeys(corrected)))
+    better = ",".join(dict.fromkeys(corrected))
+    fix = set_command(("workloads",), better) if better else remove_command(("workloads",))
     for name in dict.fromkeys(names):
         likely = near(name, workloads)
         if name not in workloads:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from config.base import Model, Text, WholeNumber
+from config.base import NOT_BOOL, Model, Text
 from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint
@@ -21,9 +21,10 @@ MAX_POOL_NAME = 12
 """AKS: characters of a Linux pool's name, lower-case letters and digits, the first a letter."""
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
+MIN_OS_DISK_GB = 30
 GPU_TAINT = "sku=gpu:NoSchedule"
 
-NodeCount = Annotated[WholeNumber, Field(ge=0, le=MAX_NODES)]
+NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), NOT_BOOL]
 
 
 class Autoscale(Model):
@@ -42,7 +43,7 @@ class PoolSettings(Model):
     autoscale: Autoscale | None = None
     labels: dict[str, Text] = {}
     taints: tuple[str, ...] = (GPU_TAINT,)
-    os_disk_gb: Annotated[WholeNumber, Field(ge=30, le=2048)] = 128
+    os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), NOT_BOOL] = 128
     os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
     replace: Literal["create-first", "delete-first"] = "create-first"
     """What happens when a property changes that ARM forbids to change: `create-first` needs quota for both pools."""
@@ -128,10 +129,8 @@ def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if size is None or pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
         return
     where = (*path, "osDiskGb")
-    if size.temp_gib >= 30:  # noqa: PLR2004  AKS: least OS disk, as the field's own bound
-        fix = set_command(where, size.temp_gib)
-    else:
-        fix = set_command((*path, "osDiskType"), "Managed")
+    fits = size.temp_gib >= MIN_OS_DISK_GB
+    fix = set_command(where, size.temp_gib) if fits else set_command((*path, "osDiskType"), "Managed")
     yield Problem(
         where,
         f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from config.chart_values import ValueProblem, value_problems
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
-from config.near import hint, near
+from config.near import near
 from config.pools import gpu_sku_problems, pool_problems
 from config.skus import catalogue
+from config.translate import unknown_key
 from config.versions import versions
 
 SYSTEM_POOL_VCPUS = 4
@@ -59,8 +60,9 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
     if "pools" not in stack.model_fields_set:
         yield from _default_pool(stack)
         return
-    for key in ("vmSku", "nodeCount"):
-        if {"vmSku": "vm_sku", "nodeCount": "node_count"}[key] in stack.model_fields_set:
+    usual = type(stack).model_fields["node_count"].default
+    for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
+        if given:
             what = "sizes the default pool, which a stack with pools does not have"
             yield Problem((key,), what, "nothing beside pools", remove_command((key,)))
     for name, pool in stack.pools.items():
@@ -133,9 +135,8 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     version = versions().charts[chart].version
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
-        return Problem(path, what, f"a value of type {found.expected}", set_command(path, f"<{found.expected}>"))
-    what = f"is a key that chart {chart} {version} does not have{hint(found.near)}"
-    return Problem(path, what, f"the chart's keys, in config/charts/{chart}.keys", remove_command(path))
+        return Problem(path, what, f"a value of type {found.expected}", remove_command(path))
+    return unknown_key(path, found.known, found.value, f"is a key that chart {chart} {version} does not have")
 
 
 def _mirrors(stack: StackFile) -> Iterator[Problem]:

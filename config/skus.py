@@ -1,4 +1,4 @@
-"""VM sizes: what hardware each has, and what it must achieve. The data is in `skus.yaml`, `nccl.yaml` and `topologies.yaml`."""
+"""VM sizes: what hardware each has and what it must achieve, from `skus.yaml`, `nccl.yaml` and `topologies.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns what pydantic finds wrong into problems that name the key, what may stand there and the command that mends it."""
+"""Turns what pydantic finds wrong into problems: the key, what may stand there, the command that mends it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from config.errors import Path, Problem, remove_command, set_command
 from config.near import hint, near
 
 Schema = Mapping[str, Any]
+MAX_SHOWN = 80
 
 
 def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: Path = ()) -> Iterator[Problem]:
@@ -31,15 +32,14 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
 
 
-def unknown_key(path: Path, known: Iterable[str], value: object) -> Problem:
-    """The problem of a key that nobody reads."""
+def unknown_key(path: Path, known: Iterable[str], value: object, what: str = "is an unknown key") -> Problem:
+    """The problem of a key that nobody reads; `known` are those that may stand there."""
     known = sorted(known)
     likely = near(str(path[-1]), known)
     fix = remove_command(path)
     if likely and not isinstance(value, dict | list):
         fix = f"{set_command((*path[:-1], likely[0]), value)} && {fix}"
-    what = f"is an unknown key{hint(likely)}"
-    return Problem(path, what, ", ".join(known) or "no keys at all", fix)
+    return Problem(path, what + hint(likely), ", ".join(known) or "no keys at all", fix)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
@@ -110,4 +110,4 @@ def _example(schema: Schema) -> object:
 
 def _shown(value: object) -> str:
     text = "a map" if isinstance(value, dict) else "a list" if isinstance(value, list) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004  a line of a terminal
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."
