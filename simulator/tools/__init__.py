@@ -1,0 +1,1 @@
+"""Gets the executables that the simulator and the checks need: released ones where possible, else built from source."""

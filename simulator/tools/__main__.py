@@ -1,0 +1,64 @@
+"""`python -m simulator.tools`: makes the tools that a group of commands needs; does nothing if they are there."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from types import FrameType
+
+from simulator import paths
+from simulator.tools import catalogue as catalogues
+from simulator.tools.catalogue import Catalogue, Tool
+from simulator.tools.errors import ToolError
+from simulator.tools.install import Installer
+from simulator.tools.store import Store
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code: 0 if the tools are there, 1 with one message on standard error if not."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    catalogue = catalogues.load()
+    options = _parse(catalogue, arguments)
+    try:
+        tools = _chosen(catalogue, options)
+        installer = Installer(catalogue, Store(paths.cache()))
+        if options.check:
+            return _check(installer, tools)
+        installer.install(tools)
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted. Finished tools are kept; the same command goes on from here.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parse(catalogue: Catalogue, arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m simulator.tools", description=__doc__)
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--for", dest="group", choices=sorted(catalogue.groups), default="simulator")
+    group.add_argument("--only", metavar="TOOL,TOOL", help=f"of {', '.join(catalogue.by_name)}")
+    parser.add_argument("--check", action="store_true", help="make nothing; exit with 1 and name what is missing")
+    return parser.parse_args(arguments)
+
+
+def _chosen(catalogue: Catalogue, options: argparse.Namespace) -> list[Tool]:
+    return catalogue.named(options.only.split(",")) if options.only else catalogue.needed_for(options.group)
+
+
+def _check(installer: Installer, tools: list[Tool]) -> int:
+    if missing := installer.missing(tools):
+        names = ",".join(tool.name for tool in missing)
+        raise ToolError(f"missing: {names}. Make them: python -m simulator.tools --only {names}")
+    print(f"{len(tools)} tools are ready in {paths.tools_bin()}")
+    return 0
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Makes missing tools, one after the other (each build uses all cores), so that an interruption loses at most one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from simulator.tools import build, fetch, system
+from simulator.tools.catalogue import Build, Catalogue, Release, Tool
+from simulator.tools.errors import ToolError, Unreachable
+from simulator.tools.progress import Progress
+from simulator.tools.store import Store
+
+_GIB = 2**30
+
+
+def _free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+@dataclass
+class Installer:
+    """Makes tools of a catalogue in a store; all errors are ToolError."""
+
+    catalogue: Catalogue
+    store: Store
+    progress: Progress = field(default_factory=Progress)
+    free_bytes: Callable[[Path], int] = _free_bytes
+
+    def missing(self, tools: list[Tool]) -> list[Tool]:
+        return [tool for tool in tools if not self._executable(tool).exists()]
+
+    def install(self, tools: list[Tool]) -> None:
+        """Returns when all tools are in the store's bin folder; optional ones that cannot be had are only named."""
+        if self.missing(tools):
+            with self.store.exclusively(waiting=self._say_waiting):
+                self._make(self.missing(tools))
+        for tool in tools:
+            if tool not in self.missing([tool]):
+                self.store.link(tool.name, self._executable(tool))
+
+    def _say_waiting(self) -> None:
+        self.progress.say("Another run is preparing the tools; waiting for it to finish.")
+
+    def _executable(self, tool: Tool) -> Path:
+        return self.store.folder(self.catalogue.key(tool)) / tool.name
+
+    def _make(self, tools: list[Tool]) -> None:
+        if not tools:
+            return
+        released = [tool for tool in tools if tool.release]
+        online = bool(released) and fetch.internet_is_open(self.catalogue.probe)
+        downloads = released if online else []
+        builds = [tool for tool in tools if tool.build and tool not in downloads]
+        self._require_space(downloads=len(downloads), builds=len(builds))
+        if builds:
+            build.require_go(self.catalogue, builds)
+            self.progress.say(f"Building {len(builds)} of {len(tools)} tools from source, once: a minute or two each.")
+        for number, tool in enumerate(tools, start=1):
+            with self.progress.step(number, len(tools), tool.label) as report:
+                self._make_one(tool, report, download=tool in downloads)
+        shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes that only a build can use
+
+    def _make_one(self, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
+        try:
+            with self.store.making(self.catalogue.key(tool)) as folder:
+                self._fill(folder, tool, report, download=download)
+        except ToolError as error:
+            if not (tool.system and tool.system.optional):
+                raise
+            report(f"left out, {tool.system.optional}: {error}")
+
+    def _fill(self, folder: Path, tool: Tool, report: Callable[[str], None], *, download: bool) -> None:
+        if tool.system:
+            system.provide(tool, tool.system, folder)
+            report("ready")
+        elif download and tool.release and self._fetched(tool, tool.release, folder, report):
+            report("downloaded")
+        elif tool.build:
+            report("building")
+            self._build(tool, tool.build, folder)
+            report("built")
+        else:
+            raise ToolError(f"{tool.label} can only be downloaded, and the internet cannot be reached.")
+
+    def _fetched(self, tool: Tool, release: Release, folder: Path, report: Callable[[str], None]) -> bool:
+        try:
+            fetch.fetch(tool, release, folder, report)
+        except Unreachable as error:
+            if not tool.build:
+                raise
+            self.progress.say(f"{error}; building it instead.")
+            build.require_go(self.catalogue, [tool])
+            return False
+        return True
+
+    def _build(self, tool: Tool, source: Build, folder: Path) -> None:
+        log = self.store.log(self.catalogue.key(tool))
+        module = self.catalogue.modules / source.module
+        build.build(tool, source, module, folder, go_caches=self.store.go, log=log)
+
+    def _require_space(self, *, downloads: int, builds: int) -> None:
+        sizes = self.catalogue.disk_gib
+        needed = sizes.base + sizes.per_build * builds + sizes.per_download * downloads
+        free = self.free_bytes(self.store.root) / _GIB
+        if free < needed:
+            raise ToolError(
+                f"Not enough disk space in {self.store.root}: {free:.1f} GiB are free, {needed:.1f} GiB are needed to "
+                f"make {builds + downloads} tools.\n"
+                "Free some, or put AI_ON_AKS_CACHE=<folder on a larger disk> before the same command."
+            )

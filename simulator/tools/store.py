@@ -1,0 +1,74 @@
+"""The folder of finished tools: one folder per tool and key, made elsewhere and moved in when it is complete.
+
+<root>/tools/<key>/...       a finished tool: its executable, named as the tool, and what belongs beside it
+<root>/bin/<name>            a link to the executable
+<root>/staging/, logs/, go/  work in progress, what builds said, Go's caches
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Store:
+    root: Path
+
+    @property
+    def staging(self) -> Path:
+        return self.root / "staging"
+
+    @property
+    def go(self) -> Path:
+        return self.root / "go"
+
+    def log(self, key: str) -> Path:
+        path = self.root / "logs" / f"{key}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def folder(self, key: str) -> Path:
+        return self.root / "tools" / key
+
+    @contextmanager
+    def exclusively(self, waiting: Callable[[], None]) -> Iterator[None]:
+        """Holds the store's lock, which the kernel frees if the process dies; calls `waiting` if another run has it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / "tools.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waiting()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            shutil.rmtree(self.staging, ignore_errors=True)  # what a killed run left half-made
+            yield
+
+    @contextmanager
+    def making(self, key: str) -> Iterator[Path]:
+        """An empty folder to make a tool in; it becomes the tool's own if all goes well, and is removed if not."""
+        work = self.staging / key
+        work.mkdir(parents=True)
+        try:
+            yield work
+            self.folder(key).parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.folder(key), ignore_errors=True)  # made earlier, but its executable has gone since
+            work.rename(self.folder(key))
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def link(self, name: str, executable: Path) -> None:
+        """Puts the executable into the folder of all tools; replaces another version's link in one step."""
+        target = self.root / "bin" / name
+        if target.is_symlink() and target.readlink() == executable:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f".{name}.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(executable)
+        fresh.replace(target)
