@@ -46,20 +46,20 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
         return float(numbers["unlisted_peak_gbs"])
     if collective.nodes == 1:
         by_ring = sku["nvlink_sharp"] and not collective.nvlink_sharp
-        return float(healthy["one"]) * (numbers["ring_fraction"] if by_ring else 1.0)
+        return float(healthy["one"]) * (float(numbers["ring_fraction"]) if by_ring else 1.0)
     fabric = healthy["two" if collective.nodes == 2 else "many"]
     full = fabric["sharp"] if collective.sharp and fabric.get("sharp") else fabric["plain"]
-    share = min(_share(links, sku["hcas"]) for links in collective.links)
-    share *= min(1.0, collective.gpus_per_node / sku["gpus"])
-    return float(full) * share * (1.0 if collective.aligned else numbers["unaligned_fraction"])
+    share = min(_share(links, int(sku["hcas"])) for links in collective.links)
+    share *= min(1.0, collective.gpus_per_node / int(sku["gpus"]))
+    return float(full) * share * (1.0 if collective.aligned else float(numbers["unaligned_fraction"]))
 
 
 def bus_bandwidth(collective: Collective, size: int, numbers: Mapping[str, Any]) -> float:
     """GB/s for messages of `size` bytes; small ones are bound by latency."""
     if collective.nodes == 1:
-        half = numbers["half_bandwidth_bytes"]["nvlink"]
+        half = float(numbers["half_bandwidth_bytes"]["nvlink"])
     else:
-        half = numbers["half_bandwidth_bytes"]["infiniband" if collective.transport == INFINIBAND else "socket"]
+        half = float(numbers["half_bandwidth_bytes"]["infiniband" if collective.transport == INFINIBAND else "socket"])
     return peak(collective, numbers) * size / (size + half)
 
 

@@ -1,4 +1,4 @@
-"""The numbers behind simulated collectives, as plain data for the sandbox, where neither YAML nor the catalogue exists."""
+"""The numbers of simulated collectives as plain data: the sandbox has neither YAML nor the catalogue."""
 
 from __future__ import annotations
 

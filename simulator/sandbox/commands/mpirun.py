@@ -1,0 +1,141 @@
+"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs a simulated MPI program on them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.sandbox.commands import mpi_arguments, nccl_tests, ssh, world
+from simulator.sandbox.commands.mpi_arguments import MpiError, Options
+from simulator.sandbox.commands.nccl_tests import Rank
+
+RULE = "-" * 74
+
+
+@dataclass(frozen=True)
+class Host:
+    """A line of the host file; `slots` is 0 where it does not say."""
+
+    name: str
+    slots: int = 0
+
+
+def main(arguments: list[str]) -> int:
+    """The program's exit code, or 1 when it was not started."""
+    try:
+        options = mpi_arguments.parse(arguments)
+        return _run(options, world.load())
+    except MpiError as error:
+        print(f"{RULE}\n{error}\n{RULE}", file=sys.stderr)
+        return 1
+
+
+def _run(options: Options, known: world.World) -> int:
+    if os.geteuid() == 0 and not options.allow_root:
+        raise MpiError("mpirun has detected an attempt to run as root: give --allow-run-as-root to do so.")
+    name = Path(options.program[0]).name
+    if name not in nccl_tests.PROGRAMS:
+        programs = ", ".join(sorted(nccl_tests.PROGRAMS))
+        raise MpiError(f"simulator: mpirun simulates {programs}, not {options.program[0]!r}")
+    pods = _reach(known, hosts_of(options))
+    ranks = place(options, [(pod, host.slots or int(known.node_of(pod)["cpus"])) for pod, host in pods])
+    _check_cores(options, ranks, known)
+    variables, missing = mpi_arguments.exported(options, os.environ)
+    for variable in missing:
+        print(f'Warning: could not find environment variable "{variable}"', file=sys.stderr)
+    code = nccl_tests.run(ranks, list(options.program), variables, known, tag=options.tag_output)
+    if code:
+        print(_ended(ranks, code), file=sys.stderr)
+    return code
+
+
+def hosts_of(options: Options) -> list[Host]:
+    """From --host or the host file; without either, this pod. Raises MpiError."""
+    if options.hosts:
+        parts = [entry.partition(":") for entry in options.hosts.split(",")]
+        return [Host(name, int(slots or 1)) for name, _, slots in parts]
+    if not options.hostfile:
+        return [Host("localhost")]
+    try:
+        lines = Path(options.hostfile).read_text().splitlines()
+    except OSError as error:
+        raise MpiError(f"Open RTE was unable to open the hostfile: {options.hostfile}: {error.strerror}") from error
+    hosts = [_host(line) for line in (raw.partition("#")[0].split() for raw in lines) if line]
+    if not hosts:
+        raise MpiError(f"The hostfile {options.hostfile} names no host.")
+    return hosts
+
+
+def place(options: Options, pods: list[tuple[world.Pod, int]]) -> list[Rank]:
+    """Ranks in order; `pods` gives each pod's slots. Raises MpiError when they do not fit."""
+    total = sum(slots for _, slots in pods)
+    limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
+    np = options.np or sum(limits)
+    if np > total and not options.oversubscribe:
+        raise MpiError(
+            f"There are not enough slots available in the system to satisfy the {np} slots that were requested "
+            f"by {options.program[0]}: the hosts have {total}."
+        )
+    if np > sum(limits) and options.map_by == "ppr":
+        raise MpiError(
+            f"{np} processes were asked for, but the mapping allows {options.per_node} on each of {len(pods)} nodes."
+        )
+    counts = _counts(np, limits, by_node=options.map_by == "node")
+    return [Rank(pod, local, count) for (pod, _), count in zip(pods, counts, strict=True) for local in range(count)]
+
+
+def _host(words: list[str]) -> Host:
+    settings = dict(word.partition("=")[::2] for word in words[1:])
+    slots = settings.get("slots", "0")
+    if not slots.isdigit():
+        raise MpiError(f"The hostfile entry of {words[0]} has slots={slots}, which is not a number.")
+    return Host(words[0], int(slots))
+
+
+def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
+    """Ranks of each host. Consecutive ranks share a host; `by_node` only balances how many each gets."""
+    counts = [0] * len(limits)
+    if by_node:
+        for rank in range(np):
+            counts[rank % len(limits)] += 1
+        return counts
+    for index, limit in enumerate(limits):
+        counts[index] = min(limit, np - sum(counts))
+    counts[0] += np - sum(counts)  # oversubscribed
+    return counts
+
+
+def _reach(known: world.World, hosts: Iterable[Host]) -> list[tuple[world.Pod, Host]]:
+    """Each host's pod; any but this one must let this pod in by ssh."""
+    reached = []
+    for host in hosts:
+        try:
+            own = known.resolve(host.name) is known.me
+            reached.append((known.me if own else ssh.connect(known, host.name, {}), host))
+        except ssh.SshError as error:
+            print(error, file=sys.stderr)
+            raise MpiError(
+                f"ORTE was unable to reliably start one or more daemons: {host.name} was not reached."
+            ) from error
+    return reached
+
+
+def _check_cores(options: Options, ranks: Iterable[Rank], known: world.World) -> None:
+    for rank in ranks:
+        cpus = int(known.node_of(rank.pod)["cpus"])
+        if options.bind_to != "none" and options.cores * rank.of_local > cpus and not options.oversubscribe:
+            raise MpiError(
+                f"A request was made to bind to that would result in binding more processes than cpus on a resource: "
+                f"{rank.of_local} processes of {options.cores} cores on {rank.pod.hostname}, which has {cpus}."
+            )
+
+
+def _ended(ranks: list[Rank], code: int) -> str:
+    return (
+        f"{RULE}\nmpirun detected that one or more processes exited with non-zero status, and ended the job.\n"
+        f"The first process to do so was:\n\n  Process name: [[{40000 + len(ranks)},1],0]\n"
+        f"  Exit code:    {code}\n{RULE}"
+    )

@@ -1,0 +1,66 @@
+"""Writes what NCCL and nccl-tests print, at the pace of a real run in fast motion."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LEVELS = ("NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE")
+DEFAULT_SUBSYSTEMS = "INIT,BOOTSTRAP,ENV"
+
+
+@dataclass(frozen=True)
+class Process:
+    """Who writes: one GPU of one rank."""
+
+    rank: int
+    host: str
+    pid: int
+    device: int
+
+
+class Log:
+    """NCCL's own output, filtered by NCCL_DEBUG and NCCL_DEBUG_SUBSYS, and the program's."""
+
+    def __init__(self, variables: Mapping[str, str], *, tag: bool = False) -> None:
+        level = variables.get("NCCL_DEBUG", "NONE").upper()
+        self._level = LEVELS.index(level) if level in LEVELS else 0
+        names = variables.get("NCCL_DEBUG_SUBSYS", DEFAULT_SUBSYSTEMS).upper()
+        self._excluded = names.startswith("^")
+        self._subsystems = set(names.removeprefix("^").split(","))
+        self._tag = tag
+
+    def line(self, text: str, rank: int = 0) -> None:
+        """A line of the program itself."""
+        print(f"[1,{rank}]<stdout>:{text}" if self._tag else text, flush=True)
+
+    def version(self, text: str) -> None:
+        if self._level >= LEVELS.index("VERSION"):
+            self.line(text)
+
+    def info(self, process: Process, text: str, subsystems: str) -> None:
+        """`subsystems`: the comma-separated ones that the line belongs to; one of them suffices."""
+        if self._level >= LEVELS.index("INFO") and self._wanted(set(subsystems.split(","))):
+            self.line(f"{_prefix(process)} NCCL INFO {text}", process.rank)
+
+    def warn(self, process: Process, place: str, text: str) -> None:
+        """`place` is the source line in NCCL that warns so."""
+        if self._level >= LEVELS.index("WARN"):
+            self.line("", process.rank)
+            self.line(f"{_prefix(process)} {place} NCCL WARN {text}", process.rank)
+
+    def _wanted(self, subsystems: set[str]) -> bool:
+        named = bool(subsystems & self._subsystems) or "ALL" in self._subsystems
+        return named != self._excluded
+
+
+def _prefix(process: Process) -> str:
+    return f"{process.host}:{process.pid}:{process.pid} [{process.device}]"
+
+
+def pause(seconds: float) -> None:
+    """Lets what was written out and waits."""
+    sys.stdout.flush()
+    time.sleep(seconds)

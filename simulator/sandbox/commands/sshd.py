@@ -1,0 +1,71 @@
+"""`sshd`: publishes what a client, or an MPI rank started through it, meets in this container; then waits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from simulator.sandbox.commands import keys, topology, world
+from simulator.sandbox.commands.ssh import FOLDER, PORT
+
+FLAGS_WITH_VALUE = "CcEfghopu"
+SEPARATION = Path("/run/sshd")
+NCCL_CONFIGURATION = Path("/etc/nccl.conf")
+
+
+def main(arguments: list[str]) -> int:
+    """Does not return before it is ended, unless it has put itself into the background."""
+    flags, port = "", PORT
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        letter = word[1:2]
+        if not word.startswith("-") or not letter:
+            print(f"sshd: unexpected argument {word!r}", file=sys.stderr)
+            return 1
+        if letter in FLAGS_WITH_VALUE:
+            value = word[2:] or (rest.pop(0) if rest else "")
+            port = int(value) if letter == "p" else port
+        else:
+            flags += word[1:]
+    if not SEPARATION.is_dir():
+        print(f"Missing privilege separation directory: {SEPARATION}", file=sys.stderr)
+        return 255
+    publish(port)
+    if "t" in flags:
+        return 0
+    if "e" in flags:
+        print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
+    if not set("Dd") & set(flags) and os.fork():
+        return 0
+    while True:
+        signal.pause()
+
+
+def publish(port: int) -> None:
+    """Writes sshd.json whole, for the simulator to take up into world.json."""
+    target = world.FOLDER / "pod" / "sshd.json"
+    unfinished = target.with_suffix(".new")
+    unfinished.write_text(json.dumps(_state(port)))
+    unfinished.replace(target)
+
+
+def _state(port: int) -> dict[str, Any]:
+    known = FOLDER / "authorized_keys"
+    return {
+        "port": port,
+        "authorized_keys": keys.authorized(known.read_text()) if known.exists() else [],
+        "nccl_conf": nccl_configuration(),
+        "topologies": topology.found_in(world.load_self()["mounts"]),
+    }
+
+
+def nccl_configuration() -> dict[str, str]:
+    """Variables of /etc/nccl.conf, which NCCL reads in every process of this container."""
+    lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
+    pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
+    return {name.strip(): value.strip() for name, _, value in pairs}

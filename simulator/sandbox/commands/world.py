@@ -1,0 +1,108 @@
+"""The simulated world as a command in a sandbox finds it under /run/simulator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path("/run/simulator")
+SERVICE_SUFFIXES = ("", ".{}", ".{}.svc", ".{}.svc.cluster.local")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One pod of world.json; `key` is "namespace/name"."""
+
+    key: str
+    facts: Mapping[str, Any]
+
+    @property
+    def namespace(self) -> str:
+        return self.key.partition("/")[0]
+
+    @property
+    def hostname(self) -> str:
+        return str(self.facts["hostname"])
+
+    @property
+    def node(self) -> str:
+        return str(self.facts["node"])
+
+    @property
+    def ip(self) -> str:
+        return str(self.facts["ip"])
+
+    @property
+    def running(self) -> bool:
+        return bool(self.facts["phase"] == "Running")
+
+    @property
+    def sshd(self) -> Json | None:
+        """What its ssh server published; None where none runs."""
+        return self.facts.get("sshd")
+
+    @property
+    def may_pin_memory(self) -> bool:
+        return bool(self.facts.get("privileged")) or "IPC_LOCK" in self.facts["capabilities"]
+
+    @property
+    def names(self) -> set[str]:
+        """Names by which pods of its namespace find it: its address, and its headless service's record."""
+        found = {self.ip} if self.ip else set()
+        if self.facts["subdomain"]:
+            short = f"{self.hostname}.{self.facts['subdomain']}"
+            found |= {short + suffix.format(self.namespace) for suffix in SERVICE_SUFFIXES}
+        return found
+
+
+@dataclass(frozen=True)
+class World:
+    """All nodes and pods, and which pod this is."""
+
+    nodes: Mapping[str, Json]
+    pods: Mapping[str, Pod]
+    me: Pod
+
+    def resolve(self, host: str) -> Pod | None:
+        """The pod of that name or address in this pod's namespace; names of pods without an address do not resolve."""
+        if host in (self.me.hostname, "localhost"):
+            return self.me
+        same = (pod for pod in self.pods.values() if pod.namespace == self.me.namespace and pod.ip)
+        return next((pod for pod in same if host in pod.names), None)
+
+    def node_of(self, pod: Pod) -> Json:
+        return self.nodes.get(pod.node, {"sku": "", "ready": False, "cpus": 1, "gpus": [], "hcas": []})
+
+    def gpus_of(self, pod: Pod) -> list[Json]:
+        """The GPUs allocated to the pod, in PCI order, which is CUDA's."""
+        held = set(pod.facts["gpus"])
+        return [gpu for gpu in self.node_of(pod)["gpus"] if gpu["index"] in held]
+
+    def hcas_of(self, pod: Pod) -> list[Json]:
+        """The HCAs that the pod can open: those allocated to it, or all of its node's if it is privileged."""
+        held = set(pod.facts["hcas"])
+        return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
+
+
+def load_self() -> Json:
+    """What the sandbox was told of its own pod: key, commands, mounts."""
+    found: Json = json.loads((FOLDER / "self.json").read_text())
+    return found
+
+
+def load() -> World:
+    """The world now."""
+    snapshot = json.loads((FOLDER / "world" / "world.json").read_text())
+    pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
+    return World(snapshot["nodes"], pods, pods[load_self()["pod"]])
+
+
+def numbers() -> Json:
+    """The performance data (`simulator/world/performance.py`)."""
+    found: Json = json.loads((FOLDER / "performance.json").read_text())
+    return found

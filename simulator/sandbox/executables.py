@@ -1,0 +1,64 @@
+"""Real programs of this machine that a sandbox needs, with their libraries, and where they appear inside."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PYTHON_HOME = "/opt/simulator/python"
+PYTHON = f"{PYTHON_HOME}/bin/python3"
+_LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
+
+Bind = tuple[str, str]
+"""(path on this machine, path in the sandbox), both absolute."""
+
+
+class MissingExecutables(LookupError):
+    """Programs that an image needs and this machine lacks."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(
+            f"not on this machine: {', '.join(names)} (Debian, Ubuntu: coreutils, findutils, mawk, procps)"
+        )
+
+
+@functools.cache
+def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
+    """The programs by name, as /usr/bin/<name>, and every library they load. Raises MissingExecutables."""
+    found = {name: shutil.which(name, path=SEARCH_PATH) for name in names}
+    if missing := sorted(name for name, path in found.items() if path is None):
+        raise MissingExecutables(missing)
+    programs = [(str(Path(path).resolve()), f"/usr/bin/{name}") for name, path in found.items() if path]
+    return (*programs, *_libraries(tuple(source for source, _ in programs)))
+
+
+@functools.cache
+def python_binds() -> tuple[Bind, ...]:
+    """The interpreter that runs this and its standard library, away from PATH: for the simulated commands only."""
+    executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    standard_library = str(Path(functools.__file__).parent.resolve())
+    return (
+        (executable, PYTHON),
+        (standard_library, f"{PYTHON_HOME}/{sys.platlibdir}/{version}"),
+        *_libraries((executable,)),
+    )
+
+
+def _libraries(programs: tuple[str, ...]) -> list[Bind]:
+    """All shared libraries of the programs, the loader included. Static programs have none."""
+    ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
+    paths = sorted(set(_LIBRARY.findall(ldd.stdout)))
+    return [(str(Path(path).resolve()), _inside(path)) for path in paths]
+
+
+def _inside(library: str) -> str:
+    """Where the loader looks for it; /lib is a link to /usr/lib in the sandbox, as in current distributions."""
+    merged = re.sub(r"^/lib", "/usr/lib", library)
+    return merged if re.match(r"/usr/lib(32|64)?/", merged) else f"/usr/lib/{Path(library).name}"

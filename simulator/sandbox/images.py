@@ -1,0 +1,92 @@
+"""What an image holds, from `images.yaml` and the image's own Dockerfile."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator import paths
+from simulator.sandbox.executables import Bind
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image that can be run."""
+
+    name: str
+    executables: tuple[str, ...]
+    commands: dict[str, str]
+    """Path in the image -> module of `simulator/sandbox/commands`."""
+    files: tuple[Bind, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+
+
+def image_name(reference: str) -> str:
+    """The last part of a reference without tag and digest: `host/team/nccl-test:1` is `nccl-test`."""
+    return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+@functools.cache
+def images() -> dict[str, Image]:
+    """All images that can be run, by name."""
+    recipes: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))["images"]
+    return {name: _image(name, recipe) for name, recipe in recipes.items()}
+
+
+def _image(name: str, recipe: dict[str, Any]) -> Image:
+    folder = paths.ROOT / "docker" / name
+    files: list[Bind] = []
+    env = {"PATH": DEFAULT_PATH}
+    workdir = "/"
+    for instruction, rest in _instructions(folder / "Dockerfile"):
+        if instruction == "COPY":
+            files += _copied(folder, rest)
+        elif instruction == "ENV":
+            env |= _variables(rest, env)
+        elif instruction == "WORKDIR":
+            workdir = rest
+    return Image(name, tuple(recipe["executables"]), recipe["commands"], tuple(files), env, workdir)
+
+
+def _instructions(dockerfile: Path) -> list[tuple[str, str]]:
+    """(instruction, rest of line) of the last build stage; an image without a Dockerfile has none."""
+    if not dockerfile.exists():
+        return []
+    text = dockerfile.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    parsed = [(line.partition(" ")[0].upper(), line.partition(" ")[2].strip()) for line in lines]
+    stages = [index for index, (instruction, _) in enumerate(parsed) if instruction == "FROM"]
+    return parsed[stages[-1] :] if stages else parsed
+
+
+def _copied(folder: Path, rest: str) -> list[Bind]:
+    """Files that a COPY takes from the image's folder; what it takes from other stages is built, not copied."""
+    words = shlex.split(rest)
+    if any(word.startswith("--from=") for word in words):
+        return []
+    *sources, target = [word for word in words if not word.startswith("--")]
+    pairs: list[Bind] = []
+    for source in sources:
+        path = folder / source
+        into = target.endswith("/") or len(sources) > 1
+        inside = f"{target.rstrip('/')}/{path.name}" if into and path.is_file() else target.rstrip("/")
+        pairs.append((str(path), inside))
+    return pairs
+
+
+def _variables(rest: str, known: dict[str, str]) -> dict[str, str]:
+    found = {}
+    for word in shlex.split(rest):
+        name, _, value = word.partition("=")
+        for other, text in known.items():
+            value = value.replace(f"${{{other}}}", text).replace(f"${other}", text)
+        found[name] = value
+    return found

@@ -1,0 +1,224 @@
+"""Runs a container's command in a bubblewrap sandbox that holds what its image would and nothing of this machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import resource
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from simulator import paths
+from simulator.sandbox import devices, executables
+from simulator.sandbox.images import Image, images
+from simulator.world import performance
+from simulator.world.hardware import NodeHardware
+from simulator.world.snapshot import DEFAULT_SHM_BYTES
+
+MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
+MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
+ROOT_BYTES = 2**30
+LIBRARY = "/opt/simulator/lib/simulator"
+_PACKAGE = paths.ROOT / "simulator"
+
+
+class SandboxError(RuntimeError):
+    """The sandbox cannot be had, or not for this container; the text is for the user."""
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A volume: a file or folder of this machine, made for this pod, and where the container sees it."""
+
+    source: Path
+    target: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True)
+class SandboxSpec:
+    """One container of one pod."""
+
+    pod: str
+    """"namespace/name", its key in world.json."""
+    image: str
+    """Name in `images.yaml`."""
+    argv: tuple[str, ...]
+    hostname: str
+    hardware: NodeHardware
+    run_dir: Path
+    """The pod's own folder; `prepare` writes it, and simulated daemons leave their state in its `pod/`."""
+    world_dir: Path
+    """The folder of world.json."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = ""
+    mounts: tuple[Mount, ...] = ()
+    gpus: tuple[int, ...] = ()
+    hcas: tuple[str, ...] = ()
+    shm_bytes: int = DEFAULT_SHM_BYTES
+    capabilities: frozenset[str] = frozenset()
+    privileged: bool = False
+    ip: str = ""
+
+
+@functools.cache
+def available() -> str | None:
+    """Why no sandbox can be had on this machine; None when it can."""
+    binary = _bwrap()
+    if binary is None:
+        return "bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)"
+    version = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < MINIMUM_BWRAP:
+        return f"{binary} is {version.strip()}; version {'.'.join(map(str, MINIMUM_BWRAP))} or newer is needed"
+    if shutil.which("prlimit") is None or shutil.which("ldd") is None:
+        return "prlimit (util-linux) and ldd (libc-bin) are needed to set up sandboxes"
+    trial = [binary, "--unshare-all", "--unshare-user", "--disable-userns", "--ro-bind", "/", "/", "--proc", "/proc"]
+    run = subprocess.run([*trial, "--dev", "/dev", "true"], capture_output=True, text=True, check=False)
+    if run.returncode:
+        return f"this machine does not let bubblewrap make namespaces: {run.stderr.strip()}"
+    return None
+
+
+def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
+    """Prepares and starts the container; both of its streams go to the file descriptor `stdout`. Raises SandboxError.
+
+    Killing the process returned kills everything in the sandbox.
+    """
+    if reason := available():
+        raise SandboxError(reason)
+    prepare(spec)
+    return subprocess.Popen(
+        command(spec),
+        env=environment(spec),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def prepare(spec: SandboxSpec) -> None:
+    """Writes run_dir: /etc, /sys, what simulated commands know of their pod. Forgets an earlier container's state."""
+    image_of(spec)
+    shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
+    (spec.run_dir / "pod").mkdir(parents=True)
+    (spec.run_dir / "device").touch()
+    devices.write_sys(spec.run_dir / "sys", spec.hardware)
+    etc = spec.run_dir / "etc"
+    etc.mkdir(exist_ok=True)
+    for name, text in _etc(spec).items():
+        (etc / name).write_text(text)
+    searched = [mount.target for mount in spec.mounts] + [target for _, target in image_of(spec).files]
+    itself = {"pod": spec.pod, "mounts": searched, "commands": image_of(spec).commands}
+    (spec.run_dir / "self.json").write_text(json.dumps(itself))
+    (spec.run_dir / "performance.json").write_text(json.dumps(performance.numbers()))
+
+
+def command(spec: SandboxSpec) -> list[str]:
+    """The argument vector; to be run with `environment(spec)` and nothing else as environment."""
+    return [
+        *_limits(spec),
+        _bwrap() or "bwrap",
+        *_isolation(spec),
+        *_system(spec),
+        *_program_files(image_of(spec)),
+        *_pod_files(spec),
+        *("--chdir", spec.workdir or image_of(spec).workdir),
+        "--",
+        *spec.argv,
+    ]
+
+
+def environment(spec: SandboxSpec) -> dict[str, str]:
+    """The container's whole environment: the image's, the runtime's, the pod's."""
+    return {"HOME": "/root", "HOSTNAME": spec.hostname, **image_of(spec).env, **spec.env}
+
+
+def image_of(spec: SandboxSpec) -> Image:
+    """Raises SandboxError for an image without a recipe."""
+    try:
+        return images()[spec.image]
+    except KeyError:
+        raise SandboxError(f"no recipe for image {spec.image!r}; there is one for {', '.join(images())}") from None
+
+
+def _bwrap() -> str | None:
+    own = paths.tools_bin() / "bwrap"
+    return str(own) if own.exists() else shutil.which("bwrap")
+
+
+def _limits(spec: SandboxSpec) -> list[str]:
+    """Locked memory: without IPC_LOCK a container may pin 64 KiB; with it, as much as this machine lets us."""
+    hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    unbounded = spec.privileged or "IPC_LOCK" in spec.capabilities
+    limit = hard if unbounded else MEMLOCK_BYTES if hard == resource.RLIM_INFINITY else min(hard, MEMLOCK_BYTES)
+    text = "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
+    return [shutil.which("prlimit") or "prlimit", f"--memlock={text}:{text}", "--core=0:0", "--"]
+
+
+def _isolation(spec: SandboxSpec) -> list[str]:
+    """Every namespace of its own: no network, no process, no user of the machine; root inside is nobody outside."""
+    namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
+    rights = ["--unshare-cgroup-try", "--disable-userns", "--uid", "0", "--gid", "0", "--cap-drop", "ALL"]
+    return [*namespaces, *rights, "--die-with-parent", "--new-session", "--hostname", spec.hostname]
+
+
+def _system(spec: SandboxSpec) -> list[str]:
+    """An empty root in memory, and the kernel's own folders with simulated devices."""
+    arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", "--dev", "/dev"]
+    arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
+    for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
+        arguments += ["--ro-bind", str(spec.run_dir / "device"), node]
+    arguments += ["--ro-bind", str(spec.run_dir / "sys"), "/sys"]
+    for folder in ("/tmp", "/root", "/run", "/var", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64"):
+        arguments += ["--dir", folder]
+    for link, target in {"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"}.items():
+        arguments += ["--symlink", target, link]
+    return [*arguments, "--symlink", "/run", "/var/run"]
+
+
+def _program_files(image: Image) -> list[str]:
+    """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
+    own = ["__init__.py", "sandbox/__init__.py", "sandbox/commands", "world/__init__.py", "world/network.py"]
+    launcher = str(_PACKAGE / "sandbox" / "commands" / "launch")
+    pairs = [
+        *executables.binds(image.executables),
+        *executables.python_binds(),
+        *((str(_PACKAGE / name), f"{LIBRARY}/{name}") for name in own),
+        *((launcher, path) for path in image.commands),
+        *image.files,
+    ]
+    arguments: list[str] = []
+    for source, target in dict.fromkeys(pairs):
+        arguments += ["--ro-bind", source, target]
+    return arguments
+
+
+def _pod_files(spec: SandboxSpec) -> list[str]:
+    """/etc, volumes, and /run/simulator, through which simulated commands see the world."""
+    arguments: list[str] = []
+    for name in _etc(spec):
+        arguments += ["--ro-bind", str(spec.run_dir / "etc" / name), f"/etc/{name}"]
+    arguments += ["--ro-bind", str(spec.world_dir), "/run/simulator/world"]
+    for name in ("self.json", "performance.json"):
+        arguments += ["--ro-bind", str(spec.run_dir / name), f"/run/simulator/{name}"]
+    arguments += ["--bind", str(spec.run_dir / "pod"), "/run/simulator/pod"]
+    for mount in spec.mounts:
+        arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), mount.target]
+    return arguments
+
+
+def _etc(spec: SandboxSpec) -> dict[str, str]:
+    hardware = spec.hardware
+    return {
+        "passwd": "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+        "group": "root:x:0:\nnogroup:x:65534:\n",
+        "hostname": spec.hostname + "\n",
+        "hosts": f"127.0.0.1\tlocalhost\n{spec.ip or '127.0.0.1'}\t{spec.hostname}\n",
+        "os-release": f'ID={hardware.os_id}\nVERSION_ID="{hardware.os_version}"\n',
+    }
