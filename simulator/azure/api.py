@@ -1,0 +1,288 @@
+"""The Resource Manager's REST API, without HTTP: a request in, a response out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from simulator.azure import credentials, features, quota
+from simulator.azure.errors import (
+    ArmError,
+    bad_request,
+    conflict,
+    group_not_found,
+    invalid,
+    not_found,
+    parent_not_found,
+)
+from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
+from simulator.azure.kinds.clusters import TYPE as CLUSTER_TYPE
+from simulator.azure.kinds.clusters import ManagedClusters
+from simulator.azure.kinds.groups import ResourceGroups
+from simulator.azure.kinds.pools import TYPE as POOL_TYPE
+from simulator.azure.kinds.pools import AgentPools
+from simulator.azure.kinds.roles import RoleAssignments
+from simulator.azure.operations import Operations, operation_id, operation_status
+from simulator.azure.schema import Schema, schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.world import Kind, World
+
+CORRELATION = "x-ms-correlation-request-id"
+KINDS: Mapping[str, Kind] = {
+    GROUP_TYPE.lower(): ResourceGroups(),
+    CLUSTER_TYPE.lower(): ManagedClusters(),
+    POOL_TYPE.lower(): AgentPools(),
+    "microsoft.authorization/roleassignments": RoleAssignments(),
+}
+_USAGES_API_VERSIONS = ("2024-07-01",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """`query` and `headers` have names in lower case; `body` is the parsed JSON."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    body: Body | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Api:
+    """Answers requests. `handle` raises ArmError for refusals."""
+
+    def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
+        self._world, self._operations, self._endpoint = world, operations, endpoint
+
+    def handle(self, request: Request) -> Response:
+        path = parse(request.path)
+        if path is None:
+            raise ArmError(
+                HTTPStatus.NOT_FOUND, "NotFound", f"The path '{request.path}' names nothing in Azure Resource Manager."
+            )
+        self._check_subscription(path)
+        special = self._special(request, path)
+        if special is not None:
+            return special
+        schema = _schema(path)
+        _check_version(request, schema.type, schema.api_versions)
+        kind = KINDS[schema.type.lower()]
+        if path.tail:
+            return self._collection_or_action(request, path, kind)
+        resource = ResourceId(path.scope, schema.type, path.names)
+        match request.method:
+            case "PUT":
+                return self._put(request, resource, schema, kind)
+            case "PATCH":
+                return self._patch(request, resource, schema, kind)
+            case "DELETE":
+                return self._delete(resource, kind)
+            case "GET" | "HEAD":
+                record = self._find(resource)
+                return Response(HTTPStatus.OK, kind.view(self._world, record), {CORRELATION: record.correlation})
+        raise ArmError(
+            HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a {schema.type}."
+        )
+
+    # -- changing ------------------------------------------------------------------------------------------------------
+
+    def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
+        body = _checked(request.body, schema)
+        with self._world.store.lock:
+            self._check_parents(resource)
+            existing = self._world.store.get(resource)
+            if existing is None:
+                _check_name(resource, schema)
+            elif existing.busy:
+                raise _in_progress(existing)
+            record = kind.put(self._world, resource, schema.complete(body), existing)
+            if existing is None:
+                record.correlation = request.headers.get(CORRELATION, "")
+                self._world.store.put(record)
+        status = HTTPStatus.OK if existing else HTTPStatus.CREATED
+        return self._accepted(status, record, kind, kind.view(self._world, record))
+
+    def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
+        """Tags only, as most resource types have it."""
+        body = _checked(request.body, schema, only=("tags",))
+        with self._world.store.lock:
+            record = self._find(resource)
+            record.body["tags"] = body.get("tags", {})
+            self._world.store.put(record)
+        return Response(HTTPStatus.OK, kind.view(self._world, record))
+
+    def _delete(self, resource: ResourceId, kind: Kind) -> Response:
+        with self._world.store.lock:
+            record = self._world.store.get(resource)
+            if record is None:
+                if resource.type == GROUP_TYPE:
+                    raise group_not_found(resource.name)
+                return Response(HTTPStatus.NO_CONTENT)
+            kind.check_delete(self._world, record)
+            if not kind.asynchronous and resource.type != GROUP_TYPE:
+                self._world.store.remove(resource)
+                return Response(HTTPStatus.OK, kind.view(self._world, record))
+            record.state = "Deleting"
+            self._world.store.put(record)
+        return self._accepted(HTTPStatus.ACCEPTED, record, kind, None)
+
+    def _accepted(self, status: int, record: Record, kind: Kind, body: Body | None) -> Response:
+        """Starts the operation where there is one, and says where its end is to be seen."""
+        if not kind.asynchronous and record.state != "Deleting":
+            return Response(status, body)
+        self._operations.start(record.id)
+        provider = "Microsoft.ContainerService" if kind.asynchronous else "Microsoft.Resources"
+        operation = f"providers/{provider}/locations/global/operations/{operation_id(record.id)}"
+        url = f"{self._endpoint}/subscriptions/{record.id.subscription}/{operation}?api-version=2025-09-01"
+        return Response(status, body, {"Azure-AsyncOperation": url, "Retry-After": "1"})
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def _collection_or_action(self, request: Request, path: Path, kind: Kind) -> Response:
+        if request.method == "POST":
+            return self._action(request, path)
+        if request.method != "GET":
+            raise ArmError(
+                HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a list."
+            )
+        listed = _schema(path).type
+        if path.names:
+            self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names))
+        scope = (
+            f"{ResourceId(path.scope, listed.rpartition('/')[0], path.names).text}/" if path.names else f"{path.scope}/"
+        )
+        records = [record for record in self._world.store.all(listed) if record.id.key.startswith(scope.lower())]
+        return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
+
+    def _action(self, request: Request, path: Path) -> Response:
+        record = self._find(ResourceId(path.scope, CLUSTER_TYPE, path.names))
+        if path.tail.lower() == "listclusteradmincredential":
+            return Response(HTTPStatus.OK, credentials.admin(self._world, record))
+        return Response(HTTPStatus.OK, credentials.user(self._world, record, request.query.get("format")))
+
+    def _special(self, request: Request, path: Path) -> Response | None:
+        """What is no resource of the store: operations, quota, features."""
+        namespace = path.type.split("/")[0].lower()
+        if path.type.lower().endswith("/locations/operations") and path.names:
+            status = operation_status(self._world, path.names[-1])
+            return Response(HTTPStatus.OK, status) if status else None
+        if namespace == "microsoft.compute" and path.tail.lower() == "usages":
+            _check_version(request, "Microsoft.Compute/locations/usages", _USAGES_API_VERSIONS)
+            return Response(HTTPStatus.OK, quota.view(self._world, path.names[-1].lower()))
+        if path.type.lower() == features.TYPE.lower() and not path.tail:
+            _check_version(request, features.TYPE, features.API_VERSIONS)
+            resource = ResourceId(path.scope, features.TYPE, path.names)
+            states = {"PUT": "Registered", "DELETE": "NotRegistered"}
+            if request.method in states:
+                return Response(HTTPStatus.OK, features.change(self._world, resource, states[request.method]))
+            return Response(HTTPStatus.OK, features.view(self._world, resource))
+        return None
+
+    # -- checks --------------------------------------------------------------------------------------------------------
+
+    def _check_subscription(self, path: Path) -> None:
+        parts = path.scope.split("/")
+        if len(parts) < 3 or parts[1] != "subscriptions":
+            message = "The request did not have a subscription or a valid tenant level resource provider."
+            raise ArmError(HTTPStatus.NOT_FOUND, "MissingSubscription", message)
+        mine = self._world.subscription.subscription_id
+        if parts[2].lower() != mine:
+            message = f"The subscription '{parts[2]}' could not be found. The simulated one is '{mine}'."
+            raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
+
+    def _check_parents(self, resource: ResourceId) -> None:
+        if group := resource.group_id:
+            found = self._world.store.get(group)
+            if found is None:
+                raise group_not_found(group.name)
+            if found.state == "Deleting":
+                message = (
+                    f"The resource group '{group.name}' is in deprovisioning state and cannot perform this operation."
+                )
+                raise conflict(message, code="ResourceGroupBeingDeleted")
+        if (parent := resource.parent) and self._world.store.get(parent) is None:
+            raise parent_not_found(parent.type, parent.name)
+
+    def _find(self, resource: ResourceId) -> Record:
+        record = self._world.store.get(resource)
+        if record is not None:
+            return record
+        if resource.type == GROUP_TYPE:
+            raise group_not_found(resource.name)
+        if (group := resource.group_id) and self._world.store.get(group) is None:
+            raise group_not_found(group.name)
+        if (parent := resource.parent) and self._world.store.get(parent) is None:
+            raise parent_not_found(parent.type, parent.name)
+        raise not_found(resource.type, "/".join(resource.names), resource.group)
+
+
+def _schema(path: Path) -> Schema:
+    """Of the resource, of the listed ones, or of the resource that the action is on."""
+    wanted = f"{path.type}/{path.tail}" if path.tail else path.type
+    actions = ("listclusteradmincredential", "listclusterusercredential")
+    if path.tail.lower() in actions:
+        wanted = path.type
+    found = schemas().get(wanted.lower())
+    if found is None:
+        namespace, _, kind = wanted.partition("/")
+        served = ", ".join(sorted(schema.type for schema in schemas().values()))
+        message = (
+            f"The resource type '{kind}' could not be found in the namespace '{namespace}'. "
+            f"The simulator serves: {served}."
+        )
+        raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
+    return found
+
+
+def _check_version(request: Request, what: str, supported: tuple[str, ...] | list[str]) -> None:
+    version, versions = request.query.get("api-version"), ", ".join(supported)
+    if not version:
+        message = "The api-version query parameter (?api-version=) is required for all requests."
+        raise bad_request(message, code="MissingApiVersionParameter")
+    if version in supported:
+        return
+    if what == GROUP_TYPE:
+        message = f"The api-version '{version}' is invalid. The supported versions are '{versions}'."
+        raise bad_request(message, code="InvalidApiVersionParameter")
+    message = (
+        f"No registered resource provider found for API version '{version}' for type '{what.partition('/')[2]}'. "
+        f"The supported api-versions are '{versions}' (in the simulator)."
+    )
+    raise bad_request(message, code="NoRegisteredProviderFound")
+
+
+def _check_name(resource: ResourceId, schema: Schema) -> None:
+    if problems := schema.name_problems(resource.name):
+        raise invalid(problems)
+
+
+def _checked(body: Any, schema: Schema, only: tuple[str, ...] = ()) -> Body:
+    if not isinstance(body, dict):
+        raise bad_request("The request content was invalid: a JSON object is required.", code="InvalidRequestContent")
+    problems = [
+        problem for problem in schema.problems(body) if not only or problem.path.split(".")[0] in (*only, *body)
+    ]
+    if only and (others := set(body) - set(only)):
+        raise bad_request(
+            f"Only {', '.join(only)} can be patched, not {', '.join(sorted(others))}.", code="InvalidParameter"
+        )
+    if problems:
+        raise invalid(problems)
+    return body
+
+
+def _in_progress(record: Record) -> ArmError:
+    message = (
+        f"Operation is not allowed: Another operation ({record.state}) is in progress on '{record.id.name}', "
+        "please wait for it to finish before starting a new operation."
+    )
+    return conflict(message, code="OperationNotAllowed")

@@ -1,0 +1,72 @@
+"""Refusals in Azure Resource Manager's shape: `{"error": {"code", "message", "target", "details"}}` and a status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with one property; `path` is dotted as in ARM bodies (`properties.vmSize`)."""
+
+    path: str
+    message: str
+    code: str = "InvalidParameter"
+
+
+class ArmError(Exception):
+    """A refusal, as the API answers it."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, target: str | None = None, details: Iterable[Problem] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.target = int(status), code, message, target
+        self.details = list(details)
+
+    def body(self) -> dict[str, Any]:
+        error: dict[str, Any] = {"code": self.code, "message": self.message}
+        if self.target:
+            error["target"] = self.target
+        if self.details:
+            error["details"] = [{"code": d.code, "message": d.message, "target": d.path} for d in self.details]
+        return {"error": error}
+
+
+def bad_request(message: str, *, code: str = "BadRequest", target: str | None = None) -> ArmError:
+    return ArmError(HTTPStatus.BAD_REQUEST, code, message, target=target)
+
+
+def conflict(message: str, *, code: str = "OperationNotAllowed") -> ArmError:
+    return ArmError(HTTPStatus.CONFLICT, code, message)
+
+
+def invalid(problems: Sequence[Problem]) -> ArmError:
+    """One 400 for all problems of a body: the first one's code and target, every text in the message."""
+    first = problems[0]
+    details = problems if len(problems) > 1 else ()
+    message = " ".join(problem.message for problem in problems)
+    return ArmError(HTTPStatus.BAD_REQUEST, first.code, message, target=first.path, details=details)
+
+
+def not_found(resource_type: str, name: str, group: str | None) -> ArmError:
+    scope = f" under resource group '{group}'" if group else ""
+    return ArmError(
+        HTTPStatus.NOT_FOUND,
+        "ResourceNotFound",
+        f"The Resource '{resource_type}/{name}'{scope} was not found. "
+        "For more details please go to https://aka.ms/ARMResourceNotFoundFix",
+    )
+
+
+def group_not_found(group: str) -> ArmError:
+    message = f"Resource group '{group}' could not be found."
+    return ArmError(HTTPStatus.NOT_FOUND, "ResourceGroupNotFound", message)
+
+
+def parent_not_found(parent_type: str, parent: str) -> ArmError:
+    message = f"Can not perform requested operation on nested resource. Parent resource '{parent}' not found."
+    return ArmError(HTTPStatus.NOT_FOUND, "ParentResourceNotFound", message, target=parent_type)

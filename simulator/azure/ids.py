@@ -1,0 +1,117 @@
+"""ARM resource ids and the paths of requests. ARM compares them without regard to case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+GROUP_TYPE = "Microsoft.Resources/resourceGroups"
+
+
+@dataclass(frozen=True)
+class ResourceId:
+    """The id of a resource. `scope` is what stands before its last `/providers/` (or the subscription)."""
+
+    scope: str
+    type: str
+    names: tuple[str, ...]
+
+    @cached_property
+    def text(self) -> str:
+        if self.type == GROUP_TYPE:
+            return f"{self.scope}/resourceGroups/{self.name}"
+        namespace, *kinds = self.type.split("/")
+        pairs = "/".join(f"{kind}/{name}" for kind, name in zip(kinds, self.names, strict=True))
+        return f"{self.scope}/providers/{namespace}/{pairs}"
+
+    @property
+    def key(self) -> str:
+        """The same for all spellings of the id."""
+        return self.text.lower()
+
+    @property
+    def name(self) -> str:
+        return self.names[-1]
+
+    @property
+    def subscription(self) -> str:
+        return self.scope.split("/")[2] if self.scope.count("/") > 1 else ""
+
+    @property
+    def group(self) -> str | None:
+        """Name of the resource group that it is in; None outside of any, and for a group itself."""
+        parts = self.scope.split("/")
+        return parts[4] if len(parts) > 4 else None
+
+    @property
+    def group_id(self) -> ResourceId | None:
+        if self.group is None:
+            return None
+        return ResourceId("/".join(self.scope.split("/")[:3]), GROUP_TYPE, (self.group,))
+
+    @property
+    def parent(self) -> ResourceId | None:
+        """The resource that a child resource belongs to (the cluster of a pool); None for others."""
+        if len(self.names) == 1:
+            return None
+        return ResourceId(self.scope, self.type.rpartition("/")[0], self.names[:-1])
+
+    def child(self, kind: str, name: str) -> ResourceId:
+        return ResourceId(self.scope, f"{self.type}/{kind}", (*self.names, name))
+
+    def holds(self, other: ResourceId) -> bool:
+        """Whether the other one is deleted with this one: a child, or anything in a group, or an extension of it."""
+        return other.key.startswith(self.key + "/")
+
+
+@dataclass(frozen=True)
+class Path:
+    """A request's path: a resource (`tail` empty), a collection of them, or an action on one, named by `tail`."""
+
+    scope: str
+    type: str
+    names: tuple[str, ...]
+    tail: str
+
+    @property
+    def id(self) -> ResourceId:
+        return ResourceId(self.scope, self.type, self.names)
+
+
+def parse(path: str) -> Path | None:
+    """Splits a path; None when it names nothing that ARM has."""
+    parts = [part for part in path.split("/") if part]
+    providers = [index for index, part in enumerate(parts) if part.lower() == "providers"]
+    if not providers:
+        return _parse_group(parts)
+    at = providers[-1]
+    if at + 2 > len(parts) - 1:
+        return None
+    namespace, rest = parts[at + 1], parts[at + 2 :]
+    scope = "".join(f"/{part}" for part in _canonical_scope(parts[:at]))
+    kinds, names = rest[0::2], rest[1::2]
+    tail = kinds.pop() if len(kinds) > len(names) else ""
+    return Path(scope, "/".join((namespace, *kinds)), tuple(names), tail)
+
+
+def parse_id(text: str) -> ResourceId:
+    """Raises ValueError if the text is not the id of a resource."""
+    path = parse(text)
+    if path is None or path.tail or not path.names:
+        raise ValueError(f"{text!r} is not the id of a resource")
+    return path.id
+
+
+def _parse_group(parts: list[str]) -> Path | None:
+    match [part.lower() for part in parts]:
+        case ["subscriptions", _, "resourcegroups"]:
+            return Path(f"/subscriptions/{parts[1]}", "Microsoft.Resources", (), "resourceGroups")
+        case ["subscriptions", _, "resourcegroups", _]:
+            return Path(f"/subscriptions/{parts[1]}", GROUP_TYPE, (parts[3],), "")
+        case _:
+            return None
+
+
+def _canonical_scope(parts: list[str]) -> list[str]:
+    fixed = {"subscriptions": "subscriptions", "resourcegroups": "resourceGroups"}
+    return [fixed.get(part.lower(), part) if index % 2 == 0 else part for index, part in enumerate(parts)]

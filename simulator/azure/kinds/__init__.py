@@ -1,0 +1,1 @@
+"""The rules of each resource type that the simulated Resource Manager serves."""

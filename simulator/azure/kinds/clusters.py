@@ -1,0 +1,227 @@
+"""Managed clusters."""
+
+from __future__ import annotations
+
+import hashlib
+
+from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid
+from simulator.azure.ids import ResourceId
+from simulator.azure.kinds import pools
+from simulator.azure.schema import schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.world import World, envelope
+
+TYPE = "Microsoft.ContainerService/managedClusters"
+_VERSIONS_HELP = (
+    "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
+    "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+_NEW_POOL = (
+    "A new agent pool was introduced. Adding agent pools to an existing cluster is not allowed through managed cluster "
+    "operations. For agent pool specific change, please use per agent pool operations: https://aka.ms/agent-pool-rest-api"
+)
+
+
+class ManagedClusters:
+    """A control plane, and the pools written inline in it."""
+
+    asynchronous = True
+
+    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+        body["location"] = self._location(world, body, existing)
+        properties: Body = body["properties"]
+        profiles: list[Body] = properties.pop("agentPoolProfiles", [])
+        _check_fixed(body, existing)
+        _keep(properties, existing.properties if existing else {})
+        _fill(world, resource, body)
+        _check_version(world, resource.name, properties, existing)
+        _check_access(properties)
+        _check_profiles(world, resource, profiles, existing)
+        record = existing or Record(resource, {})
+        properties["provisioningState"] = "Updating" if existing else "Creating"
+        record.body, record.error = body, None
+        self._store(world, record, profiles, is_new=existing is None)
+        return record
+
+    def check_delete(self, world: World, record: Record) -> None:
+        """A cluster can always be deleted, with its pools."""
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(
+            record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
+        )
+
+    @staticmethod
+    def _location(world: World, body: Body, existing: Record | None) -> str:
+        location = world.subscription.region(body["location"])
+        if location is None:
+            message = (
+                f"The provided location '{body['location']}' is not available for resource type '{TYPE}'. "
+                f"List of available regions for the resource type is '{','.join(sorted(world.subscription.regions))}'."
+            )
+            raise bad_request(message, code="LocationNotAvailableForResourceType")
+        if existing and existing.body["location"] != location:
+            message = f"The resource '{existing.id.name}' already exists in location '{existing.body['location']}'."
+            raise conflict(message, code="InvalidResourceLocation")
+        return location
+
+    @staticmethod
+    def _store(world: World, record: Record, profiles: list[Body], *, is_new: bool) -> None:
+        """The cluster and its inline pools, or nothing of them if one is refused."""
+        before = world.store.get(record.id)
+        kept = [pool for pool in world.store.within(record.id) if "index" in pool.facts]
+        world.store.put(record)
+        try:
+            for profile in profiles:
+                name = profile["name"]
+                pool = record.id.child("agentPools", name)
+                body = {"properties": {key: value for key, value in profile.items() if key != "name"}}
+                pools.store(world, record, pool, body, world.store.get(pool))
+        except ArmError:
+            _undo(world, record, before, kept, is_new=is_new)
+            raise
+
+
+def _undo(world: World, record: Record, before: Record | None, kept: list[Record], *, is_new: bool) -> None:
+    if is_new or before is None:
+        for made in [*world.store.within(record.id), record]:
+            world.store.remove(made.id)
+        return
+    for old in [*kept, before]:
+        world.store.put(old)
+
+
+def node_group(record: Record) -> str:
+    """Name of the resource group that AKS makes for the nodes."""
+    group: str = record.properties["nodeResourceGroup"]
+    return group
+
+
+def _keep(properties: Body, old: Body) -> None:
+    fixed = (
+        path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
+    )
+    for name in (*fixed, "kubernetesVersion"):
+        if name in old:
+            properties.setdefault(name, old[name])
+
+
+def _check_fixed(body: Body, existing: Record | None) -> None:
+    if existing is None:
+        return
+    if changed := schemas()[TYPE.lower()].changed_immutables(existing.body, body):
+        texts = (
+            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
+        )
+        raise invalid(list(texts))
+
+
+def _fill(world: World, resource: ResourceId, body: Body) -> None:
+    properties = body["properties"]
+    newest = list(world.subscription.kubernetes_patches)[0]
+    properties.setdefault("kubernetesVersion", newest)
+    default_group = f"MC_{resource.group}_{resource.name}_{body['location']}"[:80]
+    properties.setdefault("nodeResourceGroup", default_group)
+    network = properties.setdefault("networkProfile", {})
+    network.setdefault("networkDataplane", "azure")
+    network.setdefault("networkPolicy", "none")
+    if network.get("networkPluginMode") == "overlay" or network.get("networkPlugin") == "kubenet":
+        network.setdefault("podCidr", "10.244.0.0/16")
+        network.setdefault("podCidrs", [network["podCidr"]])
+    network.setdefault("serviceCidrs", [network["serviceCidr"]])
+    if properties.get("aadProfile", {}).get("managed"):
+        properties["aadProfile"].setdefault("tenantID", world.subscription.tenant_id)
+
+
+def _check_version(world: World, name: str, properties: Body, existing: Record | None) -> None:
+    asked = properties["kubernetesVersion"]
+    if world.subscription.kubernetes(asked) is None:
+        offered = ", ".join(world.subscription.kubernetes_patches)
+        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP} (Offered here: {offered}.)"
+        raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
+    if existing:
+        now = existing.properties["kubernetesVersion"]
+        old, new = (int(text.split(".")[1]) for text in (now, asked))
+        if new < old:
+            raise bad_request(f"Downgrading cluster from {now} to {asked} is not allowed.", code="OperationNotAllowed")
+        if new > old + 1:
+            message = f"Upgrading Kubernetes version {now} to {asked} is not allowed: minor versions cannot be skipped."
+            raise bad_request(message, code="OperationNotAllowed")
+
+
+def _check_access(properties: Body) -> None:
+    aad = properties.get("aadProfile", {})
+    if aad.get("enableAzureRBAC") and not aad.get("managed"):
+        raise bad_request(
+            "Azure RBAC needs aadProfile.managed to be true.", target="properties.aadProfile.enableAzureRBAC"
+        )
+    if not properties.get("dnsPrefix") and not properties.get("fqdnSubdomain"):
+        message = "Required parameter 'properties.dnsPrefix' is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="properties.dnsPrefix")
+    workload = properties.get("securityProfile", {}).get("workloadIdentity", {})
+    if workload.get("enabled") and not properties["oidcIssuerProfile"]["enabled"]:
+        message = "Workload identity needs the OIDC issuer: set oidcIssuerProfile.enabled to true."
+        raise bad_request(message, target="properties.securityProfile.workloadIdentity")
+
+
+def _check_profiles(world: World, resource: ResourceId, profiles: list[Body], existing: Record | None) -> None:
+    names = [profile["name"] for profile in profiles]
+    if len(set(names)) < len(names):
+        raise bad_request(
+            "Agent pool names must be unique.", code="InvalidParameter", target="properties.agentPoolProfiles"
+        )
+    if existing:
+        here = {pool.id.name for pool in pools.of_cluster(world, resource)}
+        if set(names) - here:
+            raise bad_request(_NEW_POOL, target="agentPoolProfiles")
+        return
+    if not profiles:
+        message = "Required parameter agentPoolProfiles is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="agentPoolProfiles")
+    if not any(profile.get("mode") == "System" for profile in profiles):
+        raise bad_request("Must define at least one system pool.", code="BadRequest", target="agentPoolProfiles")
+
+
+def _identity(world: World, record: Record) -> Body:
+    identity: Body = record.body.get("identity", {"type": "None"})
+    if identity.get("type") != "SystemAssigned":
+        return identity
+    return identity | {"principalId": guid(record.id.text, "identity"), "tenantId": world.subscription.tenant_id}
+
+
+def _properties(world: World, record: Record) -> Body:
+    """What the request set and what ARM adds."""
+    properties, location = record.properties, record.body["location"]
+    version = world.subscription.kubernetes(properties["kubernetesVersion"])
+    digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
+    host = f"{properties.get('dnsPrefix') or properties.get('fqdnSubdomain')}-{digest}"
+    group = f"/subscriptions/{record.id.subscription}/resourceGroups/{node_group(record)}"
+    kubelet = f"{record.id.name}-agentpool"
+    outputs = {
+        "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
+        "currentKubernetesVersion": version,
+        "fqdn": f"{host}.hcp.{location}.azmk8s.io",
+        "identityProfile": properties.get("identityProfile")
+        or {
+            "kubeletidentity": {
+                "clientId": guid(record.id.text, "kubelet client"),
+                "objectId": guid(record.id.text, "kubelet"),
+                "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
+            }
+        },
+        "maxAgentPools": 100,
+        "powerState": {"code": "Running"},
+        "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
+        "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
+        "agentPoolProfiles": [
+            {"name": pool.id.name, **pools.view_properties(pool)} for pool in pools.of_cluster(world, record.id)
+        ],
+    }
+    if properties["oidcIssuerProfile"]["enabled"]:
+        path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
+        outputs["oidcIssuerProfile"] = {
+            "enabled": True,
+            "issuerURL": f"https://{location}.oic.prod-aks.azure.com/{path}",
+        }
+    return properties | outputs

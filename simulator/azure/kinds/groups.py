@@ -1,0 +1,42 @@
+"""Resource groups."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from simulator.azure.errors import ArmError, conflict
+from simulator.azure.ids import ResourceId
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World, envelope
+
+
+class ResourceGroups:
+    """Deleting a group deletes what is in it, which takes a while."""
+
+    asynchronous = False
+
+    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+        location = world.subscription.region(body["location"])
+        if location is None:
+            regions = ",".join(sorted(world.subscription.regions))
+            message = (
+                f"The provided location '{body['location']}' is not available for resource group. "
+                f"List of available regions is '{regions}'."
+            )
+            raise ArmError(HTTPStatus.BAD_REQUEST, "LocationNotAvailableForResourceGroup", message)
+        if existing and existing.body["location"] != location:
+            message = (
+                f"Invalid resource group location '{location}'. "
+                f"The Resource group already exists in location '{existing.body['location']}'."
+            )
+            raise conflict(message, code="InvalidResourceGroupLocation")
+        record = existing or Record(resource, {})
+        record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
+        world.store.put(record)
+        return record
+
+    def check_delete(self, world: World, record: Record) -> None:
+        """A group can always be deleted."""
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, record.body)

@@ -1,0 +1,266 @@
+"""Agent pools: AKS's own rules, beyond shapes and limits.
+
+Texts of refusals: Azure's, where an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from config import skus
+from simulator.azure import features, nodes, quota
+from simulator.azure.errors import Problem, bad_request, conflict, invalid
+from simulator.azure.ids import ResourceId
+from simulator.azure.schema import schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World, envelope
+
+TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
+_VERSIONS_HELP = (
+    "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
+    "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+_SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
+_OS_DISK_GB = 128
+
+
+class AgentPools:
+    """Child resources of a cluster, also written inline in it when it is made."""
+
+    asynchronous = True
+
+    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+        parent = resource.parent
+        cluster = world.store.get(parent) if parent else None
+        if cluster is None:
+            raise ValueError(f"{resource.text} without its cluster")
+        if cluster.state == "Deleting":
+            raise conflict("Operation is not allowed: the managed cluster is being deleted.")
+        return store(world, cluster, resource, body, existing)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        parent = record.id.parent
+        others = [pool for pool in of_cluster(world, parent) if pool.id != record.id] if parent else []
+        if not others:
+            raise conflict("There has to be at least one agent pool.")
+        if not any(_is_system(pool.properties) for pool in others):
+            raise conflict("There has to be at least one system agent pool.")
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, {"properties": view_properties(record)})
+
+
+def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
+    """The pools of a cluster, in the order in which they were made, without those being deleted."""
+    pools = [pool for pool in world.store.within(cluster) if pool.id.type.lower() == TYPE.lower()]
+    return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
+
+
+def store(world: World, cluster: Record, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+    """Checks and stores a pool whose cluster is known; the caller starts the operation."""
+    properties: Body = body.setdefault("properties", {})
+    _keep(properties, existing.properties if existing else {})
+    sku = _sku(properties, resource.name, cluster, world)
+    _check_fixed(body, existing)
+    _fill(properties, cluster, sku)
+    _check_rules(properties, resource.name, sku)
+    _check_version(world, properties, cluster)
+    _check_mode(world, properties, resource, cluster, sku)
+    quota.check(world, resource, cluster.body["location"], sku, properties)
+    record = existing or Record(resource, {}, facts=_facts(world, cluster))
+    properties["provisioningState"] = "Updating" if existing else "Creating"
+    record.body, record.error = body, None
+    world.store.put(record)
+    return record
+
+
+def view_properties(record: Record) -> Body:
+    """What ARM shows of a pool, inline or by itself."""
+    properties = record.properties
+    image = nodes.IMAGES[properties["osSKU"]].version
+    return properties | {"nodeImageVersion": image, "currentOrchestratorVersion": record.facts.get("kubernetes", "")}
+
+
+def _facts(world: World, cluster: Record) -> dict[str, Any]:
+    """The pool's block of addresses, and whether its nodes will share one InfiniBand fabric."""
+    parent = cluster.id
+    taken = {int(record.facts["index"]) for record in world.store.within(parent) if "index" in record.facts}
+    index = next(number for number in range(len(taken) + 1) if number not in taken)
+    return {"index": index, "one_fabric": features.registered(world, features.INFINIBAND)}
+
+
+def _keep(properties: Body, old: Body) -> None:
+    """What an update leaves out and cannot change, or what the autoscaler moves, stays as it is."""
+    fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
+    for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
+        if name in old:
+            properties.setdefault(name, old[name])
+
+
+def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmSku:
+    size: str
+    location: str
+    size, location = properties.get("vmSize") or "Standard_D4ads_v5", cluster.body["location"]
+    sizes = {known.lower(): known for known in skus.catalogue()}
+    try:
+        sku = skus.sku(sizes.get(size.lower(), size))
+    except skus.UnknownSku as error:
+        also = f" Did you mean {' or '.join(error.near)}?" if error.near else ""
+        message = f"Virtual Machine size: '{size}' is not supported for subscription in location '{location}'.{also}"
+        raise bad_request(message, target="properties.vmSize") from error
+    if not world.subscription.offers(sku, location):
+        offered = ", ".join(region for region in world.subscription.regions if world.subscription.offers(sku, region))
+        message = (
+            f"The VM size of AgentPoolProfile:{name} is not allowed in your subscription in location '{location}'. "
+            f"It is offered in: {offered or 'no region of this subscription'}. "
+            "For more details, please visit https://aka.ms/aks/quotas-skus-regions"
+        )
+        raise bad_request(message, target="properties.vmSize")
+    properties["vmSize"] = sku.name
+    return sku
+
+
+def _check_fixed(body: Body, existing: Record | None) -> None:
+    if existing is None:
+        return
+    changed = schemas()[TYPE.lower()].changed_immutables(existing.body, body)
+    old = existing.properties
+    taints = body["properties"].get("nodeTaints", [])
+    if old.get("scaleSetPriority") == "Spot" and nodes.SPOT_TAINT not in taints:
+        changed.append("properties.nodeTaints")
+    if changed:
+        problems = [
+            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
+        ]
+        raise invalid(problems)
+
+
+def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
+    """What ARM fills in depending on the rest."""
+    network = cluster.properties.get("networkProfile", {})
+    overlay = network.get("networkPluginMode") == "overlay"
+    azure = network.get("networkPlugin", "azure") == "azure"
+    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
+        properties["osDiskSizeGB"] = _OS_DISK_GB
+    ephemeral = sku.temp_gib > properties["osDiskSizeGB"]
+    defaults: Body = {
+        "count": 1,
+        "mode": "User",
+        "osType": "Linux",
+        "osSKU": "Ubuntu",
+        "osDiskType": "Ephemeral" if ephemeral else "Managed",
+        "kubeletDiskType": "OS",
+        "maxPods": 250 if overlay else 30 if azure else 110,
+        "scaleDownMode": "Delete",
+        "scaleSetPriority": "Regular",
+        "type": "VirtualMachineScaleSets",
+        "orchestratorVersion": cluster.properties["kubernetesVersion"],
+        "powerState": {"code": "Running"},
+        "upgradeSettings": {"maxSurge": "10%"},
+    }
+    if sku.gpu_vendor == "nvidia":
+        defaults["gpuProfile"] = {"driver": "Install"}
+    for name, value in defaults.items():
+        properties.setdefault(name, value)
+    if properties.get("scaleSetPriority") == "Spot":
+        properties.setdefault("scaleSetEvictionPolicy", "Delete")
+        properties.setdefault("spotMaxPrice", -1)
+        _add_spot_marks(properties)
+
+
+def _add_spot_marks(properties: Body) -> None:
+    taints = properties.setdefault("nodeTaints", [])
+    if nodes.SPOT_TAINT not in taints:
+        taints.append(nodes.SPOT_TAINT)
+    properties.setdefault("nodeLabels", {})[nodes.SPOT_KEY] = "spot"
+
+
+def _check_rules(properties: Body, name: str, sku: skus.VmSku) -> None:
+    checks = {
+        "properties.nodeLabels": _label_problem(properties),
+        "properties.minCount": _autoscale_problem(properties),
+        "properties.scaleSetEvictionPolicy": _spot_problem(properties),
+        "properties.osDiskType": _disk_problem(properties, sku),
+        "properties.gpuProfile": _gpu_problem(properties, sku),
+    }
+    problems = [Problem(path, f"Agent pool '{name}': {text}") for path, text in checks.items() if text]
+    if problems:
+        raise invalid(problems)
+
+
+def _label_problem(properties: Body) -> str:
+    spot = properties.get("scaleSetPriority") == "Spot"
+    for label in properties.get("nodeLabels", {}):
+        reserved = label.startswith(("kubernetes.azure.com/", "kubernetes.io/")) or ".kubernetes.io/" in label
+        if reserved and not (spot and label == nodes.SPOT_KEY):
+            return f"label '{label}' has a prefix that AKS or Kubernetes reserves."
+    return ""
+
+
+def _autoscale_problem(properties: Body) -> str:
+    least, most = properties.get("minCount"), properties.get("maxCount")
+    if not properties.get("enableAutoScaling"):
+        return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
+    if least is None or most is None:
+        return "enableAutoScaling needs minCount and maxCount."
+    if not least <= properties["count"] <= most:
+        return f"count {properties['count']} must lie between minCount {least} and maxCount {most}."
+    return ""
+
+
+def _spot_problem(properties: Body) -> str:
+    if properties.get("scaleSetPriority") != "Spot":
+        given = [name for name in ("scaleSetEvictionPolicy", "spotMaxPrice") if name in properties]
+        return f"{' and '.join(given)} can only be set with scaleSetPriority Spot." if given else ""
+    return "a Spot pool cannot have mode System." if _is_system(properties) else ""
+
+
+def _disk_problem(properties: Body, sku: skus.VmSku) -> str:
+    size = properties["osDiskSizeGB"]
+    if properties["osDiskType"] == "Ephemeral" and sku.temp_gib < size:
+        return f"an ephemeral OS disk of {size} GB does not fit the {sku.temp_gib} GiB temporary disk of {sku.name}."
+    if properties["osDiskType"] == "Ephemeral" and properties["scaleDownMode"] == "Deallocate":
+        return "scaleDownMode Deallocate needs osDiskType Managed."
+    return ""
+
+
+def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
+    if not sku.gpus and ("gpuProfile" in properties or "gpuInstanceProfile" in properties):
+        return f"{sku.name} has no GPU: leave gpuProfile and gpuInstanceProfile out."
+    driver = properties.get("gpuProfile", {}).get("driver", "Install")
+    if sku.gpu_vendor == "amd" and driver == "Install":
+        return f"{sku.name} needs gpuProfile.driver None: AKS installs no AMD drivers."
+    return ""
+
+
+def _check_version(world: World, properties: Body, cluster: Record) -> None:
+    """Minor versions only: a pool is at most as new as its control plane, and three minors older at most."""
+    asked = properties["orchestratorVersion"]
+    if world.subscription.kubernetes(asked) is None:
+        raise bad_request(f"Version {asked} {_VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
+    control, own = (int(text.split(".")[1]) for text in (cluster.properties["kubernetesVersion"], asked))
+    if not control - 3 <= own <= control:
+        message = (
+            f"Node pool version {asked} and control plane version {cluster.properties['kubernetesVersion']} are "
+            "incompatible. Minor version of node pool cannot be bigger than control plane version, nor more than 3 older."
+        )
+        raise bad_request(message, code="NodePoolMcVersionIncompatible")
+
+
+def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record, sku: skus.VmSku) -> None:
+    if _is_system(properties):
+        if properties["count"] < 1:
+            raise bad_request(
+                "A system agent pool must have at least one node.", code="InvalidParameter", target="properties.count"
+            )
+        if sku.vcpus < _SYSTEM_POOL_VCPUS:
+            message = f"{sku.name} has {sku.vcpus} vCPUs; a system pool needs {_SYSTEM_POOL_VCPUS}."
+            raise bad_request(message, code="SystemPoolSkuTooLow", target="properties.vmSize")
+        return
+    others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
+    if others and not any(_is_system(pool.properties) for pool in others):
+        raise bad_request("Must define at least one system pool.", code="BadRequest", target="properties.mode")
+
+
+def _is_system(properties: Body) -> bool:
+    return bool(properties.get("mode") == "System")

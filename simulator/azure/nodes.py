@@ -1,0 +1,204 @@
+"""The Node objects of an agent pool: names, labels, taints and sizes as AKS gives them.
+
+Labels: AKS's page on node labels. Reservations: AKS's page on node resource reservations (Kubernetes 1.29 and newer).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from config.skus import VmSku
+
+Node = dict[str, Any]
+SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
+SPOT_TAINT = f"{SPOT_KEY}=spot:NoSchedule"
+PARTITION_ANNOTATION = "simulator/infiniband-partition"
+"""`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
+DRIVER_ANNOTATION = "simulator/gpu-driver"
+"""`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
+ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
+_FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Image:
+    """What an osSKU boots."""
+
+    version: str
+    os: str
+    kernel: str
+
+
+_UBUNTU_2404 = Image("AKSUbuntu-2404gen2containerd-202511.07.0", "Ubuntu 24.04.3 LTS", "6.8.0-1030-azure")
+_AZURE_LINUX = Image("AKSAzureLinux-V3gen2-202511.07.0", "Microsoft Azure Linux 3.0", "6.6.104.2-4.azl3")
+IMAGES: Mapping[str, Image] = {
+    "Ubuntu": _UBUNTU_2404,  # 24.04 from Kubernetes 1.35 on, the oldest that is offered
+    "Ubuntu2204": Image("AKSUbuntu-2204gen2containerd-202511.07.0", "Ubuntu 22.04.5 LTS", "5.15.0-1098-azure"),
+    "AzureLinux": _AZURE_LINUX,
+    "AzureLinux3": _AZURE_LINUX,
+    "CBLMariner": _AZURE_LINUX,
+}
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What the nodes of a pool are made from. `properties` are the pool's as ARM shows them, defaults filled in."""
+
+    id: str
+    name: str
+    properties: Mapping[str, Any]
+    location: str
+    node_group: str
+    """The cluster's node resource group."""
+    kubernetes: str
+    """Full version, as 1.35.4."""
+    index: int
+    """Which block of addresses in the node subnet is the pool's."""
+    one_fabric: bool = True
+    """Whether AKSInfinibandSupport was registered when the pool was made."""
+
+    @property
+    def scale_set(self) -> str:
+        digits = int(hashlib.sha256(self.id.lower().encode()).hexdigest(), 16) % 10**8
+        return f"aks-{self.name}-{digits:08d}-vmss"
+
+
+def manifests(pool: Pool, sku: VmSku) -> list[Node]:
+    """One Node per instance; the same pool gives the same nodes. Device plugins add their resources."""
+    stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
+    count = 0 if stopped else int(pool.properties["count"])
+    return [_node(pool, sku, instance) for instance in range(count)]
+
+
+def _node(pool: Pool, sku: VmSku, instance: int) -> Node:
+    name = f"{pool.scale_set}{_base36(instance):>06}"
+    machines = f"providers/Microsoft.Compute/virtualMachineScaleSets/{pool.scale_set}/virtualMachines/{instance}"
+    subscription = pool.id.split("/")[2]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": _labels(pool, sku, name, instance),
+            "annotations": _annotations(pool, sku),
+        },
+        "spec": {
+            "providerID": f"azure:///subscriptions/{subscription}/resourceGroups/{pool.node_group.lower()}/{machines}",
+            "taints": [_taint(text) for text in pool.properties.get("nodeTaints", [])],
+        },
+        "status": _status(pool, sku, name, instance),
+    }
+
+
+def _labels(pool: Pool, sku: VmSku, name: str, instance: int) -> dict[str, str]:
+    properties, aks = pool.properties, "kubernetes.azure.com"
+    zones = properties.get("availabilityZones")
+    zone = f"{pool.location}-{zones[instance % len(zones)]}" if zones else "0"
+    labels = {
+        "agentpool": pool.name,
+        "beta.kubernetes.io/arch": sku.arch,
+        "beta.kubernetes.io/instance-type": sku.name,
+        "beta.kubernetes.io/os": "linux",
+        f"{aks}/agentpool": pool.name,
+        f"{aks}/cluster": pool.node_group,
+        f"{aks}/mode": properties["mode"].lower(),
+        f"{aks}/node-image-version": IMAGES[properties["osSKU"]].version,
+        f"{aks}/nodepool-type": "VirtualMachineScaleSets",
+        f"{aks}/os-sku": properties["osSKU"],
+        f"{aks}/role": "agent",
+        f"{aks}/sku-cpu": str(sku.vcpus),
+        f"{aks}/sku-memory": str(sku.memory_gib * 1024),
+        f"{aks}/storageprofile": "ephemeral" if properties["osDiskType"] == "Ephemeral" else "managed",
+        f"{aks}/storagetier": "Premium_LRS",
+        "kubernetes.io/arch": sku.arch,
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/role": "agent",
+        "node.kubernetes.io/instance-type": sku.name,
+        "topology.disk.csi.azure.com/zone": zone if zones else "",
+        "topology.kubernetes.io/region": pool.location,
+        "topology.kubernetes.io/zone": zone,
+    }
+    if sku.gpu_vendor == "nvidia":
+        labels |= {"accelerator": "nvidia", f"{aks}/accelerator": "nvidia"}
+    return labels | dict(properties.get("nodeLabels", {}))
+
+
+def _annotations(pool: Pool, sku: VmSku) -> dict[str, str]:
+    annotations = {
+        "node.alpha.kubernetes.io/ttl": "0",
+        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    }
+    if sku.infiniband and not pool.one_fabric:
+        annotations[PARTITION_ANNOTATION] = "alone"
+    if sku.gpus and pool.properties.get("gpuProfile", {}).get("driver", "Install") == "Install":
+        annotations[DRIVER_ANNOTATION] = "aks"
+    return annotations
+
+
+def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
+    pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
+    memory_kib = sku.memory_gib * 1024**2
+    shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
+    offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance
+    image = IMAGES[pool.properties["osSKU"]]
+    return {
+        "addresses": [
+            {"type": "InternalIP", "address": f"10.224.{offset // 256}.{offset % 256}"},
+            {"type": "Hostname", "address": name},
+        ],
+        "capacity": {
+            "cpu": str(sku.vcpus),
+            "memory": f"{memory_kib}Ki",
+            "ephemeral-storage": f"{disk_kib}Ki",
+            **shared,
+        },
+        "allocatable": {
+            "cpu": f"{sku.vcpus * 1000 - reserved_cpu_millis(sku.vcpus)}m",
+            "memory": f"{memory_kib - reserved_memory_kib(memory_kib, pods)}Ki",
+            "ephemeral-storage": str(disk_kib * 1024 * 9 // 10),  # kubelet: imagefs eviction threshold of 10 %
+            **shared,
+        },
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": {
+            "architecture": sku.arch,
+            "bootID": hashlib.sha256(f"{name}/boot".encode()).hexdigest()[:32],
+            "containerRuntimeVersion": "containerd://2.1.4-1",
+            "kernelVersion": image.kernel,
+            "kubeProxyVersion": "",
+            "kubeletVersion": f"v{pool.kubernetes}",
+            "machineID": hashlib.sha256(name.encode()).hexdigest()[:32],
+            "operatingSystem": "linux",
+            "osImage": image.os,
+            "systemUUID": hashlib.sha256(f"{name}/uuid".encode()).hexdigest()[:32],
+        },
+    }
+
+
+def reserved_cpu_millis(cores: int) -> int:
+    """CPU that AKS keeps for the kubelet: 60, 100, 140, 180 m for 1, 2, 4, 8 cores; 10 m per core from there."""
+    return 60 + 40 * min(max(cores - 1, 0), 1) + 20 * min(max(cores - 2, 0), 2) + 10 * max(cores - 4, 0)
+
+
+def reserved_memory_kib(memory_kib: int, pods: int) -> int:
+    """The lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, and 100 MiB before eviction starts."""
+    return min((20 * pods + 50) * 1024, memory_kib // 4) + 100 * 1024
+
+
+def _taint(text: str) -> dict[str, str]:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return {"key": key, "value": value, "effect": effect} if value else {"key": key, "effect": effect}
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while True:
+        number, digit = divmod(number, 36)
+        digits = _BASE36[digit] + digits
+        if not number:
+            return digits

@@ -1,0 +1,165 @@
+"""Long-running operations: bring clusters and their nodes to what the store says, also after a kill in the middle.
+
+An operation is a resource whose provisioningState is Creating, Updating or Deleting. Nothing else is kept about it, so
+a restarted server finds what was cut short and goes on; what is done twice has no further effect.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import threading
+from collections import defaultdict
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from config import skus
+from simulator.azure import nodes
+from simulator.azure.backend import Node
+from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
+from simulator.azure.kinds import clusters, pools
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World
+
+_log = logging.getLogger(__name__)
+_THREADS = 8
+
+
+class Operations:
+    """Runs operations in threads, one at a time per cluster."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="arm")
+        self._running: set[Future[None]] = set()
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def resume(self) -> None:
+        """Boots every cluster and finishes what a kill cut short."""
+        for record in self._world.store.all(clusters.TYPE):
+            self.start(record.id)
+        for record in self._world.store.all():
+            if record.busy and record.id.type != clusters.TYPE:
+                self.start(record.id)
+
+    def start(self, resource: ResourceId) -> None:
+        future = self._executor.submit(self._run, resource)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+
+    def wait(self, timeout: float) -> bool:
+        """Whether all operations begun so far ended within this many seconds."""
+        return not wait(list(self._running), timeout).not_done
+
+    def stop(self) -> None:
+        """Begins nothing more. What runs goes on, or is resumed at the next start if the process ends first."""
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, resource: ResourceId) -> None:
+        try:
+            if resource.type == GROUP_TYPE:
+                self._delete_group(resource)
+            elif cluster := _cluster_of(resource):
+                with self._locks[cluster.key]:
+                    self._converge(resource, cluster)
+        except Exception as error:  # noqa: BLE001 - it becomes the state of the resource, and is logged
+            _log.exception("operation on %s", resource.text)
+            self._fail(resource, str(error) or type(error).__name__)
+
+    def _converge(self, resource: ResourceId, cluster: ResourceId) -> None:
+        record = self._world.store.get(resource)
+        if record is None:
+            return
+        if resource == cluster and record.state == "Deleting":
+            self._delete_cluster(cluster)
+            return
+        self._world.backend.create(cluster.text)
+        self._world.backend.set_nodes(cluster.text, node_objects(self._world, cluster))
+        if record.state == "Deleting":
+            self._world.store.remove(resource)
+            return
+        inline = pools.of_cluster(self._world, cluster) if resource == cluster else []
+        for done in (*inline, record):
+            self._succeed(done)
+
+    def _delete_cluster(self, cluster: ResourceId) -> None:
+        self._world.backend.delete(cluster.text)
+        for child in self._world.store.within(cluster):
+            self._world.store.remove(child.id)
+        self._world.store.remove(cluster)
+
+    def _delete_group(self, group: ResourceId) -> None:
+        for record in self._world.store.within(group):
+            if record.id.type == clusters.TYPE:
+                with self._locks[record.id.key]:
+                    self._delete_cluster(record.id)
+        for record in self._world.store.within(group):
+            self._world.store.remove(record.id)
+        self._world.store.remove(group)
+
+    def _succeed(self, done: Record) -> None:
+        """Unless something else, such as a deletion, has begun meanwhile."""
+        store = self._world.store
+        with store.lock:
+            now = store.get(done.id)
+            if now and now.state == done.state and now.busy:
+                version = self._world.subscription.kubernetes(now.properties.get("orchestratorVersion", ""))
+                now.facts |= {"kubernetes": version} if version else {}
+                now.state, now.error = "Succeeded", None
+                store.put(now)
+
+    def _fail(self, resource: ResourceId, message: str) -> None:
+        store = self._world.store
+        with store.lock:
+            for record in (store.get(resource), *store.within(resource)):
+                if record and record.busy:
+                    record.state, record.error = "Failed", {"code": "InternalOperationError", "message": message}
+                    store.put(record)
+
+
+def node_objects(world: World, cluster: ResourceId) -> list[Node]:
+    """All Node objects that the pools of a cluster ask for."""
+    record = world.store.get(cluster)
+    if record is None:
+        return []
+    found: list[Node] = []
+    for pool in pools.of_cluster(world, cluster):
+        properties = pool.properties
+        version = world.subscription.kubernetes(properties["orchestratorVersion"]) or properties["orchestratorVersion"]
+        shape = nodes.Pool(
+            id=pool.id.text,
+            name=pool.id.name,
+            properties=properties,
+            location=record.body["location"],
+            node_group=clusters.node_group(record),
+            kubernetes=version,
+            index=int(pool.facts["index"]),
+            one_fabric=bool(pool.facts["one_fabric"]),
+        )
+        found += nodes.manifests(shape, skus.sku(properties["vmSize"]))
+    return found
+
+
+def operation_id(resource: ResourceId) -> str:
+    """An operation is known by its resource, so its id needs no store."""
+    return base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
+
+
+def operation_status(world: World, operation: str) -> Body | None:
+    """The answer of an Azure-AsyncOperation URL; None for what is no operation. A deleted resource was deleted well."""
+    try:
+        resource = parse_id(base64.urlsafe_b64decode(operation + "=" * (-len(operation) % 4)).decode())
+    except (ValueError, binascii.Error):
+        return None
+    record = world.store.get(resource)
+    if record is not None and record.busy:
+        return {"name": operation, "status": "InProgress"}
+    if record is not None and record.state == "Failed":
+        return {"name": operation, "status": "Failed", "error": record.error}
+    return {"name": operation, "status": "Succeeded"}
+
+
+def _cluster_of(resource: ResourceId) -> ResourceId | None:
+    if resource.type == clusters.TYPE:
+        return resource
+    return resource.parent if resource.type == pools.TYPE else None

@@ -1,0 +1,64 @@
+"""vCPU quota per region and VM family; Spot counts apart (`lowPriorityCores`), as Microsoft.Compute's usages do."""
+
+from __future__ import annotations
+
+from config import skus
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import ResourceId
+from simulator.azure.store import Body
+from simulator.azure.world import World
+
+SPOT = "lowPriorityCores"
+TOTAL = "cores"
+_POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
+
+
+def check(world: World, resource: ResourceId, location: str, sku: skus.VmSku, properties: Body) -> None:
+    """Raises ArmError if the pool's nodes are more than what the others leave of the quota."""
+    family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
+    wanted = properties["count"] * sku.vcpus
+    before = usages(world, location, without=None)
+    used = usages(world, location, without=resource)
+    own = before.get(family, 0) - used.get(family, 0)
+    names = (family,) if family == SPOT else (family, TOTAL)
+    for name in names:
+        remaining = world.subscription.quota.get(name, 0) - used.get(name, 0)
+        if wanted > own and wanted > remaining:  # what is there already may stay
+            message = (
+                f"Insufficient vcpu quota requested {wanted}, remaining {max(remaining, 0)} for family {name} "
+                f"for region {location}. Surge nodes would also consume vcpu quota. Please request more quota "
+                "(https://aka.ms/aks/quotas-skus-regions), ask for fewer nodes or use another VM size."
+            )
+            raise bad_request(message, code="ErrCode_InsufficientVCPUQuota")
+
+
+def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
+    """Cores in use in a region by family, not counting one pool."""
+    used: dict[str, int] = {}
+    for pool in world.store.all(_POOLS):
+        parent = pool.id.parent
+        cluster = world.store.get(parent) if parent else None
+        if cluster is None or cluster.body["location"] != location or pool.id == without:
+            continue
+        properties = pool.properties
+        sku = skus.sku(properties["vmSize"])
+        spot = properties.get("scaleSetPriority") == "Spot"
+        for name in (SPOT,) if spot else (sku.family, TOTAL):
+            used[name] = used.get(name, 0) + properties["count"] * sku.vcpus
+    return used
+
+
+def view(world: World, location: str) -> Body:
+    """The answer of Microsoft.Compute/locations/usages."""
+    used = usages(world, location, without=None)
+    return {
+        "value": [
+            {
+                "name": {"value": name, "localizedValue": name},
+                "unit": "Count",
+                "currentValue": used.get(name, 0),
+                "limit": limit,
+            }
+            for name, limit in world.subscription.quota.items()
+        ]
+    }

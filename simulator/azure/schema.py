@@ -1,0 +1,190 @@
+"""What ARM knows of each resource type: properties, types, limits, defaults, what is read-only, what never changes.
+
+The data is in `types/*.yaml`, one file per type. There, a field is written as the name of a JSON type, as a list of the
+strings that it may be, or as a mapping with the keys of `Field`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from config.near import near
+from simulator.azure.errors import Problem
+
+FOLDER = Path(__file__).resolve().parent / "types"
+Kind = Literal["string", "integer", "number", "boolean", "array", "object", "map"]
+_JSON: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "map": dict,
+}
+
+
+class Field(BaseModel):
+    """One property. `minimum`/`maximum` bound numbers, and the length of strings and arrays."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    type: Kind = "object"
+    enum: list[str] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    pattern: str | None = None
+    hint: str = ""
+    """What the pattern asks for, in words."""
+    required: bool = False
+    read_only: bool = False
+    default: Any = None
+    """What ARM fills in when the property is left out."""
+    fields: dict[str, Field] = {}
+    items: Field | None = None
+    values: Field | None = None
+    """Of a map: what its values are."""
+    string_set: bool = False
+    """A map of which only the keys matter; Pulumi's SDKs write it as a list of them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            return {"type": data}
+        if isinstance(data, list):
+            return {"type": "string", "enum": data}
+        if isinstance(data, dict) and "ref" in data:
+            return _reference(data["ref"])
+        return data
+
+
+class Schema(BaseModel):
+    """One resource type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    type: str
+    api_versions: list[str]
+    name: Field
+    immutable: list[str] = []
+    """Dotted paths that an update must not change."""
+    body: Field
+
+    def problems(self, body: Mapping[str, Any]) -> list[Problem]:
+        """Everything wrong with the shape of a request's body. Read-only properties are allowed: ARM ignores them."""
+        return list(_check(body, self.body, "", f"{self.type} {self.api_versions[-1]}"))
+
+    def name_problems(self, name: str) -> list[Problem]:
+        """Why ARM refuses the name for a new resource."""
+        return list(_check(name, self.name, "name", self.type))
+
+    def complete(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body without read-only properties and nulls, with the defaults that ARM fills in."""
+        completed: dict[str, Any] = _complete(body, self.body)
+        return completed
+
+    def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+        """Paths that never change and that differ; one left out of `new` keeps its value and does not count."""
+        return [
+            path for path in self.immutable if (value := lookup(new, path)) is not None and value != lookup(old, path)
+        ]
+
+
+def lookup(body: Mapping[str, Any], path: str) -> Any:
+    """The value at a dotted path, None where there is none."""
+    value: Any = body
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+@functools.cache
+def schemas() -> dict[str, Schema]:
+    """All resource types by their name in lower case."""
+    found = [Schema.model_validate(yaml.safe_load(file.read_text())) for file in sorted(FOLDER.glob("*.yaml"))]
+    return {schema.type.lower(): schema for schema in found}
+
+
+def _reference(name: str) -> dict[str, Any]:
+    """The `properties` of another file's type, with the resource's name among them (an inline agent pool)."""
+    source = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+    fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
+    return {"type": "object", "fields": fields}
+
+
+def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
+    if value is None or field.read_only:
+        return
+    if not _is_json(value, field.type):
+        yield Problem(path, f"'{path}' must be of type {field.type}, not {type(value).__name__}.")
+    elif field.type == "object":
+        yield from _check_object(value, field, path, what)
+    elif field.type == "map":
+        for key, item in value.items():
+            if field.values:
+                yield from _check(item, field.values, f"{path}.{key}", what)
+    elif field.type == "array":
+        yield from _limits(value, field, path)
+        for index, item in enumerate(value):
+            if field.items:
+                yield from _check(item, field.items, f"{path}[{index}]", what)
+    else:
+        yield from _limits(value, field, path)
+
+
+def _is_json(value: Any, kind: Kind) -> bool:
+    return isinstance(value, _JSON[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
+    dot = f"{path}." if path else ""
+    for name, item in value.items():
+        if name in field.fields:
+            yield from _check(item, field.fields[name], dot + name, what)
+        else:
+            also = near(name, field.fields)
+            hint = f" Did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
+            yield Problem(dot + name, f"The property '{dot}{name}' is not known to {what} (or not simulated).{hint}")
+    for name, inner in field.fields.items():
+        if inner.required and value.get(name) is None:
+            yield Problem(dot + name, f"Required parameter '{dot}{name}' is missing (null).")
+
+
+def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:
+    if field.enum and value not in field.enum:
+        yield Problem(path, f"The value of parameter '{path}' is invalid: '{value}'. Allowed: {', '.join(field.enum)}.")
+    if field.pattern and not re.fullmatch(field.pattern, value):
+        yield Problem(path, f"The value of parameter '{path}' is invalid: '{value}'. {field.hint or field.pattern}")
+    size = value if isinstance(value, (int, float)) else len(value)
+    unit = "" if isinstance(value, (int, float)) else " long"
+    if field.minimum is not None and size < field.minimum:
+        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the least is {field.minimum:g}.")
+    if field.maximum is not None and size > field.maximum:
+        yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the most is {field.maximum:g}.")
+
+
+def _complete(value: Any, field: Field) -> Any:
+    if field.type == "array" and field.items:
+        return [_complete(item, field.items) for item in value]
+    if field.type == "map" and field.values:
+        return {key: _complete(item, field.values) for key, item in value.items()}
+    if field.type != "object":
+        return value
+    completed: dict[str, Any] = {}
+    for name, inner in field.fields.items():
+        given = value.get(name)
+        if inner.read_only:
+            continue
+        if given is not None:
+            completed[name] = _complete(given, inner)
+        elif inner.default is not None:
+            completed[name] = inner.default
+        elif inner.type == "object" and inner.fields and (filled := _complete({}, inner)):
+            completed[name] = filled  # an object that is left out still gets the defaults inside it
+    return completed

@@ -1,0 +1,134 @@
+"""HTTP in front of the simulated Resource Manager: 127.0.0.1 only, and only with the bearer token."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from simulator import paths
+from simulator.azure.api import Api, Request, Response
+from simulator.azure.backend import ClusterBackend
+from simulator.azure.errors import ArmError
+from simulator.azure.operations import Operations
+from simulator.azure.store import Store
+from simulator.azure.subscription import Subscription
+from simulator.azure.world import World
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """The simulated Azure. `start` returns at once; clusters that the store holds boot in the background."""
+
+    def __init__(
+        self, port: int, token: str, subscription: Subscription, backend: ClusterBackend, folder: Path
+    ) -> None:
+        self.world = World(Store(folder), subscription, backend)
+        self.operations = Operations(self.world)
+        self._http = _Http(port, token)
+        self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
+        self._http.api = Api(self.world, self.operations, self.endpoint)
+        self._thread = threading.Thread(target=self._http.serve_forever, name="arm-http", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self.operations.resume()
+
+    def wait_idle(self, timeout: float) -> bool:
+        """Whether all operations (the boot of stored clusters too) ended within this many seconds."""
+        return self.operations.wait(timeout)
+
+    def stop(self) -> None:
+        """Answers nothing more; clusters are the backend's to stop."""
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join()
+        self._http.server_close()
+        self.operations.stop()
+
+
+def serve(
+    port: int, token: str, subscription: Subscription, backend: ClusterBackend, folder: Path | None = None
+) -> Server:
+    """The server, not started. Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
+
+    Raises OSError when the port is taken.
+    """
+    return Server(port, token, subscription, backend, folder or paths.home() / "azure")
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, token: str) -> None:
+        self.token = token
+        self.api: Api | None = None
+        super().__init__(("127.0.0.1", port), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def _respond(self) -> None:
+        try:
+            response = self._answer()
+        except ArmError as error:
+            response = Response(error.status, error.body())
+        except Exception as error:  # noqa: BLE001 - a fault of the simulator is answered, and logged, as the server's
+            _log.exception("%s %s", self.command, self.path)
+            body = ArmError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", repr(error)).body()
+            response = Response(HTTPStatus.INTERNAL_SERVER_ERROR, body)
+        self._send(response)
+
+    do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = _respond
+
+    def _answer(self) -> Response:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._check_token()
+        url = urlsplit(self.path)
+        query = {name.lower(): value for name, value in parse_qsl(url.query)}
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if self.server.api is None:
+            raise ArmError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "The simulated Azure is starting.")
+        return self.server.api.handle(Request(self.command, unquote(url.path), query, headers, _json(content)))
+
+    def _check_token(self) -> None:
+        given = self.headers.get("Authorization", "")
+        if not given:
+            message = "Authentication failed. The 'Authorization' header is missing."
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
+        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
+
+    def _send(self, response: Response) -> None:
+        content = json.dumps(response.body).encode() if response.body is not None else b""
+        self.send_response(response.status)
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        if response.status != HTTPStatus.NO_CONTENT:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)
+
+
+def _json(content: bytes) -> Any:
+    if not content:
+        return None
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        message = f"The request content was invalid and could not be deserialized: '{error}'."
+        raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidRequestContent", message) from error

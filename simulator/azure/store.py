@@ -1,0 +1,111 @@
+"""The simulated subscription on disk: one JSON file per resource, replaced atomically, so that a kill loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import threading
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from simulator.azure.ids import ResourceId, parse_id
+
+Body = dict[str, Any]
+_PARTIAL = ".partial"
+
+
+@dataclass
+class Record:
+    """A resource as ARM keeps it. `body` has no id, name and type; those are the id's."""
+
+    id: ResourceId
+    body: Body
+    error: Body | None = None
+    """Why the last operation failed, as in ARM's errors."""
+    correlation: str = ""
+    """`x-ms-correlation-request-id` of the request that created it."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the simulator remembers of the moment of creation and ARM does not show."""
+
+    @property
+    def properties(self) -> Body:
+        properties: Body = self.body.setdefault("properties", {})
+        return properties
+
+    @property
+    def state(self) -> str:
+        state: str = self.properties.get("provisioningState", "Succeeded")
+        return state
+
+    @state.setter
+    def state(self, state: str) -> None:
+        self.properties["provisioningState"] = state
+
+    @property
+    def busy(self) -> bool:
+        """Whether an operation on it goes on (or was cut short by a kill)."""
+        return self.state not in ("Succeeded", "Failed", "Canceled")
+
+
+class Store:
+    """All resources. Callers that read and then write hold `lock`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.lock = threading.RLock()
+        folder.mkdir(parents=True, exist_ok=True)
+        for partial in folder.glob(f"*{_PARTIAL}"):
+            partial.unlink()  # written by a process that was killed before it could replace the file: never happened
+        self._records = {record.id.key: record for record in map(_read, folder.glob("*.json"))}
+
+    def get(self, resource: ResourceId) -> Record | None:
+        with self.lock:
+            found = self._records.get(resource.key)
+            return _copy(found) if found else None
+
+    def all(self, resource_type: str = "") -> list[Record]:
+        """Those of a type (every one by default), ordered by id."""
+        with self.lock:
+            found = [_copy(record) for _, record in sorted(self._records.items())]
+        wanted = resource_type.lower()
+        return [record for record in found if not wanted or record.id.type.lower() == wanted]
+
+    def within(self, parent: ResourceId) -> list[Record]:
+        """All that is deleted with this resource."""
+        return [record for record in self.all() if parent.holds(record.id)]
+
+    def put(self, record: Record) -> None:
+        """Writes it; after a kill either the old or the new version is there."""
+        with self.lock:
+            file = self._file(record.id)
+            partial = file.with_suffix(_PARTIAL)
+            data = asdict(record) | {"id": record.id.text}
+            with partial.open("w") as stream:
+                json.dump(data, stream, indent=1, sort_keys=True)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(file)
+            self._records[record.id.key] = _copy(record)
+
+    def remove(self, resource: ResourceId) -> None:
+        with self.lock:
+            self._file(resource).unlink(missing_ok=True)
+            self._records.pop(resource.key, None)
+
+    def _file(self, resource: ResourceId) -> Path:
+        kind = resource.type.rpartition("/")[2]
+        readable = re.sub(r"[^\w-]", "_", resource.name)[:60]
+        digest = hashlib.sha256(resource.key.encode()).hexdigest()[:12]
+        return self._folder / f"{kind}-{readable}-{digest}.json"
+
+
+def _read(file: Path) -> Record:
+    data = json.loads(file.read_text())
+    return Record(**(data | {"id": parse_id(data["id"])}))
+
+
+def _copy(record: Record) -> Record:
+    return Record(record.id, *json.loads(json.dumps([record.body, record.error, record.correlation, record.facts])))

@@ -1,0 +1,54 @@
+"""The simulated subscription: identities, regions, versions, quotas, features. The data is in `subscription.yaml`."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from config.skus import VmSku
+
+_SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
+
+
+class Subscription(BaseModel):
+    """What an administrator could look up in the portal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    subscription_id: str
+    tenant_id: str
+    client_id: str
+    object_id: str
+    kubernetes_patches: dict[str, str]
+    regions: dict[str, list[str]]
+    quota: dict[str, int]
+    """vCPUs per region, by family."""
+    features: dict[str, str]
+    roles: dict[str, str]
+
+    def region(self, location: str) -> str | None:
+        """The region's name in ARM's spelling ("East US" is eastus); None when there is no such region."""
+        name = location.replace(" ", "").lower()
+        return name if name in self.regions else None
+
+    def offers(self, sku: VmSku, location: str) -> bool:
+        return not sku.gpus or sku.family in self.regions[location]
+
+    def kubernetes(self, version: str) -> str | None:
+        """The patch version that AKS installs for `1.35` or `1.35.4`; None when it is not offered."""
+        minor = ".".join(version.split(".")[:2])
+        patch = self.kubernetes_patches.get(minor)
+        return patch if patch and version in (minor, patch) else None
+
+
+def load(file: Path | None = None) -> Subscription:
+    """The subscription of the data file beside this module, or of another one (tests have smaller quotas)."""
+    source = file or Path(__file__).with_name("subscription.yaml")
+    return Subscription.model_validate(yaml.safe_load(source.read_text()))
+
+
+def guid(*parts: str) -> str:
+    """A GUID that is the same for the same parts: simulated object ids, resource UIDs."""
+    return str(uuid.uuid5(_SPACE, "/".join(parts).lower()))
