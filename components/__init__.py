@@ -1,0 +1,1 @@
+"""The platform's parts as Pulumi components: each creates resources and nothing else."""

@@ -1,0 +1,21 @@
+"""Base of every component."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+
+PROJECT = "ai-on-aks"
+
+
+class Component(pulumi.ComponentResource):
+    """A component whose type is `ai-on-aks:<module>:<Class>`, from the module that defines it."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        module = type(self).__module__.removeprefix("components.").replace(".", "/")
+        super().__init__(f"{PROJECT}:{module}:{type(self).__name__}", name, None, opts)
+
+    def child(self, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a resource inside this component. The caller's own options never leak into children."""
+        return pulumi.ResourceOptions(parent=self, **options)

@@ -1,0 +1,96 @@
+"""The AKS cluster with its system pool, in a resource group of its own."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import containerservice, resources
+
+from components._base import Component
+from components.scheduling import SYSTEM_TAINT
+from config.models import Settings, SystemPool
+
+# Creating takes 4 to 15 minutes; upgrading goes node by node.
+_TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
+
+
+class Cluster(Component):
+    """Resource group and cluster. GPU pools are resources of their own: an inline one could never be replaced alone."""
+
+    resource_group: pulumi.Output[str]
+    name: pulumi.Output[str]
+    id: pulumi.Output[str]
+
+    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        self.settings = settings
+        group = self._resource_group()
+        self.resource = self._cluster(group)
+        self.resource_group = group.name
+        self.name = self.resource.name
+        self.id = self.resource.id
+        self.register_outputs({"name": self.name, "id": self.id})
+
+    def _resource_group(self) -> resources.ResourceGroup:
+        return resources.ResourceGroup(
+            "resource-group",
+            resource_group_name=self.settings.names.resource_group,
+            location=self.settings.location,
+            opts=self.child(),
+        )
+
+    def _cluster(self, group: resources.ResourceGroup) -> containerservice.ManagedCluster:
+        names, cluster = self.settings.names, self.settings.cluster
+        return containerservice.ManagedCluster(
+            "cluster",
+            resource_group_name=group.name,
+            resource_name_=names.cluster,
+            location=self.settings.location,
+            dns_prefix=names.dns_prefix,
+            node_resource_group=names.node_resource_group,
+            kubernetes_version=cluster.kubernetes_version,
+            sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
+            identity=containerservice.ManagedClusterIdentityArgs(
+                type=containerservice.ResourceIdentityType.SYSTEM_ASSIGNED
+            ),
+            enable_rbac=True,
+            aad_profile=self._entra(),
+            disable_local_accounts=not cluster.local_accounts,
+            oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
+            network_profile=containerservice.ContainerServiceNetworkProfileArgs(
+                network_plugin="azure",
+                network_plugin_mode="overlay",
+                load_balancer_sku="standard",
+                outbound_type="loadBalancer",
+            ),
+            # A node image that changes under a running job kills it: upgrades are a change of the settings.
+            auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
+                upgrade_channel="none", node_os_upgrade_channel="None"
+            ),
+            agent_pool_profiles=[_system_pool(cluster.system_pool)],
+            opts=self.child(custom_timeouts=_TIMEOUTS),
+        )
+
+    def _entra(self) -> containerservice.ManagedClusterAADProfileArgs | None:
+        cluster = self.settings.cluster
+        if not cluster.entra:
+            return None
+        return containerservice.ManagedClusterAADProfileArgs(
+            managed=True,
+            enable_azure_rbac=True,
+            admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
+        )
+
+
+def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolProfileArgs:
+    return containerservice.ManagedClusterAgentPoolProfileArgs(
+        name="system",
+        mode="System",
+        type="VirtualMachineScaleSets",
+        vm_size=pool.vm_sku,
+        count=pool.count,
+        os_type="Linux",
+        os_sku="Ubuntu",
+        os_disk_size_gb=128,
+        os_disk_type="Managed",
+        node_taints=[SYSTEM_TAINT] if pool.taint else [],
+    )

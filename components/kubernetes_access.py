@@ -1,0 +1,86 @@
+"""A way into the cluster: a kubeconfig, a Kubernetes provider, and the rights that they need."""
+
+from __future__ import annotations
+
+import uuid
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_azure_native import authorization, containerservice
+
+from components import kubeconfig
+from components._base import Component
+from components.cluster import Cluster
+from config.models import ClusterSettings
+
+RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+"""Azure Kubernetes Service RBAC Cluster Admin."""
+_NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
+"""Of the role assignments' names: ARM wants GUIDs, and the same one each time."""
+
+
+class KubernetesAccess(Component):
+    """Credentials and provider.
+
+    With local accounts: the admin certificate, which needs no login. Without: a kubeconfig that calls kubelogin, and a
+    role assignment, because Azure RBAC gives an owner of the cluster no right inside it. The settings refuse clusters
+    with neither local accounts nor Entra ID.
+    """
+
+    kubeconfig: pulumi.Output[str]
+    provider: kubernetes.Provider
+
+    def __init__(
+        self, name: str, cluster: Cluster, settings: ClusterSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        self.cluster = cluster
+        self.settings = settings
+        needs = [] if settings.local_accounts else [self._role_assignment()]
+        self.kubeconfig = pulumi.Output.secret(self._admin() if settings.local_accounts else self._user())
+        self.provider = kubernetes.Provider(
+            "kubernetes",
+            kubeconfig=self.kubeconfig,
+            # So that the provider, and all that it made, is replaced with the cluster and not with its credentials.
+            cluster_identifier=cluster.id,
+            opts=self.child(depends_on=needs),
+        )
+        self.register_outputs({"kubeconfig": self.kubeconfig})
+
+    def _admin(self) -> pulumi.Output[str]:
+        credentials = containerservice.list_managed_cluster_admin_credentials_output(
+            resource_group_name=self.cluster.resource_group,
+            resource_name=self.cluster.name,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return credentials.kubeconfigs.apply(lambda found: kubeconfig.decode(found[0].value))
+
+    def _user(self) -> pulumi.Output[str]:
+        credentials = containerservice.list_managed_cluster_user_credentials_output(
+            resource_group_name=self.cluster.resource_group,
+            resource_name=self.cluster.name,
+            format="exec",
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        login = self.settings.login
+        return credentials.kubeconfigs.apply(
+            lambda found: kubeconfig.with_login(kubeconfig.decode(found[0].value), login)
+        )
+
+    def _role_assignment(self) -> authorization.RoleAssignment:
+        client = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=self))
+        chosen = self.settings.deployer_object_id
+        deployer = pulumi.Output.from_input(str(chosen)) if chosen else client.object_id
+        roles = "providers/Microsoft.Authorization/roleDefinitions"
+        return authorization.RoleAssignment(
+            "deployer-cluster-admin",
+            role_assignment_name=pulumi.Output.all(self.cluster.id, deployer).apply(
+                lambda parts: str(uuid.uuid5(_NAMESPACE, "/".join(parts)))
+            ),
+            scope=self.cluster.id,
+            principal_id=deployer,
+            role_definition_id=client.subscription_id.apply(
+                lambda subscription: f"/subscriptions/{subscription}/{roles}/{RBAC_CLUSTER_ADMIN}"
+            ),
+            opts=self.child(),
+        )

@@ -1,0 +1,115 @@
+"""GPU node pools: one AgentPool, and so one scale set and one InfiniBand fabric, for each pool of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from components._base import Component
+from components.cluster import Cluster
+from components.context import GpuPool
+from components.scheduling import GPU_LABEL, POOL_LABEL, SPOT_LABEL, SPOT_TAINT
+from config.pools import PoolSettings, agent_pool_name
+
+# A pool of ND nodes takes 6 to 15 minutes; AllocationFailed comes late.
+_TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
+
+# The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
+_IMMUTABLE = [
+    "availabilityZones",
+    "gpuProfile.driver",
+    "maxPods",
+    "osDiskSizeGB",
+    "osDiskType",
+    "osType",
+    "scaleSetEvictionPolicy",
+    "scaleSetPriority",
+    "spotMaxPrice",
+    "type",
+    "vnetSubnetID",
+]
+
+
+class NodePools(Component):
+    """All GPU pools. A pool's ARM name follows what cannot change, so that its successor can stand beside it."""
+
+    pools: dict[str, GpuPool]
+    resources: list[pulumi.Resource]
+
+    def __init__(
+        self, name: str, cluster: Cluster, pools: Mapping[str, PoolSettings], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        self.resources = [self._pool(cluster, key, pool) for key, pool in sorted(pools.items())]
+        self.pools = {key: gpu_pool(key, pool) for key, pool in sorted(pools.items())}
+        self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
+
+    def _pool(self, cluster: Cluster, key: str, pool: PoolSettings) -> containerservice.AgentPool:
+        return containerservice.AgentPool(
+            f"pool-{key}",
+            resource_group_name=cluster.resource_group,
+            resource_name_=cluster.name,
+            agent_pool_name=agent_pool_name(key, pool),
+            mode="User",
+            type="VirtualMachineScaleSets",
+            vm_size=pool.vm_sku,
+            count=pool.count,
+            os_type="Linux",
+            os_sku="Ubuntu",
+            os_disk_size_gb=pool.os_disk_gb,
+            os_disk_type=pool.os_disk_type,
+            # AKS installs no driver: the GPU operator does.
+            gpu_profile=containerservice.GPUProfileArgs(driver="None"),
+            node_labels=node_labels(key, pool),
+            node_taints=list(node_taints(pool)),
+            **_scaling(pool),
+            **_priority(pool),
+            opts=self.child(
+                custom_timeouts=_TIMEOUTS,
+                replace_on_changes=_IMMUTABLE,
+                delete_before_replace=pool.replace == "delete-first",
+                # The autoscaler moves the count; writing it back would fight it.
+                ignore_changes=["count"] if pool.autoscale else [],
+            ),
+        )
+
+
+def gpu_pool(key: str, pool: PoolSettings) -> GpuPool:
+    """The pool as workloads see it."""
+    return GpuPool(
+        key=key,
+        agent_pool=agent_pool_name(key, pool),
+        sku=pool.sku,
+        taints=node_taints(pool),
+        min_nodes=pool.min_nodes,
+        max_nodes=pool.max_nodes,
+    )
+
+
+def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
+    """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
+    spot = {SPOT_LABEL: "spot"} if pool.spot else {}
+    return dict(sorted({**pool.labels, POOL_LABEL: key, GPU_LABEL: "true", **spot}.items()))
+
+
+def node_taints(pool: PoolSettings) -> tuple[str, ...]:
+    """Taints of the pool's nodes. AKS adds the Spot taint (and label) by itself, but refuses any later update of a pool
+    that does not state them (pulumi-azure-native#959).
+    """
+    return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
+
+
+def _scaling(pool: PoolSettings) -> dict[str, Any]:
+    if pool.autoscale is None:
+        return {"enable_auto_scaling": False}
+    return {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
+
+
+def _priority(pool: PoolSettings) -> dict[str, Any]:
+    if not pool.spot:
+        return {"scale_set_priority": "Regular"}
+    # -1: pay up to the price of a regular node, never evicted for the price.
+    return {"scale_set_priority": "Spot", "scale_set_eviction_policy": "Delete", "spot_max_price": -1.0}

@@ -1,0 +1,91 @@
+"""Node Feature Discovery: the labels by which both NVIDIA operators find their nodes. One instance serves both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.operators._release import Values, release
+from components.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
+from config.models import Operator
+
+NAME = "node-feature-discovery"
+PCI_CLASSES = ["03", "0300", "0302", "0207"]
+"""Display controllers, and InfiniBand. Not 02 or 0200: every VM with accelerated networking has an Ethernet function of
+vendor 15b3, and its label would bring OFED to nodes without InfiniBand.
+"""
+INFINIBAND_DEVICES = ["101c", "101e"]
+"""Virtual functions of ConnectX-6 and ConnectX-7 (Azure/ai-infrastructure-on-azure)."""
+NVIDIA, MELLANOX = "10de", "15b3"
+
+
+class NodeFeatureDiscovery(Component):
+    """The release, and one rule for GPUs and one for InfiniBand."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        namespace: kubernetes.core.v1.Namespace,
+        settings: Operator,
+        source: str | None,
+        taints: Iterable[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self.release = release(
+            NAME, parent=self, namespace=namespace, values=values(taints), user_values=settings.values, source=source
+        )
+        self.rules = [self._rule(name, rule) for name, rule in (("gpu", gpu_rule()), ("infiniband", infiniband_rule()))]
+        self.register_outputs({})
+
+    def _rule(self, name: str, rule: dict[str, Any]) -> kubernetes.apiextensions.CustomResource:
+        return kubernetes.apiextensions.CustomResource(
+            f"rule-{name}",
+            api_version="nfd.k8s-sigs.io/v1alpha1",
+            kind="NodeFeatureRule",
+            metadata={"name": f"ai-on-aks-{name}"},
+            spec={"rules": [rule]},
+            opts=self.child(depends_on=[self.release]),
+        )
+
+
+def values(taints: Iterable[str]) -> Values:
+    """Values of the chart: controllers on the system pool, workers on GPU nodes with any of these taints."""
+    on_system = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
+    pci = {"deviceClassWhitelist": PCI_CLASSES, "deviceLabelFields": ["vendor"]}
+    return {
+        "master": {**on_system, "config": {"extraLabelNs": ["nvidia.com"]}},
+        "gc": on_system,
+        "worker": {
+            "nodeSelector": {GPU_LABEL: "true"},
+            "tolerations": tolerations(taints),
+            "config": {"sources": {"pci": pci}},
+        },
+    }
+
+
+def gpu_rule() -> dict[str, Any]:
+    """Labels nodes that have an NVIDIA GPU."""
+    return _pci_rule("nvidia-gpu", NVIDIA, {"class": _in("0300", "0302")})
+
+
+def infiniband_rule() -> dict[str, Any]:
+    """Labels nodes that have an InfiniBand function: the device alone would do, the class makes it certain."""
+    return _pci_rule("infiniband", MELLANOX, {"device": _in(*INFINIBAND_DEVICES), "class": _in("0207")})
+
+
+def _pci_rule(name: str, vendor: str, expressions: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "labels": {f"feature.node.kubernetes.io/pci-{vendor}.present": "true"},
+        "matchFeatures": [{"feature": "pci.device", "matchExpressions": {"vendor": _in(vendor), **expressions}}],
+    }
+
+
+def _in(*ids: str) -> dict[str, Any]:
+    return {"op": "In", "value": list(ids)}

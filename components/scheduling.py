@@ -1,0 +1,39 @@
+"""Where pods may run: the labels, taints and tolerations that pools, operators and workloads agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
+"""AKS's own: the ARM name of a node's pool."""
+POOL_LABEL = "ai-on-aks/pool"
+"""Ours: the key of a GPU pool in the settings."""
+GPU_LABEL = "ai-on-aks/gpu"
+"""Ours: "true" on every GPU node. AKS's accelerator label is not promised on pools without AKS's driver."""
+SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
+"""Node selector of the system pool."""
+SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
+SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
+SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
+
+Toleration = dict[str, Any]
+
+SYSTEM_TOLERATIONS: list[Toleration] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+"""For what runs on the system pool, tainted or not."""
+GPU_RESOURCE_TOLERATION: Toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+"""The one that NVIDIA's operators have by default, which a list of ours replaces."""
+
+
+def toleration(taint: str) -> Toleration:
+    """What tolerates the taint `key=value:Effect` or `key:Effect`."""
+    key_and_value, _, effect = taint.rpartition(":")
+    key, equals, value = key_and_value.partition("=")
+    if not equals:
+        return {"key": key, "operator": "Exists", "effect": effect}
+    return {"key": key, "operator": "Equal", "value": value, "effect": effect}
+
+
+def tolerations(taints: Iterable[str]) -> list[Toleration]:
+    """What tolerates all of the taints, each once, in a stable order."""
+    return [toleration(taint) for taint in sorted(set(taints))]

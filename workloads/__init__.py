@@ -1,0 +1,18 @@
+"""What runs on the platform: one module or package per workload, each with a `WORKLOAD`.
+
+Adding one edits no other file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from workloads._base import Workload
+
+
+def find() -> dict[str, Workload]:
+    """All workloads by name. Modules whose name begins with an underscore are helpers."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    found: list[Workload] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
+    return {workload.name: workload for workload in found}

@@ -1,0 +1,33 @@
+"""What a workload is to the program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pulumi
+
+from components.context import WorkloadContext
+from config.models import Placement
+from config.workload import WorkloadSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """How to find a workload in the cluster."""
+
+    namespace: pulumi.Output[str]
+    name: pulumi.Output[str]
+    command: pulumi.Output[str]
+    """Shows how it fares."""
+
+    def outputs(self) -> dict[str, pulumi.Output[str]]:
+        """As the stack exports it."""
+        return {"namespace": self.namespace, "name": self.name, "command": self.command}
+
+
+class Workload(WorkloadSpec, Protocol):
+    """One workload: what the settings must know of it, and how it is put on a platform."""
+
+    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+        """Creates its resources; reads nothing but its arguments and its own files."""

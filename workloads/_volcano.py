@@ -1,0 +1,77 @@
+"""MPI jobs on Volcano: a master that launches, one worker per node, all scheduled together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+
+Manifest = dict[str, Any]
+
+
+def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifest:
+    """The spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
+
+    The ssh plugin gives all pods one key pair and names to reach each other by; the svc plugin writes the workers'
+    names to /etc/volcano/mpiworker.host. The master decides: the job is complete when it is, and has failed when it has.
+    """
+    return {
+        "minAvailable": workers + 1,
+        "schedulerName": "volcano",
+        "queue": "default",
+        "maxRetry": 3,
+        "plugins": {"ssh": [], "svc": []},
+        # A node that goes away takes its pod along: start again, on nodes that are there.
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+        "tasks": [
+            {
+                "name": "mpimaster",
+                "replicas": 1,
+                "policies": [
+                    {"event": "TaskCompleted", "action": "CompleteJob"},
+                    {"event": "PodFailed", "action": "TerminateJob"},
+                ],
+                "template": master,
+            },
+            {"name": "mpiworker", "replicas": workers, "template": worker},
+        ],
+    }
+
+
+def master_pod_spec(container: Manifest, *, service_account: pulumi.Input[str], volumes: list[Manifest]) -> Manifest:
+    """A pod without devices on the system pool, tainted or not, so that GPU nodes are left to the workers."""
+    requests = {"cpu": "500m", "memory": "1Gi"}
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": service_account,
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "containers": [container | {"resources": {"requests": requests}}],
+        "volumes": volumes,
+    }
+
+
+def volcano_job(
+    name: str, spec: Manifest, *, context: WorkloadContext, depends_on: list[pulumi.Resource]
+) -> kubernetes.apiextensions.CustomResource:
+    """The Job. Volcano forbids changing its spec, which the provider cannot know of a custom resource.
+
+    So it is replaced, and deleted first because its name stays.
+    """
+    return kubernetes.apiextensions.CustomResource(
+        name,
+        api_version="batch.volcano.sh/v1alpha1",
+        kind="Job",
+        metadata={"name": name, "namespace": context.namespace},
+        spec=spec,
+        opts=pulumi.ResourceOptions(
+            provider=context.provider,
+            depends_on=[*context.ready, *depends_on],
+            replace_on_changes=["spec"],
+            delete_before_replace=True,
+        ),
+    )
