@@ -1,6 +1,6 @@
 """Tells what is wrong with the YAML of a stack file before Pulumi reads it: `python -m config.check_stack_file <file>`.
 
-Exits with 0 when Pulumi can read the file, with 1 and one message when it cannot. What the keys mean is the loader's business.
+Exits with 0 when Pulumi can read the file, with 1 and one message when it cannot. What the keys mean is for the loader.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 HINTS = {
-    "cannot start any token": "indent with spaces; quote text that begins with a special character",
+    "'\\t' that cannot start": "indent with spaces, not tabs",
+    "cannot start any token": "quote text that begins with a special character",
     "mapping values are not allowed": "quote text that has a colon in it, and check the indentation of this line",
     "could not find expected ':'": "each key ends in a colon and a space; check this line and the one above",
     "expected <block end>": "bring this line to the same column as its neighbours",
@@ -31,7 +32,7 @@ class _NoDuplicates(yaml.SafeLoader):
         """The mapping; raises ConstructorError at the second of two equal keys."""
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"found duplicate key {key!r}", key_node.start_mark)
             seen.add(key)
@@ -76,12 +77,10 @@ def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
 def _shape(file: Path, content: object) -> str | None:
     if content is None:
         return None
-    if not isinstance(content, dict):
-        return f"{file} holds no map\n  fix: its first line is `config:`, with one key per line below, indented by two spaces"
-    config = content.get("config")
-    if config is not None and not isinstance(config, dict):
-        return f"{file}: config holds no map\n  fix: write one key per line below `config:`, indented by two spaces"
-    return None
+    config = content.get("config") or {} if isinstance(content, dict) else None
+    if isinstance(config, dict):
+        return None
+    return f"{file} holds no keys\n  fix: begin with a line `config:`, then one key per line, indented by two spaces"
 
 
 def main(arguments: list[str]) -> int:

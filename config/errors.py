@@ -14,12 +14,12 @@ _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 def path_text(path: Path) -> str:
     """A path as `pulumi config --path` reads it: `pools.gpu.taints[0]`, `pools.gpu.labels["a/b"]`."""
-    text = ""
-    for part in path:
+    text = str(path[0]) if path else ""  # a top-level key is a name, whatever is in it
+    for part in path[1:]:
         if isinstance(part, int):
             text += f"[{part}]"
         elif _PLAIN_SEGMENT.fullmatch(part):
-            text += f".{part}" if text else part
+            text += f".{part}"
         else:
             text += f'["{part}"]'
     return text
@@ -39,7 +39,7 @@ def remove_command(path: Path) -> str:
 
 def _key(path: Path) -> str:
     """The arguments that name a key; a top-level one is never read as a path, whatever is in its name."""
-    return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(str(path[0]))
+    return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))
 
 
 def _shell_value(text: str) -> str:
@@ -62,7 +62,7 @@ class Problem:
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""
-        return replace(self, what=_HIDDEN)
+        return replace(self, what=_HIDDEN, fix=f"pulumi config set --secret {_key(self.path)} <value>")
 
     def __str__(self) -> str:
         return f"{path_text(self.path)} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"

@@ -48,12 +48,14 @@ def load_settings(
 ) -> Settings:
     """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
 
-    Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at once. Values of `secret_keys` appear in no message.
+    Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at
+    once. Values of `secret_keys` appear in no message.
     """
     mine = f"{project}:"
     own = {key.removeprefix(mine): text for key, text in raw.items() if key.startswith(mine) and text != ""}
+    hidden = {key.removeprefix(mine) for key in secret_keys}
     problems: list[Problem] = []
-    parsed = _parse(own, problems)
+    parsed = _parse(own, hidden, problems)
     if "location" not in own and (region := raw.get("azure-native:location")):
         parsed["location"] = region
     stack_file = _validate(parsed, problems)
@@ -70,8 +72,7 @@ def load_settings(
     broken = [problem.path for problem in problems]
     problems += (problem for problem in later if not _concerns(problem.path, broken))
     if problems:
-        hidden = {key.removeprefix(mine) for key in secret_keys}
-        raise SettingsError((p.hidden() if p.path and p.path[0] in hidden else p for p in problems), stack)
+        raise SettingsError((_shown(problem, hidden) for problem in problems), stack)
     return settings
 
 
@@ -80,15 +81,25 @@ def _concerns(path: Path, broken: Collection[Path]) -> bool:
     return bool(path) and any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
 
 
-def _parse(own: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
+def _shown(problem: Problem, hidden: Collection[str]) -> Problem:
+    """The problem as it may be printed; that of an unknown key holds no value to begin with."""
+    secret = problem.path and problem.path[0] in hidden and problem.path[0] in _keys()
+    return problem.hidden() if secret else problem
+
+
+def _keys() -> set[str]:
+    """The keys of a stack file."""
+    return {field.alias or name for name, field in StackFile.model_fields.items()}
+
+
+def _parse(own: Mapping[str, str], hidden: Collection[str], problems: list[Problem]) -> dict[str, Any]:
     """The text of each known key as data; what cannot be read goes to `problems`."""
     schema = StackFile.model_json_schema(by_alias=True)
-    known: dict[str, Any] = schema["properties"]
     parsed: dict[str, Any] = {}
     for key, text in own.items():
         here = schema_at(schema, (key,))
-        if key not in known:
-            problems.append(_unknown(key, text, known))
+        if key not in _keys():
+            problems.append(_unknown(key, "<value>" if key in hidden else text))
         elif key == "workloads":
             parsed[key] = _names(text)
         elif here.get("type") == "object":
@@ -101,12 +112,12 @@ def _parse(own: Mapping[str, str], problems: list[Problem]) -> dict[str, Any]:
     return parsed
 
 
-def _unknown(key: str, text: str, known: Mapping[str, Any]) -> Problem:
+def _unknown(key: str, text: str) -> Problem:
     """The problem of an unknown key, among them paths that were set without `--path`."""
-    path = tuple(key.split("."))
+    path, known = tuple(key.split(".")), sorted(_keys())
     if len(path) > 1 and path[0] in known:
         fix = f"{remove_command((key,))} && {set_command(path, text)}"
-        return Problem((key,), "is a path, set without --path", ", ".join(sorted(known)), fix)
+        return Problem((key,), "is a path, set without --path", ", ".join(known), fix)
     return unknown_key((key,), known, text)
 
 

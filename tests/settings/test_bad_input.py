@@ -1,0 +1,88 @@
+"""Bad settings are refused with all that is wrong: its path, what is allowed and the command that mends it."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from config import loader
+from config.errors import Problem, SettingsError, path_text
+from tests.settings.stacks import H100, WORKLOADS, as_engine, load
+
+CASES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("bad_input.yaml").read_text("utf-8"))
+
+
+def problems(stack: dict[str, Any], **options: Any) -> list[Problem]:
+    with pytest.raises(SettingsError) as caught:
+        load(stack, **options)
+    return list(caught.value.problems)
+
+
+def matches(text: str, expected: str) -> bool:
+    pattern = expected.replace("[", "[[]").replace("...", "*")
+    return fnmatch.fnmatchcase(text, pattern)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_says_what_is_wrong_and_how_to_mend_it(case: dict[str, Any]) -> None:
+    found = problems(case["stack"])
+    said = [text for problem in found for text in (f"{path_text(problem.path)} {problem.what}", problem.fix)]
+    assert len(said) == len(case["says"]), said
+    for text, expected in zip(said, case["says"], strict=True):
+        assert matches(text, expected), f"{text}\n  expected {expected}"
+    assert all(problem.allowed for problem in found)
+
+
+def test_the_message_lists_everything() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, "nodeCount": "two", "cluster": {"tier": "Gold"}})
+    assert str(caught.value) == (
+        "2 problems in the settings of stack dev; nothing was changed\n"
+        "\n"
+        "  cluster.tier is 'Gold'\n"
+        "    allowed: Free, Standard, Premium\n"
+        "    fix:     pulumi config set --path cluster.tier Standard\n"
+        "\n"
+        "  nodeCount is 'two'\n"
+        "    allowed: a whole number from 0 to 1000\n"
+        "    fix:     pulumi config set nodeCount 2"
+    )
+
+
+def test_a_broken_value_does_not_cause_more_words() -> None:
+    """The default that stands in for a broken `nodeCount` is not held against a workload."""
+    stack = {
+        "vmSku": H100,
+        "nodeCount": "many",
+        "workloads": "training",
+        "workloadOptions": {"training": {"numNodes": 8}},
+    }
+    assert [problem.path for problem in problems(stack)] == [("nodeCount",)]
+
+
+@pytest.mark.parametrize("key", ["nodeCount", "nodeCounts", "unheardOf", "cluster", "cluster.tier"])
+def test_secret_values_are_not_printed(key: str) -> None:
+    found = problems({"vmSku": H100, key: "hunter2"}, secret=(key,))
+    assert "hunter2" not in str(SettingsError(found))
+
+
+def test_a_stack_name_too_long_for_the_cluster() -> None:
+    (problem,) = problems({"vmSku": H100}, name="x" * 60)
+    assert "60 characters" not in problem.what
+    assert problem.fix == f"pulumi stack rename {'x' * 44}"
+
+
+def test_the_program_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine shows a RunError's text and nothing else."""
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(as_engine({"vmSku": H100, "nodeCount": "-5"})))
+    monkeypatch.setattr(pulumi, "get_project", lambda: "ai-on-aks")
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "dev")
+    with pytest.raises(pulumi.RunError, match="nodeCount is '-5'") as caught:
+        loader.load(WORKLOADS)
+    assert caught.value.__suppress_context__

@@ -1,0 +1,59 @@
+"""Charts are pinned, and values are checked against the keys of exactly the pinned version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.chart_values import chart_keys, value_problems
+from config.rules import OPERATOR_CHARTS
+from config.versions import versions
+
+
+@pytest.mark.parametrize("chart", versions().charts)
+def test_keys_are_those_of_the_pinned_version(chart: str) -> None:
+    assert chart_keys(chart)[0] == versions().charts[chart].version
+
+
+def test_every_operator_s_chart_is_pinned() -> None:
+    assert set(OPERATOR_CHARTS.values()) == set(versions().charts)
+
+
+@pytest.mark.parametrize("pin", versions().charts.values(), ids=lambda pin: pin.name)
+def test_pins_are_exact_and_give_releases_time(pin: Any) -> None:
+    assert pin.version.removeprefix("v").replace(".", "").isdigit()
+    assert pin.timeout_s > 300, "Pulumi's own default is too short for hooks and pulls"
+
+
+def test_the_default_kubernetes_version_is_supported() -> None:
+    assert versions().kubernetes.default in versions().kubernetes.supported
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"driver": {"rdma": {"enabled": True}, "version": "580.126.20"}},
+        {"daemonsets": {"tolerations": [{"operator": "Exists"}], "labels": {"any": {"thing": 1}}}},
+        {"daemonsets": {"rollingUpdate": {"maxUnavailable": 2}}},  # a number where the default is text
+        {"toolkit": {"env": [{"name": "A", "value": "b"}]}},
+        {"driver": {"version": None}},  # null takes a default away
+    ],
+)
+def test_values_that_the_chart_has(values: dict[str, Any]) -> None:
+    assert value_problems("gpu-operator", values) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"drivers": {}}, ("drivers",)),
+        ({"driver": {"rdma": {"enable": True}}}, ("driver", "rdma", "enable")),
+        ({"driver": True}, ("driver",)),
+        ({"driver": {"enabled": "yes"}}, ("driver", "enabled")),
+        ({"driver": {"startupProbe": {"periodSeconds": "ten"}}}, ("driver", "startupProbe", "periodSeconds")),
+        ({"daemonsets": {"tolerations": {}}}, ("daemonsets", "tolerations")),
+    ],
+)
+def test_values_that_it_does_not(values: dict[str, Any], path: tuple[str, ...]) -> None:
+    assert [found.path for found in value_problems("gpu-operator", values)] == [path]

@@ -1,0 +1,107 @@
+"""Good settings, in every way that Pulumi lets people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.models import StackFile
+from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
+from tests.settings.stacks import H100, T4, load
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("count", [3, "3"])
+def test_numbers_may_be_text(count: Any) -> None:
+    assert load({"vmSku": H100, "nodeCount": count}).node_count == 3
+    assert load({"pools": {"gpu": {"vmSku": H100, "count": count}}}).gpu_pools()["gpu"].count == 3
+
+
+@pytest.mark.parametrize(
+    "written", ["notebook,training", "notebook, training,", '["notebook", "training"]', ["notebook", "training"]]
+)
+def test_workloads_may_be_a_list_or_text(written: Any) -> None:
+    assert load({"vmSku": H100, "workloads": written}).workloads == ("notebook", "training")
+
+
+def test_empty_text_is_not_set() -> None:
+    """Pulumi.yaml gives keys an empty default, because Pulumi demands keys that have none."""
+    settings = load({"vmSku": H100, "workloads": "", "cluster": "", "pools": "", "location": ""})
+    assert (settings.workloads, settings.location, list(settings.gpu_pools())) == ((), "eastus", ["gpu"])
+
+
+@pytest.mark.parametrize("version", ["1.36", 1.36, "1.36.2"])
+def test_kubernetes_version_may_be_a_number(version: Any) -> None:
+    assert load({"vmSku": H100, "cluster": {"kubernetesVersion": version}}).cluster.kubernetes_version == str(version)
+
+
+def test_the_location_falls_back_to_the_provider_s() -> None:
+    assert load({"vmSku": H100, "azure-native:location": "westus3"}).location == "westus3"
+    assert load({"vmSku": H100, "azure-native:location": "westus3", "location": "uksouth"}).location == "uksouth"
+
+
+def test_no_nodes_and_no_workload_keeps_the_pool_without_its_cost() -> None:
+    assert load({"vmSku": H100, "nodeCount": 0}).gpu_pools()["gpu"].count == 0
+
+
+def test_the_default_pool_is_tainted() -> None:
+    assert load({"vmSku": H100}).gpu_pools() == {
+        "gpu": PoolSettings(vm_sku=H100, count=2, taints=("sku=gpu:NoSchedule",))
+    }
+
+
+def test_a_workload_takes_the_first_pool_that_suits_it() -> None:
+    settings = load({"workloads": "nccl-allreduce,notebook", "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}}})
+    assert {name: placed.pool_key for name, placed in settings.placements.items()} == {
+        "nccl-allreduce": "b",
+        "notebook": "a",
+    }
+
+
+def test_a_workload_takes_the_pool_that_it_is_told() -> None:
+    stack = {"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}}
+    assert load({**stack, "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}}}).placements["notebook"].pool_key == "b"
+
+
+def test_nodes_of_a_workload_are_its_own() -> None:
+    stack = {"vmSku": H100, "nodeCount": 8, "workloads": "nccl-allreduce,training"}
+    nodes = {name: placed.nodes for name, placed in load(stack).placements.items()}
+    assert nodes == {"nccl-allreduce": 8, "training": 2}
+
+
+def test_settings_cannot_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load({"vmSku": H100}).location = "uksouth"  # type: ignore[misc]
+
+
+def test_a_new_size_gives_a_new_pool_name_and_a_new_count_does_not() -> None:
+    pool = PoolSettings(vm_sku=H100)
+    same = agent_pool_name("gpu", pool.model_copy(update={"count": 5, "labels": {"a": "b"}}))
+    other = agent_pool_name("gpu", pool.model_copy(update={"vm_sku": T4}))
+    assert agent_pool_name("gpu", pool) == same != other
+    assert len(agent_pool_name("gpupools", pool)) == MAX_POOL_NAME
+
+
+def test_names_in_azure_come_from_the_stack() -> None:
+    names = load({"vmSku": H100}, name="Team_A.prod").names
+    assert (names.cluster, names.node_resource_group) == ("ai-on-aks-team-a-prod", "ai-on-aks-team-a-prod-nodes")
+
+
+def test_pulumi_yaml_describes_every_key_and_no_other() -> None:
+    declared = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["config"]
+    assert set(declared) == {field.alias for field in StackFile.model_fields.values()}
+    assert all(key["description"] and "default" in key and "type" not in key for key in declared.values())
+    assert declared["nodeCount"]["default"] == StackFile.model_fields["node_count"].default
+
+
+def test_the_stacks_of_the_repository_are_good() -> None:
+    for file in sorted(ROOT.glob("Pulumi.*.yaml")):
+        stack = {
+            key.removeprefix("ai-on-aks:"): value
+            for key, value in yaml.safe_load(file.read_text("utf-8"))["config"].items()
+        }
+        load(stack, name=file.name.split(".")[1])
