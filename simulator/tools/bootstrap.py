@@ -1,0 +1,109 @@
+"""`python3 -m simulator.tools.bootstrap`: makes the environment of the locked dependencies and prints its folder.
+
+Needs nothing but the standard library, and is written for Python 3.7 on, to tell what is missing. The virtual
+environment lies in the cache, keyed by the lock files and the interpreter, so that checkouts share it and a changed
+lock makes a new one. `--program` leaves out what only the simulator, the tests and the linters need.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_OLDEST = (3, 11)
+_NEWER = ("python3.14", "python3.13", "python3.12", "python3.11")
+_COMPLETE = "complete"  # this file is written last: without it the environment is half-made
+
+
+class _BootstrapError(Exception):
+    """Shown as it is, without a traceback."""
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the environment's folder, and everything else on standard error; 1 after an error."""
+    if sys.version_info < _OLDEST:
+        return _hand_over(arguments)
+    from simulator import paths  # needs the Python that has just been made sure of
+
+    files = ["requirements.txt"] if "--program" in arguments else ["requirements.txt", "requirements-dev.txt"]
+    try:
+        print(_environment(paths.cache() / "venv", [paths.ROOT / name for name in files]))
+    except _BootstrapError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Interrupted; the same command starts the environment afresh.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _hand_over(arguments: list[str]) -> int:
+    """Goes on with a newer Python, if there is one on PATH."""
+    for name in _NEWER:
+        newer = shutil.which(name)
+        if newer and subprocess.run([newer, "--version"], capture_output=True, check=False).returncode == 0:
+            os.execv(newer, [newer, "-m", "simulator.tools.bootstrap", *arguments])  # noqa: S606 - no shell is meant
+    version = platform.python_version()
+    print(
+        f"error: Python 3.11 or newer is needed, but {sys.executable} is {version}, and PATH has none of"
+        f" {', '.join(_NEWER)}.\nInstall one, for example: sudo apt-get install python3.11 python3.11-venv",
+        file=sys.stderr,
+    )
+    return 1
+
+
+def _environment(folder: Path, locks: list[Path]) -> Path:
+    digest = hashlib.sha256((sys.base_prefix + sys.version + platform.machine()).encode())
+    for lock in locks:
+        digest.update(lock.read_bytes())
+    environment = folder / digest.hexdigest()[:16]
+    if (environment / _COMPLETE).exists():
+        return environment
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # another run may be making the same one
+        if not (environment / _COMPLETE).exists():
+            _make(environment, locks)
+    return environment
+
+
+def _make(environment: Path, locks: list[Path]) -> None:
+    print("Making the Python environment, once: a minute or two.", file=sys.stderr)
+    shutil.rmtree(environment, ignore_errors=True)
+    if _run([sys.executable, "-m", "venv", str(environment)]) != 0:
+        raise _BootstrapError(
+            f"{sys.executable} cannot make a virtual environment: its venv module is missing or incomplete.\n"
+            f"Install it, for example: sudo apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+        )
+    # Compiling everything ahead takes longer than importing the few modules of the Azure SDK that are used.
+    install = ["-m", "pip", "install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--no-input"]
+    for lock in locks:
+        install += ["-r", str(lock)]
+    if _run([str(environment / "bin" / "python"), *install]) != 0:
+        raise _BootstrapError(
+            "the locked Python dependencies could not be installed; pip says why above.\n"
+            "They come from the package index that pip is set up for (pip config list). Run the same command again."
+        )
+    (environment / _COMPLETE).touch()
+
+
+def _run(command: list[str]) -> int:
+    """Runs a command with its output on standard error, and waits for it also when interrupted."""
+    process = subprocess.Popen(command, stdout=sys.stderr.fileno())
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        with contextlib.suppress(KeyboardInterrupt):
+            process.wait()
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
