@@ -1,0 +1,169 @@
+"""Requests that write an object: made by POST with retries, changed by server-side apply."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Final
+
+from simulator.kube.client import JSON_PATCH, ApiError, NoKindMatch
+from simulator.plugins.kubernetes import managed_fields, naming
+from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of
+from simulator.plugins.kubernetes.session import Session
+from simulator.plugins.kubernetes.structural import parse_path
+
+Object = dict[str, Any]
+
+_TRIES: Final = 6
+_EXISTS_ADVICE = """
+
+The resource already exists in the cluster. Choose one:
+
+  - a renamed Pulumi resource: give it an alias, or delete_before_replace where it has to be replaced
+  - an object that something else owns: manage some of its fields with a Patch resource (NamespacePatch, ...)
+  - an object to be taken over: `pulumi import`
+  - objects to be overwritten on purpose: `upsertExistingObjects` on the provider"""
+_CONFLICT_ADVICE = (
+    "server-side apply field conflict detected, see https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/"
+    "managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources for troubleshooting help"
+)
+
+
+class NamespaceMissing(Exception):
+    """The dry run of an object whose namespace does not exist yet."""
+
+
+def create(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
+    """Makes the object. A missing namespace or kind is waited for: six tries, 1, 2, 4, 8, 16 and 32 units apart.
+
+    Raises ApiError or NoKindMatch as the API server has it, NamespaceMissing in a preview, Cancelled.
+    """
+    wait = session.retry_unit
+    for number in range(_TRIES):
+        try:
+            return _create_once(session, urn, inputs, manager, preview=preview)
+        except (ApiError, NoKindMatch) as error:
+            failure: ApiError | NoKindMatch = error
+        if isinstance(failure, ApiError):
+            if preview and _namespace_missing(failure):
+                raise NamespaceMissing(str(failure)) from failure
+            if not failure.not_found:
+                raise _with_advice(failure)
+        session.engine.status(urn, f"Retry #{number}; creation failed: {failure}")
+        session.sleep(wait)
+        wait *= 2
+    raise failure
+
+
+def update(
+    session: Session, urn: str, inputs: Object, live: Object, manager: str, ignore: Sequence[str], *, preview: bool
+) -> Object:
+    """Changes the live object to what the inputs say; what they no longer say is removed, unless others own it."""
+    if is_crd(inputs):  # a schema is replaced as a whole: merged ones would keep what was taken out
+        version = {"resourceVersion": live["metadata"]["resourceVersion"]}
+        replacement = inputs | {"metadata": inputs["metadata"] | version}
+        return session.kube.replace(replacement, field_manager=manager, dry_run=preview)
+    patch_resource = is_patch(urn, inputs)
+    if not preview and not patch_resource:
+        live = _hand_over(session, live, manager)
+    wanted = _scoped(session, _without_ignored(inputs, live, manager, ignore))
+    wanted["metadata"]["name"] = naming.name_of(live)
+    force = _force(session, inputs, live, preview=preview)
+    return _apply(session, wanted, manager, force=force, preview=preview)
+
+
+def relinquish(session: Session, obj: Object, manager: str) -> None:
+    """Gives up every field that `manager` owns."""
+    metadata = {name: obj["metadata"][name] for name in ("name", "namespace") if obj["metadata"].get(name)}
+    empty = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
+    session.kube.apply(empty, field_manager=manager)
+
+
+def _create_once(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
+    wanted = _scoped(session, inputs)
+    if session.options.upsert or is_patch(urn, inputs):
+        force = preview or session.options.patch_force or naming.annotated(inputs, naming.PATCH_FORCE)
+        return _apply(session, wanted, manager, force=force, preview=preview)
+    return session.kube.create(wanted, field_manager=managed_fields.CREATOR, dry_run=preview)
+
+
+def _apply(session: Session, wanted: Object, manager: str, *, force: bool, preview: bool) -> Object:
+    try:
+        return session.kube.apply(wanted, field_manager=manager, force=force, dry_run=preview)
+    except ApiError as error:
+        if not error.conflict:
+            raise
+        cause = f'The resource managed by field manager "{manager}" had an apply conflict: {error}'
+        raise ApiError(error.code, error.reason, f"{_CONFLICT_ADVICE}\n{cause}", error.body) from error
+
+
+def _hand_over(session: Session, live: Object, manager: str) -> Object:
+    patch = managed_fields.hand_over(live, manager)
+    if patch is None:
+        return live
+    kind, metadata = kind_of(live), live["metadata"]
+    return session.kube.patch(
+        kind.api_version, kind.name, metadata["name"], metadata.get("namespace"), patch, content_type=JSON_PATCH
+    )
+
+
+def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> bool:
+    return (
+        naming.annotated(inputs, naming.PATCH_FORCE)
+        or session.options.patch_force
+        or (preview and managed_fields.has_creator(live))
+        or not live.get("metadata", {}).get("managedFields")
+    )
+
+
+def _without_ignored(inputs: Object, live: Object, manager: str, ignore: Sequence[str]) -> Object:
+    """Ignored fields that others own are left to them; the rest keep their live values: apply would remove them."""
+    wanted = copy.deepcopy(inputs)
+    for text in ignore:
+        path = tuple(str(step) for step in parse_path(text))
+        theirs = managed_fields.owned(live, path, by=manager, others=True)
+        if theirs and not managed_fields.owned(live, path, by=manager):
+            _remove(wanted, path)
+            continue
+        value: Any = live
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is not None:
+            _set(wanted, path, copy.deepcopy(value))
+    return wanted
+
+
+def _set(obj: Object, path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        obj = obj.setdefault(name, {})
+        if not isinstance(obj, dict):
+            return
+    obj[path[-1]] = value
+
+
+def _remove(obj: Object, path: tuple[str, ...]) -> None:
+    for name in path[:-1]:
+        nested = obj.get(name)
+        if not isinstance(nested, dict):
+            return
+        obj = nested
+    obj.pop(path[-1], None)
+
+
+def _scoped(session: Session, inputs: Object) -> Object:
+    """Without a namespace where the kind has none: the scope may have been a guess when the inputs were checked."""
+    metadata = dict(inputs.get("metadata") or {})
+    kind = kind_of(inputs)
+    if not session.kube.resource(kind.api_version, kind.name).namespaced:
+        metadata.pop("namespace", None)
+    return {**inputs, "apiVersion": kind.api_version, "metadata": metadata}
+
+
+def _namespace_missing(error: ApiError) -> bool:
+    return error.not_found and (error.body.get("details") or {}).get("kind") == "namespaces"
+
+
+def _with_advice(error: ApiError) -> ApiError:
+    if error.reason != "AlreadyExists":
+        return error
+    return ApiError(error.code, error.reason, f"{error}{_EXISTS_ADVICE}", error.body)

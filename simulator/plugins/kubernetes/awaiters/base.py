@@ -1,0 +1,124 @@
+"""Waiting for an object: look at it again and again until it is as wanted, the time is up, or the engine says stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.plugins.kubernetes.kinds import kind_of
+from simulator.plugins.kubernetes.session import Cancelled, Session
+
+Object = dict[str, Any]
+
+_LOOK_EVERY_SECONDS: Final = 0.5
+
+
+class AwaitFailed(Exception):
+    """The object exists, but did not become what was waited for. `reasons` say what was seen of it."""
+
+    def __init__(self, message: str, live: Object, reasons: list[str] | None = None) -> None:
+        super().__init__(message)
+        self.live, self.reasons = live, reasons or []
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What one look found. `status` is shown beside the resource; `failed` ends the wait: it will never be done."""
+
+    done: bool
+    status: str = ""
+    reasons: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """The object as it is now and as it was before an update (None for a new one), and the API server to ask."""
+
+    kube: KubeClient
+    live: Object
+    before: Object | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.live["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str | None:
+        found: str | None = self.live["metadata"].get("namespace")
+        return found
+
+    @property
+    def display_name(self) -> str:
+        """With its namespace, unless that is `default`."""
+        return self.name if self.namespace in (None, "default") else f"{self.namespace}/{self.name}"
+
+    @property
+    def observed(self) -> bool:
+        """Whether the controller has seen the newest specification, so that the status is about it."""
+        generation = self.live["metadata"].get("generation", 0)
+        return bool(self.live.get("status", {}).get("observedGeneration", -1) >= generation)
+
+    def owned_pods(self, owner: Object) -> list[Object]:
+        return self.owned("v1", "Pod", owner)
+
+    def owned(self, api_version: str, kind: str, owner: Object) -> list[Object]:
+        uid = owner["metadata"]["uid"]
+        found = self.kube.list(api_version, kind, self.namespace)
+        return [
+            item for item in found if any(ref.get("uid") == uid for ref in item["metadata"].get("ownerReferences", []))
+        ]
+
+
+Check = Callable[[Look], Progress]
+
+
+def wait(session: Session, urn: str, made: Object, before: Object | None, check: Check, seconds: float) -> Object:
+    """The object as it was when it was done. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
+    deadline, shown = time.monotonic() + seconds, ""
+    live, progress = made, Progress(done=False)
+    try:
+        while True:
+            live = _get(session, live)
+            progress = check(Look(session.kube, live, before))
+            if progress.done:
+                session.engine.status(urn, "")
+                return live
+            if progress.failed:
+                raise AwaitFailed(_not_initialized(live), live, progress.reasons)
+            if progress.status != shown:
+                session.engine.status(urn, shown := progress.status)
+            if time.monotonic() >= deadline:
+                raise AwaitFailed(f"'{_name(live)}' timed out waiting to be Ready", live, progress.reasons)
+            session.sleep(min(_LOOK_EVERY_SECONDS, max(0.0, deadline - time.monotonic())))
+    except Cancelled:
+        message = f'Resource operation was cancelled for "{_name(live)}"'
+        raise AwaitFailed(message, live, progress.reasons) from None
+
+
+def look_once(session: Session, live: Object, check: Check) -> None:
+    """Raises AwaitFailed where the object is not as it should be now (a refresh does not wait)."""
+    progress = check(Look(session.kube, live))
+    if not progress.done:
+        raise AwaitFailed(_not_initialized(live), live, progress.reasons)
+
+
+def _get(session: Session, live: Object) -> Object:
+    kind, metadata = kind_of(live), live["metadata"]
+    try:
+        return session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
+    except ApiError as error:
+        if error.not_found:
+            raise AwaitFailed(f"'{_name(live)}' was deleted while it was waited for", live) from error
+        raise
+
+
+def _name(live: Object) -> str:
+    return str(live["metadata"]["name"])
+
+
+def _not_initialized(live: Object) -> str:
+    return f"Resource '{_name(live)}' was created but failed to initialize"

@@ -1,0 +1,33 @@
+"""When volumes are bound, a quota counts, and a service account's token has been written."""
+
+from __future__ import annotations
+
+from simulator.plugins.kubernetes.awaiters.base import Look, Progress
+
+
+def persistent_volume(look: Look) -> Progress:
+    phase = look.live.get("status", {}).get("phase")
+    return Progress(done=phase in ("Available", "Bound"), status=f"Waiting for the volume (phase {phase})")
+
+
+def persistent_volume_claim(look: Look) -> Progress:
+    """Bound; or pending, where its storage class binds only when a pod comes."""
+    phase = look.live.get("status", {}).get("phase")
+    if phase == "Bound":
+        return Progress(done=True)
+    class_name = look.live["spec"].get("storageClassName")
+    storage_class = look.kube.find("storage.k8s.io/v1", "StorageClass", class_name) if class_name else None
+    later = (storage_class or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+    status = f"Waiting for the claim to be bound (phase {phase}, storage class {class_name or 'none'})"
+    return Progress(done=later and phase == "Pending", status=status, reasons=[] if later else [status])
+
+
+def resource_quota(look: Look) -> Progress:
+    counted = look.live.get("status", {}).get("hard") == look.live["spec"].get("hard")
+    return Progress(done=counted, status="Waiting for the quota to be counted")
+
+
+def service_account_token(look: Look) -> Progress:
+    """Any other Secret is ready at once."""
+    token = look.live.get("type") == "kubernetes.io/service-account-token"
+    return Progress(done=not token or bool(look.live.get("data")), status="Waiting for the token")

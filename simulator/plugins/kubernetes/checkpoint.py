@@ -1,0 +1,96 @@
+"""The state that Pulumi keeps of an object: the live object, the inputs that made it, and who manages its fields."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
+
+Object = dict[str, Any]
+
+INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
+# Keys with dashes cannot be attributes of an SDK's classes, so that CRD schemas are written with underscores there.
+_X_KUBERNETES = {
+    name: name.replace("_", "-")
+    for name in (
+        "x_kubernetes_embedded_resource",
+        "x_kubernetes_int_or_string",
+        "x_kubernetes_list_map_keys",
+        "x_kubernetes_list_type",
+        "x_kubernetes_map_type",
+        "x_kubernetes_preserve_unknown_fields",
+        "x_kubernetes_validations",
+    )
+}
+_DASHED = {dashed: name for name, dashed in _X_KUBERNETES.items()}
+
+
+def to_object(properties: Mapping[str, Any]) -> Object:
+    """The Kubernetes object of resource inputs: no secrets in it, unknowns stay."""
+    plain: Object = _rename(reveal(properties), _X_KUBERNETES)
+    return plain
+
+
+def to_properties(obj: Mapping[str, Any], given: Mapping[str, Any]) -> Properties:
+    """Resource properties of an object; secret is what is secret in `given`, and the data of every Secret."""
+    properties: Properties = _rename(obj, _DASHED)
+    _mark_secrets(properties, given)
+    return properties
+
+
+def checkpoint(inputs: Object, live: Object, given: Mapping[str, Any], manager: str, api_version: str) -> Properties:
+    """`given` are the inputs as the engine sent them, which tell what is secret."""
+    properties = to_properties(live, given)
+    properties[INPUTS] = to_properties(inputs, given)
+    properties[API_VERSION], properties[FIELD_MANAGER] = api_version, manager
+    return properties
+
+
+def parse(state: Mapping[str, Any]) -> tuple[Object, Object]:
+    """The inputs and the live object of a state."""
+    live = to_object(state)
+    inputs = live.pop(INPUTS, None) or {}
+    live.pop(API_VERSION, None)
+    live.pop(FIELD_MANAGER, None)
+    return inputs, live
+
+
+def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
+    """The annotation's, else the one the object was made with, else a new one."""
+    annotations = (inputs.get("metadata") or {}).get("annotations")
+    chosen = annotations.get("pulumi.com/patchFieldManager") if isinstance(annotations, dict) else None
+    return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
+
+
+def prune(live: Any, shape: Any) -> Any:
+    """`live` without what `shape` does not have: the server's defaults and status."""
+    if isinstance(live, dict) and isinstance(shape, dict):
+        return {name: prune(value, shape[name]) for name, value in live.items() if name in shape}
+    if isinstance(live, list) and isinstance(shape, list):
+        return [prune(value, wanted) for value, wanted in zip(live, shape, strict=False)]
+    return copy.deepcopy(live)
+
+
+def _rename(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {names.get(name, name): _rename(item, names) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_rename(item, names) for item in value]
+    return value
+
+
+def _mark_secrets(outputs: Properties, inputs: Mapping[str, Any]) -> None:
+    """Objects are gone into; a list or a leaf is secret as a whole where its input holds a secret."""
+    if outputs.get("kind") == "Secret":
+        for name in {"data", "stringData"} & outputs.keys():
+            outputs[name] = Secret(outputs[name])
+        return
+    for name, given in inputs.items():
+        value = outputs.get(name)
+        if isinstance(value, dict) and isinstance(given, Mapping):
+            _mark_secrets(value, given)
+        elif name in outputs and not isinstance(value, Secret) and has_secret(given):
+            outputs[name] = Secret(value)

@@ -1,0 +1,33 @@
+"""Messages to the engine: lines of the log, and the status that stands beside a resource while it is worked on."""
+
+from __future__ import annotations
+
+import contextlib
+
+import grpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+INFO = engine_pb2.INFO
+WARNING = engine_pb2.WARNING
+
+
+class Engine:
+    """The engine at `address` (host:port); without an address, messages go nowhere. Never fails an operation."""
+
+    def __init__(self, address: str = "") -> None:
+        self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
+
+    def log(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType = INFO) -> None:
+        """A line that stays."""
+        self._send(urn, message, severity, ephemeral=False)
+
+    def status(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType = INFO) -> None:
+        """What is being waited for now; the next status takes its place, an empty one clears it."""
+        self._send(urn, message, severity, ephemeral=True)
+
+    def _send(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool) -> None:
+        if self._stub is None:
+            return
+        request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)
+        with contextlib.suppress(grpc.RpcError):  # an engine on its way out must not turn success into failure
+            self._stub.Log(request, timeout=5)

@@ -1,0 +1,51 @@
+"""How operations fail, and how that reaches the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import grpc
+from pulumi.runtime.proto import provider_pb2, status_pb2
+
+from simulator.plugins.marshal import encode
+
+
+class PluginError(Exception):
+    """An operation failed and changed nothing that the engine has to remember; the message is for the user."""
+
+
+class InitializationFailed(PluginError):
+    """The object exists, but is not as it should be: the engine keeps `outputs` in its state and tries again later."""
+
+    def __init__(
+        self,
+        message: str,
+        identity: str,
+        outputs: Mapping[str, Any],
+        reasons: Sequence[str] = (),
+        inputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.identity, self.outputs, self.inputs, self.reasons = identity, outputs, inputs, [message, *reasons]
+
+    def details(self) -> bytes:
+        """The gRPC status that carries the state (`grpc-status-details-bin`)."""
+        failed = provider_pb2.ErrorResourceInitFailed(
+            id=self.identity,
+            properties=encode(self.outputs),
+            reasons=self.reasons,
+            inputs=None if self.inputs is None else encode(self.inputs),
+        )
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(self))
+        status.details.add().Pack(failed)
+        serialized: bytes = status.SerializeToString()
+        return serialized
+
+
+def abort(context: grpc.ServicerContext, error: Exception) -> NoReturn:
+    """Ends the call with the error's own words."""
+    if isinstance(error, InitializationFailed):
+        context.set_trailing_metadata((("grpc-status-details-bin", error.details()),))
+    context.abort(grpc.StatusCode.UNKNOWN, str(error))
+    raise AssertionError("abort always raises")

@@ -1,0 +1,64 @@
+"""Field managers: an object made by POST is handed over to server-side apply at its first update.
+
+The same as the official plugin does (provider/pkg/await/await.go, fixCSAFieldManagers): fields owned by kubectl or by
+the provider's creating request become owned by the object's own field manager, so that apply can remove them later.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+CREATOR = "pulumi-kubernetes"
+Object = dict[str, Any]
+_PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
+_HANDED_OVER = {("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")} | {
+    (name, "Update") for name in _PLUGINS
+}
+
+
+def hand_over(live: Object, manager: str) -> list[Object] | None:
+    """The JSON patch that gives `manager` the fields of the creating requests; None where there is nothing to give."""
+    entries: list[Object] = live.get("metadata", {}).get("managedFields") or []
+    given = [entry for entry in entries if _key(entry) in _HANDED_OVER and not entry.get("subresource")]
+    if not given:
+        return None
+    kept = [entry for entry in entries if entry not in given]
+    own = next((entry for entry in kept if _key(entry) == (manager, "Apply")), None)
+    fields = merge_fields(*(entry.get("fieldsV1", {}) for entry in [*([own] if own else []), *given]))
+    merged = copy.deepcopy(own or given[0]) | {"manager": manager, "operation": "Apply", "fieldsV1": fields}
+    entries = [entry for entry in kept if entry is not own] + [merged]
+    return [
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": live["metadata"]["resourceVersion"]},
+    ]
+
+
+def merge_fields(*sets: Object) -> Object:
+    """The union of sets of fields (`fieldsV1`)."""
+    union: Object = {}
+    for fields in sets:
+        for name, nested in fields.items():
+            union[name] = merge_fields(union.get(name, {}), nested)
+    return union
+
+
+def has_creator(live: Object) -> bool:
+    """Whether the object has not been handed over yet, so that a dry run has to force."""
+    entries = live.get("metadata", {}).get("managedFields") or []
+    return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
+
+
+def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
+    """Whether the field at `path` is owned by manager `by`; with `others`, by any manager but that one."""
+    for entry in live.get("metadata", {}).get("managedFields") or []:
+        fields: Any = entry.get("fieldsV1", {})
+        for name in path:
+            fields = fields.get(f"f:{name}") if isinstance(fields, dict) else None
+        if fields is not None and (entry.get("manager") == by) != others:
+            return True
+    return False
+
+
+def _key(entry: Object) -> tuple[str, str]:
+    return str(entry.get("manager")), str(entry.get("operation"))

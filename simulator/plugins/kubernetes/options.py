@@ -1,0 +1,65 @@
+"""The provider's own settings, from its inputs or the environment (PULUMI_K8S_...)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_PREFIX = "kubernetes:config:"
+# Settings of the official plugin that this stand-in refuses, with what to do instead.
+UNSUPPORTED = {
+    "renderYamlToDirectory": "rendering to YAML needs the official plugin",
+    "alwaysRender": "rendering to YAML needs the official plugin",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """As the user gave them; booleans fall back to the environment and then to the plugin's default."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    namespace: str = ""
+    delete_unreachable: bool = False
+    skip_update_unreachable: bool = False
+    patch_force: bool = False
+    upsert: bool = False
+    config_map_mutable: bool = False
+    secret_mutable: bool = False
+    helm: Mapping[str, str] = field(default_factory=dict)  # helmReleaseSettings: driver, repositoryCache, ...
+
+    @classmethod
+    def from_variables(cls, variables: Mapping[str, str]) -> Options:
+        """From the engine's flat configuration, where every value is text."""
+        given = {name.removeprefix(_PREFIX): value for name, value in variables.items()}
+        return cls(
+            kubeconfig=given.get("kubeconfig", ""),
+            context=given.get("context", ""),
+            cluster=given.get("cluster", ""),
+            namespace=given.get("namespace", ""),
+            delete_unreachable=_flag(given, "deleteUnreachable", "DELETE_UNREACHABLE"),
+            skip_update_unreachable=_flag(given, "skipUpdateUnreachable", "SKIP_UPDATE_UNREACHABLE"),
+            patch_force=_flag(given, "enablePatchForce", "ENABLE_PATCH_FORCE"),
+            upsert=_flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
+            config_map_mutable=_flag(given, "enableConfigMapMutable", "ENABLE_CONFIGMAP_MUTABLE"),
+            secret_mutable=_flag(given, "enableSecretMutable", "ENABLE_SECRET_MUTABLE"),
+            helm=json.loads(given.get("helmReleaseSettings") or "{}"),
+        )
+
+
+def refusals(inputs: Mapping[str, Any]) -> dict[str, str]:
+    """Inputs of the provider that this stand-in cannot honour, with the reason."""
+    refused = {name: reason for name, reason in UNSUPPORTED.items() if inputs.get(name)}
+    if str(inputs.get("enableServerSideApply", "true")).lower() == "false":
+        refused["enableServerSideApply"] = (
+            "client-side apply needs the official plugin; this stand-in applies server-side"
+        )
+    return refused
+
+
+def _flag(given: Mapping[str, str], name: str, variable: str) -> bool:
+    return given.get(name, os.environ.get(f"PULUMI_K8S_{variable}", "false")) == "true"

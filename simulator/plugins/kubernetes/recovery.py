@@ -1,0 +1,58 @@
+"""Releases left "in progress" by a Helm that was killed: they block every later upgrade, with the official plugin too.
+
+The official plugin leaves them to the user (pulumi/pulumi-kubernetes#2054); here `make up` releases them first.
+Nothing that was deployed is lost: a first install that never finished is uninstalled, an upgrade that never finished is
+forgotten, and the next `pulumi up` does either again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.plugins.kubernetes.kubeconfig import load
+from simulator.plugins.kubernetes.release import options, records
+from simulator.plugins.kubernetes.release.helm import helm
+from simulator.plugins.kubernetes.session import Session, connected
+
+
+def release_leftovers(kubeconfig: str) -> list[str]:
+    """Frees the pending releases of a cluster (kubeconfig as text or path). Returns a line for each, for the user.
+
+    A release whose helm still runs on this machine is left alone. Raises ApiError or httpx.HTTPError.
+    """
+    session = connected(load(kubeconfig))
+    with session.kube as kube:
+        pending = [record for record in records.everywhere(kube) if record.pending]
+        return [_free(session, kube, record) for record in pending if not _helm_runs(record)]
+
+
+def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
+    name = f"{record.namespace}/{record.name}"
+    if record.status == "pending-install":
+        helm(session, options.uninstall_arguments({"name": record.name, "namespace": record.namespace}))
+        return f"uninstalled release {name}, whose installation was killed"
+    try:
+        kube.delete("v1", "Secret", record.secret, record.namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise
+    return f"forgot revision {record.revision} of release {name}, whose upgrade was killed"
+
+
+def _helm_runs(record: records.Record) -> bool:
+    """Whether a helm of this machine works on the release. Only /proc tells; elsewhere nothing is known to run."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # it ended
+        if _works_on(arguments, record):
+            return True
+    return False
+
+
+def _works_on(arguments: list[str], record: records.Record) -> bool:
+    program = Path(arguments[0]).name
+    operation = arguments[1:3] in (["install", record.name], ["upgrade", record.name])
+    return program == "helm" and operation and record.namespace in arguments

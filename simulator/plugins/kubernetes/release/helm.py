@@ -1,0 +1,109 @@
+"""Runs the Helm CLI against the session's cluster. Values go in by stdin; the kubeconfig is a private, brief file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from simulator import paths
+from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.kubernetes.release import tether
+from simulator.plugins.kubernetes.session import Session
+
+_LOOK_EVERY_SECONDS: Final = 0.2
+_GRACE_SECONDS: Final = 20.0  # helm marks a cancelled release as failed before it ends
+_SETTINGS: Final = {
+    "driver": "HELM_DRIVER",
+    "pluginsPath": "HELM_PLUGINS",
+    "registryConfigPath": "HELM_REGISTRY_CONFIG",
+    "repositoryConfigPath": "HELM_REPOSITORY_CONFIG",
+    "repositoryCache": "HELM_REPOSITORY_CACHE",
+}
+
+
+class HelmError(PluginError):
+    """Helm refused or failed; the message is its own, without its prefix."""
+
+
+def helm(session: Session, arguments: list[str], values: Mapping[str, Any] | None = None) -> str:
+    """What helm prints on stdout. `values` are added as the last values file. Raises HelmError.
+
+    A cancelled session ends helm with SIGTERM, which it takes as a cancelled operation.
+    """
+    command = [_executable(), *arguments]
+    if values is not None:
+        command += ["--values", "-"]
+    with _kubeconfig(session) as environment:
+        return _run(session, command, json.dumps(values or {}), environment)
+
+
+def _run(session: Session, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
+    tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
+    process = subprocess.Popen(
+        tethered,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(environment),
+        start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
+    )
+    pending: str | None = stdin
+    told_to_stop = False
+    while True:
+        try:
+            stdout, stderr = process.communicate(
+                pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS
+            )
+            break
+        except subprocess.TimeoutExpired:
+            pending = None
+        if told_to_stop:
+            process.kill()
+        elif session.cancelled.is_set():
+            process.terminate()
+            told_to_stop = True
+    if process.returncode:
+        raise HelmError(_reason(stderr) or f"helm ended with exit code {process.returncode}")
+    return stdout
+
+
+def _reason(stderr: str) -> str:
+    """Helm's error without the warnings before it, and without `Error: INSTALLATION FAILED: `."""
+    _, marker, text = stderr.rpartition("Error: ")
+    text = text.strip() if marker else stderr.strip()
+    for prefix in ("INSTALLATION FAILED: ", "UPGRADE FAILED: "):
+        text = text.removeprefix(prefix)
+    return text
+
+
+def _executable() -> str:
+    try:
+        return str(paths.tool("helm"))
+    except FileNotFoundError as error:
+        raise PluginError(str(error)) from error
+
+
+@contextmanager
+def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
+    """Helm's environment, with a kubeconfig that only this user can read and that goes when helm has ended."""
+    inside = os.environ.get("SIMULATOR_HOME")
+    folder = Path(inside) / "tmp" if inside else None
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    settings = {
+        variable: session.options.helm[name] for name, variable in _SETTINGS.items() if session.options.helm.get(name)
+    }
+    with tempfile.NamedTemporaryFile("w", prefix="kubeconfig-", dir=folder) as file:  # made with mode 0600
+        yaml.safe_dump(session.config, file)
+        file.flush()
+        yield {**os.environ, **settings, "KUBECONFIG": file.name}

@@ -1,0 +1,109 @@
+"""What one configured provider works with: its settings, the API server, the engine, and whether it has to stop."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.plugins.kubernetes import kubeconfig
+from simulator.plugins.kubernetes.engine import Engine
+from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.kubernetes.kinds import Kind
+from simulator.plugins.kubernetes.options import Options
+
+
+class Cancelled(Exception):
+    """The engine asked the plugin to stop."""
+
+
+@dataclass
+class Session:
+    """`client` is None while the cluster is unreachable; `unreachable` then says why. `retry_unit` is in seconds."""
+
+    engine: Engine
+    options: Options = field(default_factory=Options)
+    client: KubeClient | None = None
+    config: kubeconfig.Config = field(default_factory=dict)
+    unreachable: str = "the provider has not been configured"
+    namespace: str = "default"
+    retry_unit: float = 1.0
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
+
+    @property
+    def kube(self) -> KubeClient:
+        """The API server. Raises PluginError where it is unreachable."""
+        if self.client is None:
+            raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
+        return self.client
+
+    def configure(self, options: Options) -> None:
+        """An unusable kubeconfig or cluster is no error yet: only operations that need the cluster fail."""
+        self.options = options
+        try:
+            self.config = kubeconfig.select(kubeconfig.load(options.kubeconfig), options.context, options.cluster)
+        except kubeconfig.KubeconfigError as error:
+            self.unreachable = f"failed to parse kubeconfig data in `kubernetes:config:kubeconfig`- {error}"
+            return
+        self.namespace = options.namespace or kubeconfig.namespace(self.config)
+        self._connect()
+
+    def _connect(self) -> None:
+        try:
+            client = KubeClient.from_kubeconfig(self.config)
+        except (OSError, KeyError, ValueError) as error:
+            self.unreachable = f"unable to load Kubernetes client configuration from kubeconfig file: {error}"
+            return
+        try:
+            client.raw("GET", "/api")
+        except (httpx.HTTPError, ApiError) as error:
+            client.close()
+            self.unreachable = f"unable to load schema information from the API server: {describe(error)}"
+        else:
+            self.client, self.unreachable = client, ""
+
+    def close(self) -> None:
+        if self.client is not None:
+            self.client.close()
+
+    def namespaced(self, kind: Kind) -> bool:
+        """Whether objects of the kind live in namespaces; assumed of a kind that nothing has told of yet."""
+        try:
+            return self.kube.resource(kind.api_version, kind.name).namespaced
+        except (NoKindMatch, PluginError):
+            return self.crd_scopes.get((kind.group, kind.name), True)
+
+    def exists(self, kind: Kind) -> bool:
+        """Whether the API server serves the kind."""
+        try:
+            self.kube.resource(kind.api_version, kind.name)
+        except (NoKindMatch, PluginError):
+            return False
+        return True
+
+    def remember_crd(self, crd: dict[str, Any]) -> None:
+        """Keeps the scope of a kind that the program, or a chart in it, is going to define."""
+        spec = crd.get("spec", {})
+        names = spec.get("names", {})
+        self.crd_scopes[(spec.get("group", ""), names.get("kind", ""))] = spec.get("scope") == "Namespaced"
+
+    def sleep(self, seconds: float) -> None:
+        """Raises Cancelled as soon as the engine asks to stop."""
+        if self.cancelled.wait(seconds):
+            raise Cancelled
+
+
+def connected(config: kubeconfig.Config) -> Session:
+    """A session of no provider, for work outside of a deployment. Raises what the connection raises."""
+    return Session(Engine(), client=KubeClient.from_kubeconfig(config), config=config, unreachable="")
+
+
+def describe(error: Exception) -> str:
+    """Names the address too, which httpx leaves out."""
+    if isinstance(error, httpx.RequestError):
+        return f'{error.request.method} "{error.request.url}": {error}'
+    return str(error)
