@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
+EXTENSION_MODULES = ("binascii", "pyexpat")  # those that simulated commands use and that load libraries of their own
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
@@ -44,10 +46,12 @@ def python_binds() -> tuple[Bind, ...]:
     executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     standard_library = str(Path(functools.__file__).parent.resolve())
+    origins = [getattr(importlib.import_module(name), "__file__", None) for name in EXTENSION_MODULES]
+    extensions = [origin for origin in origins if origin]  # None: built into the interpreter
     return (
         (executable, PYTHON),
         (standard_library, f"{PYTHON_HOME}/{sys.platlibdir}/{version}"),
-        *_libraries((executable,)),
+        *_libraries((executable, *extensions)),
     )
 
 
