@@ -11,6 +11,7 @@ from pulumi_azure_native import authorization, containerservice
 from components import kubeconfig
 from components._base import Component
 from components.cluster import Cluster
+from components.role_delay import patience
 from config.models import ClusterSettings
 
 RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
@@ -29,6 +30,8 @@ class KubernetesAccess(Component):
 
     kubeconfig: pulumi.Output[str]
     provider: kubernetes.Provider
+    first_contact: pulumi.ResourceHookBinding | None
+    """For the namespaces: bears with a role assignment that does not act yet."""
 
     def __init__(
         self, name: str, cluster: Cluster, settings: ClusterSettings, opts: pulumi.ResourceOptions | None = None
@@ -37,6 +40,7 @@ class KubernetesAccess(Component):
         self.cluster = cluster
         self.settings = settings
         needs = [] if settings.local_accounts else [self._role_assignment()]
+        self.first_contact = patience() if needs else None
         self.kubeconfig = pulumi.Output.secret(self._admin() if settings.local_accounts else self._user())
         self.provider = kubernetes.Provider(
             "kubernetes",

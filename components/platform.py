@@ -32,8 +32,10 @@ class Platform(Component):
         self.pools = NodePools("pools", self.cluster, settings.gpu_pools(), opts=self.child())
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
         in_cluster = {"kubernetes": self.access.provider}
-        self.operators = Operators("operators", settings, self.pools, opts=self.child(providers=in_cluster))
-        self.workloads = Workspace("workspace", opts=self.child(providers=in_cluster))
+        self.operators = Operators(
+            "operators", settings, self.pools, self.access.first_contact, opts=self.child(providers=in_cluster)
+        )
+        self.workloads = Workspace("workspace", self.access.first_contact, opts=self.child(providers=in_cluster))
         self.register_outputs({"cluster": self.cluster.name})
 
     def context(self) -> WorkloadContext:
@@ -56,9 +58,11 @@ class Workspace(Component):
     namespace: pulumi.Output[str]
     account: pulumi.Output[str]
 
-    def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, hooks: pulumi.ResourceHookBinding | None, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__(name, opts)
-        space = namespace(WORKLOAD_NAMESPACE, "privileged", parent=self)
+        space = namespace(WORKLOAD_NAMESPACE, "privileged", parent=self, hooks=hooks)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name

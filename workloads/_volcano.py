@@ -17,7 +17,7 @@ def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifes
     """The spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
     The ssh plugin gives all pods one key pair and names to reach each other by; the svc plugin writes the workers'
-    names to /etc/volcano/mpiworker.host. The master decides: the job is complete when it is, and has failed when it has.
+    names to /etc/volcano/mpiworker.host. The master decides: the job is complete, or has failed, when it is.
     """
     return {
         "minAvailable": workers + 1,

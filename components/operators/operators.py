@@ -28,11 +28,17 @@ class Operators(Component):
     volcano: Volcano | None = None
 
     def __init__(
-        self, name: str, settings: Settings, pools: NodePools, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        settings: Settings,
+        pools: NodePools,
+        hooks: pulumi.ResourceHookBinding | None,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self._settings = settings.operators
         self._source = settings.charts.source
+        self._hooks = hooks
         self._registry = settings.images.registry
         self._nvidia(pools.pools.values())
         if self._settings.volcano.enabled:
@@ -56,7 +62,7 @@ class Operators(Component):
     def _nvidia(self, pools: Iterable[GpuPool]) -> None:
         every_pool = list(pools)
         taints = sorted({taint for pool in every_pool for taint in pool.taints})
-        space = namespace(NVIDIA_NAMESPACE, "privileged", parent=self)
+        space = namespace(NVIDIA_NAMESPACE, "privileged", parent=self, hooks=self._hooks)
         if self._settings.node_feature_discovery.enabled:
             NodeFeatureDiscovery(
                 "node-feature-discovery",
@@ -88,7 +94,7 @@ class Operators(Component):
             )
 
     def _volcano(self) -> None:
-        space = namespace(VOLCANO_NAMESPACE, "baseline", parent=self)
+        space = namespace(VOLCANO_NAMESPACE, "baseline", parent=self, hooks=self._hooks)
         self.volcano = Volcano(
             "volcano", namespace=space, settings=self._settings.volcano, source=self._source, opts=self.child()
         )

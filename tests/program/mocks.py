@@ -33,16 +33,16 @@ class Recorder(pulumi.runtime.Mocks):
         self.registered.append(args)
         return _identity(args), dict(args.inputs)
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         self.calls.append(args)
         if args.token == "azure-native:authorization:getClientConfig":
-            return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
+            return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
         kubeconfig = _USER_KUBECONFIG if "UserCredentials" in args.token else {"users": [{"name": "admin", "user": {}}]}
         text = yaml.safe_dump(kubeconfig)
-        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}
+        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
 
     def one(self, type_suffix: str, name: str | None = None) -> pulumi.runtime.MockResourceArgs:
-        """The only resource of a type that ends so (and of that name); AssertionError where there is not exactly one."""
+        """The only resource of a type that ends so (and of that name)."""
         found = [r for r in self.registered if r.typ.endswith(type_suffix) and name in (None, r.name)]
         assert len(found) == 1, [(r.typ, r.name) for r in self.registered]
         return found[0]
@@ -64,11 +64,10 @@ def deploy(declare: Callable[[], object]) -> Recorder:
     recorder = Recorder()
     pulumi.runtime.set_mocks(recorder, project="ai-on-aks", stack="test", preview=False)
 
-    @pulumi.runtime.test
     def run() -> None:
         declare()
 
-    run()
+    pulumi.runtime.test(run)()  # type: ignore[no-untyped-call]
     return recorder
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The master of the job: waits for every worker, runs the benchmark on all GPUs, and judges what it printed.
 # Reads: NODES, GPUS_PER_NODE, CORES_PER_GPU, MIN_BYTES, MAX_BYTES, ITERATIONS, SSH_TIMEOUT_S, BUSBW_FLOOR_GBS, and every
-# NCCL_*, UCX_*, SHARP_* and CUDA_* variable, which it hands to the ranks.
+# NCCL_*, UCX_*, SHARP_* and CUDA_* variable, which it hands to the ranks (ssh does not).
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -32,13 +32,13 @@ done
 echo "All $NODES workers answer."
 
 exports=()
-for name in $(compgen -e | grep -E '^(NCCL|UCX|SHARP|CUDA)_' | sort); do
+for name in $(compgen -e | grep -E '^((NCCL|UCX|SHARP|CUDA)_.*|(LD_LIBRARY_)?PATH)$' | sort); do
   exports+=(-x "$name")
 done
 
-# Ranks are consecutive on a node, each bound to cores of its own. hcoll would take collectives away from NCCL's bootstrap;
-# the ssh tree is off because workers cannot reach each other before all are up.
-mpirun --allow-run-as-root --hostfile "$hostfile" -np $((NODES * GPUS_PER_NODE)) \
+# By its full path, mpirun also tells the other nodes where Open MPI is. Ranks are consecutive on a node, each bound to cores
+# of its own. hcoll is off because only MPI's start-up runs here; the master reaches every worker itself, all at once.
+"$(command -v mpirun)" --allow-run-as-root --hostfile "$hostfile" -np $((NODES * GPUS_PER_NODE)) \
   --map-by "ppr:$GPUS_PER_NODE:node:pe=$CORES_PER_GPU" --bind-to core \
   -mca coll_hcoll_enable 0 -mca plm_rsh_no_tree_spawn 1 -mca plm_rsh_num_concurrent 800 \
   "${exports[@]}" \

@@ -26,5 +26,6 @@ else
   echo "InfiniBand devices: none; NCCL will use TCP"
 fi
 
+ssh-keygen -A >/dev/null # host keys: the image has none, so that no two clusters share them
 mkdir -p /run/sshd
 exec /usr/sbin/sshd -D -e
