@@ -24,6 +24,8 @@ MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 MIN_OS_DISK_GB = 30
 GPU_TAINT = "sku=gpu:NoSchedule"
 
+GpuSku = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))]
+"""Name of a VM size; the sizes are for messages about its type, `gpu_sku_problems` checks it."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), NOT_BOOL]
 
 
@@ -37,7 +39,7 @@ class Autoscale(Model):
 class PoolSettings(Model):
     """One pool of GPU nodes, all of one VM size and in one InfiniBand fabric."""
 
-    vm_sku: str
+    vm_sku: GpuSku
     count: NodeCount = 2
     spot: bool = False
     autoscale: Autoscale | None = None
@@ -93,9 +95,14 @@ def _key_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]
     )
 
 
+def gpu_sizes() -> list[str]:
+    """Names of the VM sizes that GPU pools can have."""
+    return [size.name for size in catalogue().values() if size.gpus and size.supported]
+
+
 def gpu_sku_problems(name: str, path: Path) -> Iterator[Problem]:
     """What is wrong with a VM size as that of a GPU pool."""
-    usable = [size.name for size in catalogue().values() if size.gpus and size.supported]
+    usable = gpu_sizes()
     try:
         size = sku(name)
     except UnknownSku as error:
@@ -118,7 +125,8 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if low > high:
         where = (*path, "autoscale", "max")
         yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
-    elif not low <= pool.count <= high:
+        high = low
+    if not low <= pool.count <= high:
         where = (*path, "count")
         start = min(max(pool.count, low), high)
         yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))

@@ -9,7 +9,7 @@ from config.chart_values import ValueProblem, value_problems
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
 from config.near import near
-from config.pools import gpu_sku_problems, pool_problems
+from config.pools import gpu_sizes, gpu_sku_problems, pool_problems
 from config.skus import catalogue
 from config.translate import unknown_key
 from config.versions import versions
@@ -75,7 +75,7 @@ def _default_pool(stack: StackFile) -> Iterator[Problem]:
     if stack.vm_sku is not None:
         yield from gpu_sku_problems(stack.vm_sku, path)
         return
-    usable = [size.name for size in catalogue().values() if size.gpus and size.supported]
+    usable = gpu_sizes()
     yield Problem(path, "is not set, and pools are not either", ", ".join(usable), set_command(path, usable[0]))
 
 

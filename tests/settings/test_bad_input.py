@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from config import loader
 from config.errors import Problem, SettingsError, path_text
+from tests.settings import cases
 from tests.settings.stacks import H100, WORKLOADS, as_engine, load
 
-CASES: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("bad_input.yaml").read_text("utf-8"))
+CASES = cases.read()
 
 
 def problems(stack: dict[str, Any], **options: Any) -> list[Problem]:

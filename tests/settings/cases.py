@@ -1,0 +1,16 @@
+"""The table of bad input, from the files of `bad_input/`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Case = dict[str, Any]
+
+
+def read() -> dict[str, Case]:
+    """All cases by name: `stack` holds the keys of a stack file, `says` what is said of it."""
+    files = sorted(Path(__file__).with_name("bad_input").glob("*.yaml"))
+    return {name: case for file in files for name, case in yaml.safe_load(file.read_text("utf-8")).items()}

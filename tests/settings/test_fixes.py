@@ -1,0 +1,54 @@
+"""The commands that messages give are run by the real CLI, and mend what they say they mend."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.errors import SettingsError
+from simulator import paths
+from tests.settings import cases
+from tests.settings.stacks import load
+
+pytestmark = pytest.mark.simulator
+ROOT = Path(__file__).resolve().parents[2]
+CASES = cases.read()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with this project's Pulumi.yaml and a stack file of its own; no stack is needed to edit it."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "Pulumi.yaml", folder)
+    run(folder, "pulumi stack init dev")
+    return folder
+
+
+def run(folder: Path, command: str) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{paths.tools_bin()}{os.pathsep}{os.environ['PATH']}",
+        "PULUMI_HOME": str(folder / "home"),
+        "PULUMI_BACKEND_URL": f"file://{folder}",
+        "PULUMI_CONFIG_PASSPHRASE": "test",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+    done = subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)  # noqa: S602
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_commands_mend_the_stack(case: dict[str, Any], project: Path) -> None:
+    file = project / "Pulumi.dev.yaml"
+    file.write_text(yaml.safe_dump({"config": {f"ai-on-aks:{key}": value for key, value in case["stack"].items()}}))
+    with pytest.raises(SettingsError) as caught:
+        load(case["stack"])
+    run(project, " && ".join(problem.fix for problem in caught.value.problems))
+    mended = yaml.safe_load(file.read_text()).get("config", {})
+    load({key.removeprefix("ai-on-aks:"): value for key, value in mended.items()})
