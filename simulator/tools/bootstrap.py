@@ -86,6 +86,8 @@ def _make(environment: Path, locks: list[Path]) -> None:
     install = ["-m", "pip", "install", "--require-hashes", "--no-compile", "--disable-pip-version-check", "--no-input"]
     for lock in locks:
         install += ["-r", str(lock)]
+    if not sys.stderr.isatty():
+        install.append("--quiet")
     if _run([str(environment / "bin" / "python"), *install]) != 0:
         raise _BootstrapError(
             "the locked Python dependencies could not be installed; pip says why above.\n"
