@@ -10,7 +10,7 @@ from pathlib import Path
 from simulator import paths
 
 
-class PortTaken(Exception):  # noqa: N818 - reads as a statement
+class PortTaken(Exception):
     """A port that was asked for, or was used before, belongs to somebody else now."""
 
 
@@ -21,7 +21,7 @@ def port(name: str) -> int:
     """
     file = paths.home() / "ports.json"
     ports: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
-    chosen = _chosen(name) or ports.get(name) or _free(set(ports.values()))
+    chosen = _chosen(name) or ports.get(name) or free(set(ports.values()))
     if ports.get(name) != chosen:
         ports[name] = chosen
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def _chosen(name: str) -> int | None:
     text = os.environ.get(_variable(name), "")
     if not text:
         return None
-    if not text.isdecimal() or not 1024 <= int(text) <= 65535:  # noqa: PLR2004 - the unprivileged range
+    if not text.isdecimal() or not 1024 <= int(text) <= 65535:
         raise PortTaken(f"{_variable(name)}={text} is no port: set a number from 1024 to 65535, or unset it.")
     return int(text)
 
@@ -76,7 +76,7 @@ def _owner(number: int) -> str:
             inodes.add(f"socket:[{fields[9]}]")
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if os.readlink(link) in inodes:
+            if str(link.readlink()) in inodes:
                 pid = link.parts[2]
                 return f" ({Path('/proc', pid, 'comm').read_text().strip()}, pid {pid})"
         except OSError:
@@ -84,7 +84,8 @@ def _owner(number: int) -> str:
     return ""
 
 
-def _free(avoid: set[int]) -> int:
+def free(avoid: set[int]) -> int:
+    """A port that nobody listens on now."""
     while True:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

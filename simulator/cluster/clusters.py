@@ -12,21 +12,22 @@ from simulator.cluster.controlplane import ControlPlane
 from simulator.cluster.network import ClusterNetwork
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.kubelet import Kubelet
-from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import ImageProgram
 
 Object = dict[str, Any]
-_OWNED = ("labels", "annotations")
+_POOL_LABELS = "simulator/pool-labels"
+"""Node annotation that remembers which labels the pool gave, so that those it gives no more go."""
 
 
 class RunningCluster:
     """Everything of one cluster that runs."""
 
-    def __init__(self, name: str, catalogue: Callable[[ControlPlane], PodCatalogue]) -> None:
+    def __init__(self, name: str, programs: Sequence[ImageProgram]) -> None:
         self.plane = ControlPlane(name)
         self.network = ClusterNetwork(self.plane.authority, self.plane.port("egress"))
         self.plane.start()
         self.kube: KubeClient = self.plane.client()
-        self.kubelet = Kubelet(self.plane, self.network, catalogue(self.plane))
+        self.kubelet = Kubelet(self.plane, self.network, programs)
 
     def stop(self) -> None:
         self.kubelet.stop()
@@ -37,8 +38,8 @@ class RunningCluster:
 class Clusters:
     """Implements azure's ClusterBackend. A cluster's folder is named after the last part of its ARM id."""
 
-    def __init__(self, catalogue: Callable[[ControlPlane], PodCatalogue]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, programs: Sequence[ImageProgram]) -> None:
+        self._programs = programs
         self._running: dict[str, RunningCluster] = {}
         self._lock = threading.RLock()
 
@@ -46,7 +47,7 @@ class Clusters:
         with self._lock:
             name = _name(cluster_id)
             if name not in self._running:
-                self._running[name] = RunningCluster(name, self._catalogue)
+                self._running[name] = RunningCluster(name, self._programs)
 
     def delete(self, cluster_id: str) -> None:
         with self._lock:
@@ -66,6 +67,7 @@ class Clusters:
         for name in sorted(there.keys() - wanted.keys()):
             _ignore_missing(lambda name=name: kube.delete("v1", "Node", name))
         for name, node in sorted(wanted.items()):
+            node["metadata"].setdefault("annotations", {})[_POOL_LABELS] = ",".join(sorted(node["metadata"]["labels"]))
             if name not in there:
                 kube.create(node)
                 status = {"status": node["status"]}
@@ -112,7 +114,7 @@ def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
 
 def _removed(there: Object, wanted: Object) -> dict[str, None]:
     """Labels that the pool gave before and gives no more, as nulls of a merge patch."""
-    before = there["metadata"].get("annotations", {}).get("simulator/pool-labels", "")
+    before = there["metadata"].get("annotations", {}).get(_POOL_LABELS, "")
     return {key: None for key in before.split(",") if key and key not in wanted["metadata"].get("labels", {})}
 
 

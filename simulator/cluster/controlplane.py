@@ -24,7 +24,7 @@ _READY_TIMEOUT_S = 120
 _LEASE_SECONDS = 40
 
 
-class NotReady(Exception):  # noqa: N818 - reads as a statement
+class NotReady(Exception):
     """A part of the control plane did not come up; the message holds the end of its log."""
 
 
@@ -82,7 +82,7 @@ class ControlPlane:
     def _await(self, part: str, ready: Callable[[], bool], process: Process) -> None:
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not ready():
-            if time.monotonic() > deadline or process.restarts > 3:  # noqa: PLR2004 - it will not mend by itself
+            if time.monotonic() > deadline or process.restarts > 3:
                 raise NotReady(
                     f"{part} of cluster {self.name} did not become ready. The end of its log:\n{process.tail()}"
                 )
@@ -97,7 +97,8 @@ class ControlPlane:
 
     def _apiserver_ready(self) -> bool:
         try:
-            return self.client().text("/readyz") == "ok"
+            with self.client() as client:
+                return client.text("/readyz") == "ok"
         except (httpx.HTTPError, ApiError):
             return False
 

@@ -78,7 +78,7 @@ class Process:
         if self.log.exists() and self.log.stat().st_size > _MAX_LOG_BYTES:
             self.log.replace(self.log.with_suffix(".old"))
         with self.log.open("ab") as log:
-            self._popen = subprocess.Popen(  # noqa: S603 - argv is ours
+            self._popen = subprocess.Popen(
                 list(self.argv),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -42,7 +42,7 @@ class ApiError(Exception):
         return self.code == httpx.codes.CONFLICT
 
 
-class NoKindMatch(Exception):  # noqa: N818 - the API machinery's own name for it
+class NoKindMatch(Exception):
     """The server does not serve this kind (its CRD is missing, say)."""
 
     def __init__(self, api_version: str, kind: str) -> None:
@@ -93,6 +93,12 @@ class KubeClient:
 
     def close(self) -> None:
         self._http.close()
+
+    def __enter__(self) -> KubeClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def with_token(self, token: str, verify: ssl.SSLContext) -> KubeClient:
         return KubeClient(self.server, verify, token)

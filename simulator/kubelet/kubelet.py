@@ -7,12 +7,15 @@ gates open. Nodes offer what their device plugins give, and the sandboxes see th
 from __future__ import annotations
 
 import ipaddress
+import logging
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from simulator import ports
 from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
 from simulator.cluster.network import ClusterNetwork
 from simulator.kube.client import ApiError
@@ -24,12 +27,14 @@ from simulator.kubelet.logs import LogFile, LogServer
 from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
-from simulator.kubelet.programs import HostProcess
+from simulator.kubelet.programs import HostProcess, ImageProgram
 from simulator.kubelet.runner import Runnable
+from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 
 Object = dict[str, Any]
+_log = logging.getLogger(__name__)
 RUN_BY = "simulator/run-by"
 KUBELET_PORT = 10250
 _TICK_S = 1.0
@@ -38,8 +43,8 @@ _TICK_S = 1.0
 class Kubelet:
     """All simulated kubelets of a cluster."""
 
-    def __init__(self, plane: ControlPlane, network: ClusterNetwork, catalogue: PodCatalogue) -> None:
-        self.plane, self.network, self.catalogue = plane, network, catalogue
+    def __init__(self, plane: ControlPlane, network: ClusterNetwork, programs: Sequence[ImageProgram]) -> None:
+        self.plane, self.network = plane, network
         self.kube = plane.client()
         self.folder = plane.folder
         self.placements = Placements(plane.folder / "placements.json")
@@ -49,9 +54,12 @@ class Kubelet:
         self._nodes = Informer(self.kube, "v1", "Node", self._wake.set)
         self._workers: dict[str, PodWorker] = {}
         self._ips: dict[str, str] = {}
+        self._ports: dict[tuple[str, str, int], int] = {}
+        self._ports_lock = threading.Lock()
         self._devices = DeviceManager()
-        self._controllers = Controllers(catalogue, self._context)
         self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
+        self.catalogue = PodCatalogue(programs, Scripts(self._keeper, self.folder / "world").find)
+        self._controllers = Controllers(self.catalogue, self._context)
         self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -82,6 +90,9 @@ class Kubelet:
                 self._sync()
             except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
                 self._stop.wait(_TICK_S)
+            except Exception:  # one pod's fault must not stop all kubelets; the daemon's log has it
+                _log.exception("kubelet of %s", self.plane.name)
+                self._stop.wait(_TICK_S)
 
     def _sync(self) -> None:
         nodes = {node["metadata"]["name"]: node for node in self._nodes.items()}
@@ -96,6 +107,8 @@ class Kubelet:
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
             self._ips.pop(uid, None)
+            for key in [key for key in self._ports if key[0] == uid]:
+                del self._ports[key]
         self._controllers.sync(pods, nodes)
         self._keeper.sync(list(nodes.values()), pods, self._context)
         self.placements.record(pods)
@@ -179,7 +192,7 @@ class Kubelet:
             logfile=LogFile(self._log_file(pod, container["name"])),
             tls=self.plane.tls(),
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
-            choose_port=lambda port: self.plane.port(f"pod-{pod['metadata']['namespace']}-{container['name']}-{port}"),
+            choose_port=lambda port: self._local_port((uid, container["name"], port)),
         )
 
     def _serve(self, pod_ip: str, ctx: ContainerContext, program: Runnable) -> None:
@@ -195,6 +208,13 @@ class Kubelet:
         taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
         hosts = ipaddress.ip_network(KUBELET_POD_CIDR).hosts()
         return self._ips.setdefault(uid, next(str(host) for host in hosts if str(host) not in taken))
+
+    def _local_port(self, key: tuple[str, str, int]) -> int:
+        """A port of this machine for a container's port: each pod its own, since an old and a new one overlap."""
+        with self._ports_lock:
+            if key not in self._ports:
+                self._ports[key] = ports.free(set(self._ports.values()))
+            return self._ports[key]
 
     def _log_file(self, pod: Object, container: str) -> Path:
         metadata = pod["metadata"]

@@ -34,7 +34,7 @@ class LogFile:
 def select(lines: list[str], *, tail: int | None, timestamps: bool) -> Iterator[str]:
     for line in lines[-tail:] if tail is not None else lines:
         stamp, _, rest = line.partition(" ")
-        text = rest.split(" ", 2)[2] if rest.count(" ") >= 2 else ""  # noqa: PLR2004 - "stdout F <text>"
+        text = rest.split(" ", 2)[2] if rest.count(" ") >= 2 else ""
         yield f"{stamp} {text}" if timestamps else text
 
 
@@ -67,10 +67,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     find: Callable[[str, str, str], Path | None]
     running: Callable[[str, str], bool]
 
-    def do_GET(self) -> None:  # noqa: N802 - the base class's name
+    def do_GET(self) -> None:
         url = urlparse(self.path)
         parts = url.path.strip("/").split("/")
-        if len(parts) != 4 or parts[0] != "containerLogs":  # noqa: PLR2004 - containerLogs/ns/pod/container
+        if len(parts) != 4 or parts[0] != "containerLogs":
             self.send_error(501, "The simulated kubelet serves logs only")
             return
         namespace, pod, container = parts[1:]
@@ -112,5 +112,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *args: object) -> None:
         """Requests are not logged."""

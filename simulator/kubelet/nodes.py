@@ -94,19 +94,14 @@ class NodeKeeper:
                 raise
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json for each sandboxed pod that runs."""
-        watching = [
-            (pod, self._folder / "pods" / pod["metadata"]["uid"] / "run")
-            for pod in pods
-            if (self._folder / "pods" / pod["metadata"]["uid"] / "run").exists()
-        ]
-        if not watching:
-            return
+        """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
         allocations = {snapshot.pod_key(pod): self._devices.of(pod["metadata"]["uid"]) for pod in pods}
-        states = {snapshot.pod_key(pod): snapshot.states_of(run / "pod") for pod, run in watching}
+        states = {
+            snapshot.pod_key(pod): snapshot.states_of(self._folder / "pods" / pod["metadata"]["uid"] / "run" / "pod")
+            for pod in pods
+        }
         world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
-        for _, run in watching:
-            snapshot.write(world, run)
+        snapshot.write(world, self._folder / "world")
 
 
 def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:

@@ -38,7 +38,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: 
         if isinstance(program, HostProcess):
             ports = program.ports(ctx)
             argv: Sequence[str] = program.argv(ctx)
-            return _process(ctx, argv, dict(ctx.env()), stop, lambda: _serving(ports, ready, stop))
+            return _process(ctx, argv, marked_environment(ctx.env()), stop, lambda: _serving(ports, ready, stop))
         if isinstance(program, Script):
             argv, env = program.command(ctx)
             return _process(ctx, argv, env, stop, ready)
@@ -66,12 +66,12 @@ def _process(
     stop: threading.Event,
     started: Callable[[], None],
 ) -> int:
-    popen = subprocess.Popen(  # noqa: S603 - argv comes from a known program
+    popen = subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=marked_environment(env),
+        env=dict(env),
         text=True,
         errors="replace",
         start_new_session=True,

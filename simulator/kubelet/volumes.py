@@ -16,7 +16,7 @@ Object = dict[str, Any]
 TOKEN_SECONDS = 24 * 3600
 
 
-class VolumeNotReady(Exception):  # noqa: N818 - reads as a statement
+class VolumeNotReady(Exception):
     """The kubelet's FailedMount: what a volume refers to is not there (yet), or cannot be simulated."""
 
 
@@ -139,7 +139,7 @@ class PodVolumes:
         return {item["path"]: field_text(self.pod, item["fieldRef"]["fieldPath"]).encode() for item in items}
 
     def _mode(self, volume: Object, relative: str) -> int:
-        source = next((volume[kind] for kind in ("configMap", "secret", "projected", "downwardAPI") if kind in volume))
+        source = next(volume[kind] for kind in ("configMap", "secret", "projected", "downwardAPI") if kind in volume)
         for item in source.get("items") or []:
             if item["path"] == relative and "mode" in item:
                 return int(item["mode"])

@@ -45,7 +45,7 @@ class PodWorker(threading.Thread):
         self._main = [ContainerState(c["name"], c["image"]) for c in spec["containers"]]
         self._stop_event = threading.Event()
         self._lock = threading.Lock()
-        self._started = pod.get("status", {}).get("startTime") or now()
+        self._start_time = pod.get("status", {}).get("startTime") or now()
         self.delete_when_stopped = False
 
     def stop(self, *, delete: bool) -> None:
@@ -123,7 +123,7 @@ class PodWorker(threading.Thread):
 
     def _report(self) -> None:
         with self._lock:
-            status = pod_status(self._init, self._main, self._policy, self._ip, self._host_ip, self._started)
+            status = pod_status(self._init, self._main, self._policy, self._ip, self._host_ip, self._start_time)
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
             self._insist(

@@ -1,0 +1,42 @@
+# The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help up down clean shell env start stop status test check tools stack-file
+
+STACK ?= dev
+export STACK
+PYTHON_DIR = $$(python3 simulator/tools/bootstrap.py)
+RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python"; export PYTHONPYCACHEPREFIX="$(CURDIR)/.simulator/pycache";
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /'
+
+up: stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up
+
+down: ## destroys the stack and stops the simulator; its state and the tools stay
+	@$(RUN) exec "$$python" -m simulator down
+
+clean: ## stops the simulator and removes its state
+	@$(RUN) exec "$$python" -m simulator clean
+
+start stop status: ## the simulator's processes
+	@$(RUN) exec "$$python" -m simulator $@
+
+shell: ## a shell in which plain pulumi, kubectl and helm act on the simulator
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell
+
+env: ## the same environment as shell lines: eval "$$(make -s env)"
+	@$(RUN) exec "$$python" -m simulator env
+
+tools: ## the tools alone
+	@$(RUN) exec "$$python" -m simulator.tools
+
+test: ## all tests
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest
+
+check: ## formatting, linters and types of every language here
+	@$(RUN) exec "$$python" -m simulator.tools.lint
+
+stack-file:
+	@$(RUN) exec "$$python" -m config.check_stack_file Pulumi.$(STACK).yaml

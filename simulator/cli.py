@@ -1,0 +1,128 @@
+"""`python -m simulator start | stop | status | env | shell | up | down | clean | fault | heal | evict`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from simulator import daemon, environment, paths, ports, status
+from simulator.cluster.processes import end_leftovers, leftovers, marked_environment
+from simulator.up import UpFailed, down, up
+from simulator.world import commands as faults
+from simulator.world.faults import FaultError
+
+_START_TIMEOUT_S = 180
+_STOP_TIMEOUT_S = 60
+console = Console(stderr=True)
+
+
+class Refused(Exception):
+    """What was asked cannot be done; the message says why and how to mend it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for name, run, text in (
+        ("start", start, "start the simulated Azure of this checkout"),
+        ("stop", stop, "stop it; its state is kept"),
+        ("status", lambda: status.show(Console()), "what runs, and in which state it is"),
+        ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
+        ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
+        ("up", lambda: _started(up), "pulumi up of the stack, then wait for its jobs"),
+        ("down", lambda: _started(down), "destroy the stack and stop"),
+        ("clean", clean, "remove all state of this checkout's simulator"),
+    ):
+        commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
+    faults.add_parsers(commands)
+    options = parser.parse_args(argv)
+    try:
+        return int(options.run(options) or 0)
+    except (Refused, UpFailed, FaultError, ports.PortTaken, FileNotFoundError) as error:
+        console.print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print("interrupted; nothing is lost, the same command goes on from here")
+        return 130
+
+
+def start() -> None:
+    """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
+    if daemon.running_state() is None:
+        log = paths.home() / "daemon.log"
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ports.require_free("arm")
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "simulator.daemon"],
+                cwd=paths.ROOT,
+                env=_daemon_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+                start_new_session=True,
+            )
+    else:
+        process = None
+    with console.status("starting the simulator"):
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not (daemon.running_state() or {}).get("ready"):
+            if process is not None and process.poll() not in (None, daemon.ALREADY_RUNNING):
+                raise Refused(f"the simulator did not start:\n{(paths.home() / 'daemon.log').read_text().strip()}")
+            if time.monotonic() > deadline:
+                raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")
+            time.sleep(0.1)
+    console.print("the simulator runs")
+
+
+def stop() -> None:
+    """Ends the daemon and every process that it started; nothing to do when there is none."""
+    state = daemon.running_state()
+    if state is not None and state.get("pid"):
+        with console.status("stopping the simulator"):
+            os.kill(int(str(state["pid"])), signal.SIGTERM)
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
+            while daemon.running_state() is not None and time.monotonic() < deadline:
+                time.sleep(0.1)
+    end_leftovers()
+    console.print("the simulator is stopped")
+
+
+def shell() -> int:
+    start()
+    program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
+    console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
+    env = environment.environment() | {"PS1": "(simulator) \\w $ ", "SIMULATOR_SHELL": "1"}
+    return subprocess.run(
+        [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
+    ).returncode
+
+
+def clean() -> None:
+    stop()
+    shutil.rmtree(paths.home(), ignore_errors=True)
+    console.print("removed the simulator's state; tools stay in the cache")
+
+
+def _started(action: object) -> object:
+    start()
+    result = action()  # type: ignore[operator]
+    if action is down:
+        stop()
+        if pids := leftovers():
+            raise Refused(f"processes {pids} of this simulator do not end")
+    return result
+
+
+def _daemon_environment() -> dict[str, str]:
+    own = {key: value for key, value in os.environ.items() if key.startswith(("SIMULATOR_", "AI_ON_AKS_", "XDG_"))}
+    env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.home() / "pycache"), "PYTHONUNBUFFERED": "1"})
+    return env

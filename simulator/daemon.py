@@ -1,0 +1,119 @@
+"""The simulator's one process: simulated Azure, and the clusters that it runs. Started by `python -m simulator start`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import IO
+
+from simulator import paths, ports
+from simulator.azure import subscription
+from simulator.azure.server import Server, serve
+from simulator.cluster.clusters import Clusters
+from simulator.cluster.controlplane import NotReady
+from simulator.cluster.processes import end_leftovers
+from simulator.environment import kubeconfig_file, token_file
+from simulator.kubelet import volcano
+from simulator.operators import PROGRAMS
+
+ALREADY_RUNNING = 3
+_BOOT_TIMEOUT_S = 150
+
+
+def lock_file() -> Path:
+    return paths.home() / "daemon.lock"
+
+
+def state_file() -> Path:
+    return paths.home() / "daemon.json"
+
+
+def hold_lock() -> IO[str] | None:
+    """The lock that a running daemon holds; None while another process holds it."""
+    lock_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = lock_file().open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def running_state() -> dict[str, object] | None:
+    """What the running daemon says of itself (`pid`, `ready`); None when none runs."""
+    held = hold_lock()
+    if held is not None:
+        held.close()
+        return None
+    try:
+        state: dict[str, object] = json.loads(state_file().read_text())
+    except (FileNotFoundError, ValueError):  # it has only just begun
+        return {"ready": False}
+    return state
+
+
+class KubeconfigFile:
+    """Keeps `.simulator/kubeconfig` pointing at the clusters that run, for kubectl in `make shell`."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+
+    def write(self) -> None:
+        running = self._clusters.all()
+        file = kubeconfig_file()
+        if not running:
+            file.unlink(missing_ok=True)
+            return
+        partial = file.with_suffix(".partial")
+        partial.touch(mode=0o600)
+        partial.write_text(next(iter(running.values())).plane.kubeconfig())
+        partial.replace(file)
+
+
+def main() -> int:
+    lock = hold_lock()
+    if lock is None:
+        return ALREADY_RUNNING
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    state_file().write_text(json.dumps({"pid": os.getpid(), "ready": False}))
+    end_leftovers()
+    clusters = Clusters((*volcano.PROGRAMS, *PROGRAMS))
+    server: Server | None = None
+    try:
+        server = _serve(clusters)
+        kubeconfig = KubeconfigFile(clusters)
+        kubeconfig.write()
+        state_file().write_text(json.dumps({"pid": os.getpid(), "ready": True}))
+        while not stop.wait(1):
+            kubeconfig.write()
+    except (NotReady, ports.PortTaken, FileNotFoundError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        if server is not None:
+            server.stop()
+        clusters.stop()
+        end_leftovers()
+        state_file().unlink(missing_ok=True)
+        lock.close()
+    return 0
+
+
+def _serve(clusters: Clusters) -> Server:
+    """Simulated Azure, with the clusters that it had before running again."""
+    server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters)
+    server.start()
+    server.wait_idle(_BOOT_TIMEOUT_S)
+    return server
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The environment in which plain `pulumi`, `kubectl` and `helm` act on the simulator, and on nothing else."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from simulator import paths, ports
+
+PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
+"""The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
+
+OFFICIAL = {
+    "pulumi-language-python": ("bin", "pulumi-language-python"),
+    "pulumi-resource-kubernetes": ("plugins", "resource-kubernetes-v*"),
+}
+"""Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the official
+plugin speaks to the real Azure only."""
+STAND_INS = (*OFFICIAL, "pulumi-resource-azure-native")
+_CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_")
+_ALWAYS_UNSET = (
+    "ARM_CLIENT_ID",
+    "ARM_CLIENT_SECRET",
+    "ARM_TENANT_ID",
+    "ARM_SUBSCRIPTION_ID",
+    "ARM_USE_OIDC",
+    "ARM_USE_MSI",
+    "ARM_OIDC_TOKEN",
+    "AZURE_CLIENT_ID",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_TENANT_ID",
+    "AZURE_SUBSCRIPTION_ID",
+    "PULUMI_ACCESS_TOKEN",
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_CREDENTIALS_PATH",
+    "PULUMI_ORG",
+    "PULUMI_STACK",
+)
+
+
+def token_file() -> Path:
+    file = paths.home() / "arm-token"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(32))
+    return file
+
+
+def kubeconfig_file() -> Path:
+    return paths.home() / "kubeconfig"
+
+
+def settings() -> dict[str, str]:
+    """Variables to set. Makes the folders and files that they name."""
+    home = paths.home().resolve()
+    for folder in ("state", "pulumi"):
+        (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    passphrase = home / "passphrase"
+    passphrase.touch(mode=0o600)
+    passphrase.write_text(PASSPHRASE)
+    return {
+        "SIMULATOR_HOME": str(home),
+        "SIMULATOR_ARM_ENDPOINT": f"http://127.0.0.1:{ports.port('arm')}",
+        "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
+        "SIMULATOR_PYTHON": sys.executable,
+        "KUBECONFIG": str(kubeconfig_file()),
+        "PULUMI_HOME": str(home / "pulumi"),
+        "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
+        "PYTHONPYCACHEPREFIX": str(home / "pycache"),
+        "PATH": _path(),
+    }
+
+
+def unset() -> list[str]:
+    """Credentials that must not be seen inside: the well-known ones, and whatever of theirs is set."""
+    there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
+    return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR"})
+
+
+def environment() -> dict[str, str]:
+    """The whole environment for a child process."""
+    kept = {key: value for key, value in os.environ.items() if key not in unset()}
+    return {**kept, **settings()}
+
+
+def shell_lines() -> str:
+    lines = [f"unset {' '.join(unset())}"]
+    lines += [f"export {key}={shlex.quote(value)}" for key, value in settings().items()]
+    return "\n".join(lines)
+
+
+def serving(stand_in: str) -> Path:
+    """The file that serves a plugin: the official one in PULUMI_HOME if it is there, else the stand-in."""
+    if stand_in in OFFICIAL:
+        folder, pattern = OFFICIAL[stand_in]
+        found = sorted((paths.home() / "pulumi" / folder).glob(pattern))
+        if found:
+            return found[-1]
+        beside_cli = shutil.which("pulumi-language-python", path=str(paths.tools_bin()))
+        if stand_in == "pulumi-language-python" and beside_cli:
+            return Path(beside_cli)
+    return paths.ROOT / "simulator" / "plugins" / "bin" / stand_in
+
+
+def _path() -> str:
+    """PATH with the tools, this Python and the stand-ins that are needed in front of what was there."""
+    links = paths.home().resolve() / "bin"
+    links.mkdir(parents=True, exist_ok=True)
+    for name in STAND_INS:
+        link, target = links / name, serving(name)
+        if link.is_symlink() and link.readlink() == target:
+            continue
+        link.unlink(missing_ok=True)
+        if target.is_relative_to(paths.ROOT / "simulator"):
+            link.symlink_to(target)
+    first = [str(links), str(paths.tools_bin()), str(Path(sys.executable).parent)]
+    rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
+    return os.pathsep.join([*first, *rest])

@@ -1,0 +1,85 @@
+"""How the workloads of a stack fare: finite jobs until they have ended, services until they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.kube.client import KubeClient
+from simulator.kubelet import placements
+
+Object = dict[str, Any]
+_KINDS = (("batch.volcano.sh/v1alpha1", "Job"), ("batch/v1", "Job"), ("apps/v1", "Deployment"))
+_POLL_S = 1.0
+_BAD = ("Failed", "Aborted", "Terminated", "Gone")
+_DONE = ("Completed", "Complete", "Available")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload as the stack's output `workloads` names it, and what the cluster says of it."""
+
+    name: str
+    namespace: str
+    object_name: str
+    command: str
+    phase: str = "Unknown"
+    message: str = ""
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return self.phase in _BAD
+
+    @property
+    def settled(self) -> bool:
+        return self.failed or self.phase in _DONE
+
+
+def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, str]], ran: Path) -> list[Workload]:
+    """`outputs` is the stack's `workloads`; `ran` the kubelet's record of placements."""
+    found = []
+    for name, output in sorted(outputs.items()):
+        namespace, object_name = output["namespace"], output["name"]
+        workload = _find(kube, namespace, object_name)
+        phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
+        uid = workload["metadata"]["uid"] if workload else ""
+        nodes = [f"{p['pod']} on {p['node']}" for p in placements.load(ran) if p["job_uid"] == uid]
+        found.append(Workload(name, namespace, object_name, output["command"], phase, message, tuple(sorted(nodes))))
+    return found
+
+
+def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:
+    """Until all have settled or time is up; `told` is given a line at each change."""
+    deadline = time.monotonic() + timeout_s
+    last: dict[str, str] = {}
+    while True:
+        workloads = observed()
+        for workload in workloads:
+            if last.get(workload.name) != workload.phase:
+                last[workload.name] = workload.phase
+                told(f"{workload.name}: {workload.phase} {workload.message}".rstrip())
+        if all(workload.settled for workload in workloads) or time.monotonic() > deadline:
+            return workloads
+        time.sleep(_POLL_S)
+
+
+def _find(kube: KubeClient, namespace: str, name: str) -> Object | None:
+    for api_version, kind in _KINDS:
+        if found := kube.find(api_version, kind, name, namespace):
+            return found
+    return None
+
+
+def _phase(workload: Object) -> tuple[str, str]:
+    status = workload.get("status") or {}
+    if "state" in status:  # Volcano
+        state = status["state"]
+        return state.get("phase") or "Pending", state.get("message", "")
+    for condition in status.get("conditions") or []:
+        if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
+            return condition["type"], condition.get("message", "")
+    return ("Running" if status.get("active") else "Pending"), ""

@@ -1,0 +1,73 @@
+"""Containers of images that the simulator holds as scripts (`docker/`): what their sandbox is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.devices import Allocation
+from simulator.kubelet.nodes import NodeKeeper
+from simulator.kubelet.runner import Script
+from simulator.sandbox import sandbox
+from simulator.sandbox.images import image_name, images
+from simulator.sandbox.sandbox import Mount, SandboxSpec
+from simulator.world import snapshot
+
+Object = dict[str, Any]
+
+
+class Scripts:
+    """Looks images up and prepares their sandboxes."""
+
+    def __init__(self, keeper: NodeKeeper, world: Path) -> None:
+        self._keeper, self._world = keeper, world
+
+    def find(self, image: str) -> Script | None:
+        """None for images that the simulator does not hold, and for all where no sandbox is to be had (`status` says so)."""
+        if image_name(image) not in images() or sandbox.available() is not None:
+            return None
+        return Script(self._command)
+
+    def _command(self, ctx: ContainerContext) -> tuple[Sequence[str], Mapping[str, str]]:
+        allocation: Allocation = self._keeper.allocate(ctx.pod, ctx.node)
+        run_dir = ctx.volumes.folder / "run"
+        run_dir.mkdir(parents=True, exist_ok=True)
+        security = ctx.container.get("securityContext") or {}
+        spec = SandboxSpec(
+            pod=snapshot.pod_key(ctx.pod),
+            image=image_name(ctx.container["image"]),
+            argv=tuple(ctx.argv()),
+            hostname=str(ctx.pod["spec"].get("hostname") or ctx.pod["metadata"]["name"]),
+            hardware=self._keeper.hardware(ctx.node),
+            run_dir=run_dir,
+            world_dir=self._world,
+            env=ctx.env(),
+            workdir=str(ctx.container.get("workingDir", "")),
+            mounts=tuple(_mounts(ctx)),
+            gpus=tuple(allocation["gpus"]),
+            hcas=tuple(allocation["hcas"]),
+            shm_bytes=snapshot.shm_bytes(ctx.pod),
+            capabilities=frozenset((security.get("capabilities") or {}).get("add", [])),
+            privileged=bool(security.get("privileged")),
+            ip=str(ctx.pod.get("status", {}).get("podIP", "")),
+        )
+        try:
+            sandbox.prepare(spec)
+            return sandbox.command(spec), sandbox.environment(spec)
+        except sandbox.SandboxError as error:
+            raise ValueError(str(error)) from error
+
+
+def _mounts(ctx: ContainerContext) -> list[Mount]:
+    """Volumes of the container; /dev/shm is the sandbox's own, sized as the pod asks."""
+    mounts = []
+    for mount in sorted(ctx.container.get("volumeMounts", []), key=lambda mount: mount["mountPath"]):
+        volume = ctx.volume(mount["name"])
+        if mount["mountPath"].rstrip("/") == "/dev/shm":
+            continue
+        fixed = any(kind in volume for kind in ("configMap", "secret", "projected", "downwardAPI"))
+        source = ctx.volumes.path(volume) / mount.get("subPath", "")
+        mounts.append(Mount(source, mount["mountPath"], bool(mount.get("readOnly")) or fixed))
+    return mounts

@@ -1,0 +1,49 @@
+"""Calls of the pulumi CLI in the simulator's environment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from simulator import environment, paths
+
+
+class PulumiFailed(Exception):
+    """pulumi ended with an error; what it printed was shown, or is the message."""
+
+
+def run(*arguments: str, stack: str | None = None) -> None:
+    """Shows what pulumi prints. Raises PulumiFailed."""
+    if subprocess.run(
+        _command(arguments, stack), env=environment.environment(), cwd=paths.ROOT, check=False
+    ).returncode:
+        raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
+
+
+def read(*arguments: str, stack: str | None = None) -> Any:
+    """The JSON that pulumi prints. Raises PulumiFailed with its message."""
+    text = quiet(*arguments, stack=stack)
+    return json.loads(text) if text.strip() else None
+
+
+def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
+    """What pulumi prints. Raises PulumiFailed with its message."""
+    answer = subprocess.run(
+        _command(arguments, stack),
+        env=environment.environment(),
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        check=False,
+    )
+    if answer.returncode:
+        raise PulumiFailed(answer.stderr.strip() or answer.stdout.strip())
+    return answer.stdout
+
+
+def _command(arguments: Sequence[str], stack: str | None) -> list[str]:
+    chosen = ["--stack", stack] if stack else []
+    return [str(paths.tool("pulumi")), *arguments, *chosen, "--non-interactive"]
