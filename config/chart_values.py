@@ -1,7 +1,8 @@
 """Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
 
 `charts/<chart>.keys` holds one line per key, `dotted.path: type = default`. What lies below a key whose default is a
-map, a list or null is the chart's free form and is not checked.
+map, a list or null is the chart's free form and is not checked, nor what Kubernetes defines and charts pass on (labels,
+node selectors, resources), though the chart has entries there by default.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 from config.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
+_KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext")
+"""How names of keys end whose contents are Kubernetes' and not the chart's."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
 
@@ -66,10 +69,10 @@ def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Ite
         elif value is None:
             continue  # null takes a default away, which Helm allows for every key
         elif found.keys and found.kind not in _FREE:
-            if isinstance(value, Mapping):
-                yield from _check(found, value, here)
-            else:
+            if not isinstance(value, Mapping):
                 yield ValueProblem(here, value, expected="map")
+            elif not key.lower().endswith(_KUBERNETES):
+                yield from _check(found, value, here)
         elif not _fits(found.kind, value):
             yield ValueProblem(here, value, expected=found.kind)
 

@@ -37,6 +37,7 @@ def test_the_default_kubernetes_version_is_supported() -> None:
         {"daemonsets": {"tolerations": [{"operator": "Exists"}], "labels": {"any": {"thing": 1}}}},
         {"daemonsets": {"rollingUpdate": {"maxUnavailable": 2}}},  # a number where the default is text
         {"toolkit": {"env": [{"name": "A", "value": "b"}]}},
+        {"operator": {"nodeSelector": {"kubernetes.azure.com/mode": "system"}}},  # the chart has another label there
         {"driver": {"version": None}},  # null takes a default away
     ],
 )
