@@ -1,0 +1,189 @@
+"""A client of the Resource Manager: waits for long operations, retries what may pass, explains what fails."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from simulator.azure.api import CORRELATION
+from simulator.plugins.kubernetes.errors import PluginError
+
+ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
+TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable
+DEFAULT_TIMEOUT_S = 7200.0  # of one operation, as the official plugin's
+_REQUEST_TIMEOUT_S = 60.0
+_RETRIED = {HTTPStatus.TOO_MANY_REQUESTS, *(HTTPStatus(code) for code in (500, 502, 503, 504))}
+_ATTEMPTS = 4
+_POLL_S = 0.25
+_NO_SIMULATOR = (
+    "no simulator is running{why}; this azure-native plugin is the simulator's stand-in and reaches no real Azure. "
+    "For the simulator: run `make up`, or `python -m simulator start` inside `make shell`. "
+    "For real Azure: leave `make shell`, run `pulumi plugin install resource azure-native 3.29.0`, and `az login`."
+)
+
+
+class ArmFailure(PluginError):
+    """ARM refused; the text is as the official plugin prints it."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
+        super().__init__(shown)
+        self.status = status
+
+
+class OperationFailed(ArmFailure):
+    """A long operation was accepted, and failed: the resource is there."""
+
+
+@dataclass
+class Deadline:
+    """Until when an operation may take; `cancelled` ends it earlier."""
+
+    cancelled: threading.Event
+    seconds: float = DEFAULT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        self._end = time.monotonic() + (self.seconds or DEFAULT_TIMEOUT_S)
+
+    def wait(self, seconds: float) -> None:
+        """Sleeps; raises PluginError when the time is up or the engine cancelled."""
+        if time.monotonic() > self._end:
+            raise PluginError("operation timed out")
+        if self.cancelled.wait(seconds):
+            raise PluginError("operation canceled; it goes on in Azure, and the next `pulumi up` takes it up")
+
+
+class ArmClient:
+    """One signed-in client. Raises ArmFailure for refusals, PluginError where no simulator answers."""
+
+    def __init__(self, endpoint: str, token: str) -> None:
+        self._http = httpx.Client(
+            base_url=endpoint,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_REQUEST_TIMEOUT_S,
+            trust_env=False,
+        )
+
+    @classmethod
+    def from_environment(cls) -> ArmClient:
+        """Raises PluginError where the environment names no simulator."""
+        endpoint, token_file = os.environ.get(ENDPOINT), os.environ.get(TOKEN_FILE)
+        if not endpoint or not token_file:
+            raise PluginError(_NO_SIMULATOR.format(why=f" ({ENDPOINT} is not set)"))
+        try:
+            token = Path(token_file).read_text().strip()
+        except OSError as error:
+            raise PluginError(_NO_SIMULATOR.format(why=f" (cannot read {token_file}: {error.strerror})")) from error
+        return cls(endpoint, token)
+
+    def get(self, path: str, api_version: str, deadline: Deadline) -> dict[str, Any]:
+        return self._json(self._request("GET", path, api_version, deadline))
+
+    def find(self, path: str, api_version: str, deadline: Deadline) -> tuple[dict[str, Any], str] | None:
+        """The resource and who created it; None where there is none."""
+        try:
+            response = self._request("GET", path, api_version, deadline)
+        except ArmFailure as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return self._json(response), response.headers.get(CORRELATION, "")
+
+    def put(
+        self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""
+    ) -> dict[str, Any]:
+        """Creates or updates, waits until that is done, and returns the resource."""
+        headers = {CORRELATION: creator} if creator else {}
+        self._await(self._request("PUT", path, api_version, deadline, body=body, headers=headers), deadline)
+        return self.get(path, api_version, deadline)
+
+    def post(
+        self, path: str, api_version: str, deadline: Deadline, query: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        return self._json(self._request("POST", path, api_version, deadline, body={}, query=query))
+
+    def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
+        """Deletes and waits; what is not there is deleted."""
+        try:
+            self._await(self._request("DELETE", path, api_version, deadline), deadline)
+        except ArmFailure as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    def settle(self, path: str, api_version: str, deadline: Deadline) -> dict[str, Any] | None:
+        """Waits until no operation is going on on the resource."""
+        while found := self.find(path, api_version, deadline):
+            resource, _ = found
+            if (resource.get("properties") or {}).get("provisioningState", "Succeeded") in (
+                "Succeeded",
+                "Failed",
+                "Canceled",
+            ):
+                return resource
+            deadline.wait(_POLL_S)
+        return None
+
+    def _await(self, response: httpx.Response, deadline: Deadline) -> None:
+        url = response.headers.get("Azure-AsyncOperation")
+        while url:
+            operation = self._json(self._request("GET", url, "", deadline))
+            if operation["status"] == "Succeeded":
+                return
+            if operation["status"] in ("Failed", "Canceled"):
+                error = operation.get("error") or {}
+                raise OperationFailed(HTTPStatus.OK, error.get("code", operation["status"]), error.get("message", ""))
+            deadline.wait(_POLL_S)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        api_version: str,
+        deadline: Deadline,
+        *,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        params = ({"api-version": api_version} if api_version else {}) | dict(query or {})
+        for attempt in range(_ATTEMPTS):
+            last = attempt == _ATTEMPTS - 1
+            try:
+                response = self._http.request(method, path, params=params or None, json=body, headers=headers)
+            except httpx.TransportError as error:
+                if last:
+                    raise PluginError(_NO_SIMULATOR.format(why=f" at {self._http.base_url}")) from error
+            else:
+                if response.status_code not in _RETRIED or last:
+                    return _checked(response)
+            deadline.wait(0.2 * 2**attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    @staticmethod
+    def _json(response: httpx.Response) -> dict[str, Any]:
+        found: dict[str, Any] = response.json() if response.content else {}
+        return found
+
+
+def creator_of(urn: str) -> str:
+    """The correlation id of everything that a resource of a stack makes: an interrupted creation is known by it."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, urn))
+
+
+def _checked(response: httpx.Response) -> httpx.Response:
+    if response.status_code < HTTPStatus.BAD_REQUEST:
+        return response
+    try:
+        error = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        raise ArmFailure(response.status_code, "", response.text) from None
+    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", ""))

@@ -1,0 +1,169 @@
+"""Check: names and defaults that the provider chooses, and what is wrong with the inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import secrets
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pulumi.runtime.proto import provider_pb2
+
+from config.near import near
+from simulator.azure.schema import Field
+from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition, of_urn
+from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, encode
+
+Autonaming = provider_pb2.CheckRequest.AutonamingOptions
+GroupLocation = Callable[[Any], Any]
+"""The location of a resource group by its name: UNKNOWN while that is unknown, None where there is no such group."""
+_SUFFIX = 8
+
+
+def check(
+    request: provider_pb2.CheckRequest, location: str | None, group_location: GroupLocation
+) -> provider_pb2.CheckResponse:
+    """`location` is the provider's own setting. Raises PluginError for a type that is not simulated."""
+    definition = of_urn(request.urn)
+    olds, news = decode(request.olds), decode(request.news)
+    news = {name: value for name, value in news.items() if value is not None}
+    _name(definition, request, olds, news)
+    if "location" in definition.inputs and "location" not in news:
+        default = olds.get("location") or location or group_location(news.get("resourceGroupName"))
+        if default is not None:
+            news["location"] = default
+    news.setdefault(API_VERSION, definition.api_version)
+    failures = [
+        provider_pb2.CheckFailure(property=path.split(".")[0].split("[")[0] if known else "", reason=reason)
+        for path, reason, known in _problems(definition, news)
+    ]
+    return provider_pb2.CheckResponse(inputs=encode(news), failures=failures)
+
+
+def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Properties, news: Properties) -> None:
+    """Keeps the old name, or chooses one; a random one is marked, since it lets old and new stand side by side."""
+    if definition.name in news:
+        return
+    if definition.name in olds:
+        news[definition.name] = olds[definition.name]
+        if CREATE_BEFORE_DELETE in olds:
+            news[CREATE_BEFORE_DELETE] = olds[CREATE_BEFORE_DELETE]
+        return
+    settings = request.autonaming if request.HasField("autonaming") else None
+    if settings is not None and settings.mode == Autonaming.DISABLE:
+        return
+    logical = request.urn.rpartition("::")[2]
+    if settings is not None and (settings.mode == Autonaming.ENFORCE or definition.autoname != "uuid"):
+        name, is_random = settings.proposed_name, True
+    elif definition.autoname == "uuid":
+        name, is_random = str(uuid.UUID(_hex(request.randomSeed, request.urn, 32))), True
+    elif definition.autoname == "random":
+        name, is_random = logical + _hex(request.randomSeed, request.urn, _SUFFIX), True
+    else:
+        name, is_random = logical, False
+    news[definition.name] = name
+    if is_random:
+        news[CREATE_BEFORE_DELETE] = True
+
+
+def _hex(seed: bytes, urn: str, digits: int) -> str:
+    """The engine's seed makes preview and update choose alike."""
+    return hashlib.sha256(seed + urn.encode()).hexdigest()[:digits] if seed else secrets.token_hex(digits // 2)
+
+
+Problem = tuple[str, str, bool]
+"""Path, what is wrong, and whether the property is one that the resource has."""
+
+
+def _problems(definition: Definition, news: Mapping[str, Any]) -> Iterator[Problem]:
+    for name in definition.parameters:
+        if name not in news:
+            yield name, f"missing required property '{name}'", False
+        elif name == definition.name:
+            yield from _check(news[name], definition.schema.name, name)
+        else:
+            yield from _check(news[name], Field(type="string", minimum=1), name)
+    fields = {name: field for name, field in definition.inputs.items() if name not in definition.parameters}
+    own = {*definition.parameters, API_VERSION, CREATE_BEFORE_DELETE}
+    given = {name: value for name, value in news.items() if name not in own}
+    yield from _check_object(given, fields, "", {*fields, *definition.parameters})
+
+
+def _check_object(
+    value: Mapping[str, Any], fields: Mapping[str, Field], path: str, known: set[str]
+) -> Iterator[Problem]:
+    dot = f"{path}." if path else ""
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None or field.read_only:
+            also = near(name, known)
+            hint = f"; did you mean {' or '.join(repr(dot + other) for other in also)}?" if also else ""
+            yield dot + name, f"unknown property '{dot}{name}' (or not simulated){hint}", False
+        else:
+            yield from _check(item, field, dot + name)
+    for name, field in fields.items():
+        if field.required and value.get(name) is None:
+            yield dot + name, _missing(dot + name), False
+
+
+def _missing(path: str) -> str:
+    text = f"missing required property '{path}'"
+    if path == "location":
+        text += ". Either set it explicitly or configure it with 'pulumi config set azure-native:location <value>'."
+    return text
+
+
+def _check(value: Any, field: Field, path: str) -> Iterator[Problem]:
+    if isinstance(value, Secret):
+        yield from _check(value.value, field, path)
+    elif value is UNKNOWN or value is None:
+        return
+    elif isinstance(value, Mapping) and field.type == "object":
+        yield from _check_object(value, field.fields, path, set(field.fields))
+    elif isinstance(value, Mapping) and field.type == "map" and not field.string_set:
+        for name, item in value.items():
+            if field.values:
+                yield from _check(item, field.values, f"{path}.{name}")
+    elif isinstance(value, list) and (field.type == "array" or field.string_set):
+        for index, item in enumerate(value):
+            if field.items:
+                yield from _check(item, field.items, f"{path}[{index}]")
+    else:
+        yield from ((path, reason, True) for reason in _check_scalar(value, field, path))
+
+
+def _check_scalar(value: Any, field: Field, path: str) -> Iterator[str]:
+    kind = "number" if field.type in ("integer", "number") else field.type
+    got = _kind(value)
+    if got != kind:
+        article = "an" if got[0] in "ao" else "a"
+        yield f"'{path}' should be of type '{field.type}' but got {article} {got}"
+    elif isinstance(value, str):
+        yield from _check_string(value, field, path)
+    elif got == "number":
+        if field.type == "integer" and not math.isclose(value, round(value)):
+            yield f"'{path}' must be an integer but got {value:f}"
+        if field.minimum is not None and value < field.minimum:
+            yield f"'{path}' is too low ({value:f} < {field.minimum:f})"
+        if field.maximum is not None and value > field.maximum:
+            yield f"'{path}' is too high ({value:f} > {field.maximum:f})"
+
+
+def _check_string(value: str, field: Field, path: str) -> Iterator[str]:
+    if field.minimum is not None and len(value) < field.minimum:
+        yield f"'{path}' is too short ({len(value)}): at least {field.minimum:g} characters required"
+    if field.maximum is not None and len(value) > field.maximum:
+        yield f"'{path}' is too long ({len(value)}): at most {field.maximum:g} characters allowed"
+    if field.pattern and not re.fullmatch(field.pattern, value):
+        yield f"'{path}' does not match expression '^{field.pattern}$'. {field.hint}".rstrip(". ")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "string" if isinstance(value, str) else "array" if isinstance(value, list) else "object"

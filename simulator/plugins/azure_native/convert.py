@@ -1,0 +1,137 @@
+"""Between the SDK's shape of a resource and ARM's: bodies of requests, outputs, previews, inputs after a refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.azure.schema import Field
+from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition
+from simulator.plugins.marshal import UNKNOWN, Properties, Secret, reveal
+
+
+def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -> str:
+    """The resource's ARM id. All parameters must be there and known."""
+    values = {name: str(reveal(inputs[name])).strip("/") for name in definition.parameters}
+    return definition.path.format(subscriptionId=subscription, **values)
+
+
+def body(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
+    """The request's body: what ARM has under `properties` goes there. Secrets are revealed."""
+    plain: Properties = reveal(inputs)
+    sent: Properties = {"properties": {}} if definition.flattens else {}
+    for name, field in definition.inputs.items():
+        if plain.get(name) is not None and name not in definition.parameters:
+            container = sent["properties"] if definition.in_container(name) else sent
+            container[name] = _to_body(plain[name], field)
+    return sent
+
+
+def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
+    """What the SDK shows of ARM's answer, and the API version."""
+    inner = response.get("properties") or {} if definition.flattens else {}
+    found = {
+        **inner,
+        **{name: value for name, value in response.items() if not (definition.flattens and name == "properties")},
+    }
+    shown = {name: value for name, value in found.items() if name in definition.outputs and value is not None}
+    return shown | {API_VERSION: definition.api_version}
+
+
+def preview(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
+    """Outputs before anything is made: what the inputs say, and unknowns for all the rest."""
+    shown = {name: _preview(inputs.get(name, UNKNOWN), field) for name, field in definition.outputs.items()}
+    return shown | {API_VERSION: definition.api_version}
+
+
+def inputs_of(definition: Definition, shown: Mapping[str, Any]) -> Properties:
+    """The part of the outputs that a program could have set: read-only properties left out, at every depth."""
+    plain = reveal(shown)
+    collides = {name for name in ("type", "name") if name in definition.schema.body.fields}
+    fields = {name: field for name, field in definition.inputs.items() if name not in collides}
+    return {name: _to_input(plain[name], field) for name, field in fields.items() if plain.get(name) is not None}
+
+
+def imported(definition: Definition, resource_id: str, shown: Mapping[str, Any]) -> Properties:
+    """Inputs that would make a resource that exists; empty collections are left out."""
+    given = inputs_of(definition, shown)
+    kept = {name: value for name, value in given.items() if value not in ({}, [])}
+    return kept | _parameters(definition, resource_id) | {API_VERSION: definition.api_version}
+
+
+def refreshed(
+    definition: Definition, inputs: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]
+) -> Properties:
+    """The inputs with what changed in Azure between two reads; what ARM filled in by itself stays out of them."""
+    old, new = inputs_of(definition, before), inputs_of(definition, now)
+    own = {name: inputs[name] for name in (API_VERSION, CREATE_BEFORE_DELETE) if name in inputs}
+    merged: Properties = _merge(dict(inputs), old, new)
+    return merged | own
+
+
+def _parameters(definition: Definition, resource_id: str) -> Properties:
+    """Values of the path's parameters, read from the id's end (a scope has any number of segments)."""
+    wanted, given = definition.path.strip("/").split("/"), resource_id.strip("/").split("/")
+    found = {}
+    while wanted:
+        part = wanted.pop()
+        if part == "{scope}":
+            found["scope"] = "/" + "/".join(given)
+            break
+        value = given.pop()
+        if part.startswith("{") and part != "{subscriptionId}":
+            found[part[1:-1]] = value
+    return found
+
+
+def _to_body(value: Any, field: Field) -> Any:
+    if field.string_set and isinstance(value, list):
+        return {name: {} for name in value}
+    if field.type == "array" and field.items and isinstance(value, list):
+        return [_to_body(item, field.items) for item in value]
+    if field.type == "map" and field.values and isinstance(value, Mapping):
+        return {name: _to_body(item, field.values) for name, item in value.items()}
+    if field.type == "object" and isinstance(value, Mapping):
+        return {name: _to_body(item, field.fields.get(name, field)) for name, item in value.items() if item is not None}
+    return value
+
+
+def _to_input(value: Any, field: Field) -> Any:
+    if field.string_set and isinstance(value, Mapping):
+        return list(value)
+    if field.type == "array" and field.items and isinstance(value, list):
+        return [_to_input(item, field.items) for item in value]
+    if field.type == "object" and isinstance(value, Mapping):
+        writable = {name: inner for name, inner in field.fields.items() if not inner.read_only}
+        return {name: _to_input(value[name], inner) for name, inner in writable.items() if value.get(name) is not None}
+    return value
+
+
+def _preview(value: Any, field: Field) -> Any:
+    if isinstance(value, Secret):
+        return Secret(_preview(value.value, field))
+    if field.string_set or value is UNKNOWN:
+        return UNKNOWN
+    if field.type == "object" and field.fields and isinstance(value, Mapping):
+        return {name: _preview(value.get(name, UNKNOWN), inner) for name, inner in field.fields.items()}
+    if field.type == "array" and field.items and isinstance(value, list):
+        return [_preview(item, field.items) for item in value]
+    return value
+
+
+def _merge(value: Any, old: Any, new: Any) -> Any:
+    """`value` with the difference between `old` and `new` applied, property by property."""
+    if old == new:
+        return value
+    if isinstance(value, Secret):
+        return Secret(_merge(value.value, old, new))
+    if isinstance(value, dict) and isinstance(old, dict) and isinstance(new, dict):
+        merged = {name: item for name, item in value.items() if name in new or name not in old}
+        for name in new:
+            if old.get(name) != new[name]:
+                merged[name] = _merge(value[name], old.get(name), new[name]) if name in value else new[name]
+        return merged
+    if isinstance(value, list) and isinstance(old, list) and isinstance(new, list):
+        shared = min(len(value), len(old))
+        return [_merge(value[i], old[i], item) if i < shared else item for i, item in enumerate(new)]
+    return new

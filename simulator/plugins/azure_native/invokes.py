@@ -1,0 +1,92 @@
+"""Invoke: functions that read from Azure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.azure.subscription import Subscription
+from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline
+from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.marshal import Properties, has_unknown, reveal
+
+_CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
+_FEATURE = (
+    "/providers/Microsoft.Features/featureProviders/{providerNamespace}/subscriptionFeatureRegistrations/{featureName}"
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function: arguments in its path are required, those in `query` are optional (SDK name to ARM's)."""
+
+    method: str
+    path: str
+    api_version: str
+    query: Mapping[str, str]
+    is_getter: bool = False
+    """A getter of a resource also tells the API version."""
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "azure-native:containerservice:listManagedClusterAdminCredentials": Function(
+        "POST", f"{_CLUSTER}/listClusterAdminCredential", "2025-09-01", {"serverFqdn": "server-fqdn"}
+    ),
+    "azure-native:containerservice:listManagedClusterUserCredentials": Function(
+        "POST", f"{_CLUSTER}/listClusterUserCredential", "2025-09-01", {"serverFqdn": "server-fqdn", "format": "format"}
+    ),
+    "azure-native:features:getSubscriptionFeatureRegistration": Function(
+        "GET", _FEATURE, "2021-07-01", {}, is_getter=True
+    ),
+}
+_CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
+
+
+def invoke(
+    token: str,
+    arguments: Properties,
+    arm: Callable[[], ArmClient],
+    subscription: Subscription,
+    subscription_id: str,
+    deadline: Deadline,
+) -> Properties:
+    """The function's result; not secret, as the official plugin's. Raises PluginError, ArmFailure among them."""
+    if token == _CLIENT_CONFIG:
+        return {
+            "clientId": subscription.client_id,
+            "objectId": subscription.object_id,
+            "subscriptionId": subscription_id,
+            "tenantId": subscription.tenant_id,
+        }
+    function = FUNCTIONS.get(token)
+    if function is None:
+        known = ", ".join((*FUNCTIONS, _CLIENT_CONFIG))
+        raise PluginError(f"Function {token} is not simulated. The simulator has: {known}.")
+    given: dict[str, Any] = {name: value for name, value in reveal(arguments).items() if value is not None}
+    if has_unknown(given):
+        raise PluginError(f"Function {token} was called with an argument that is not known yet.")
+    path = f"/subscriptions/{subscription_id}{_path(token, function, given)}"
+    query = {function.query[name]: str(value) for name, value in given.items() if name in function.query}
+    try:
+        return _call(function, path, query, arm(), deadline)
+    except ArmFailure as error:
+        raise PluginError(f"request failed {path}: {error}") from error
+
+
+def _call(function: Function, path: str, query: Mapping[str, str], arm: ArmClient, deadline: Deadline) -> Properties:
+    if function.method == "POST":
+        return arm.post(path, function.api_version, deadline, query)
+    resource = arm.get(path, function.api_version, deadline)
+    return resource | ({"azureApiVersion": function.api_version} if function.is_getter else {})
+
+
+def _path(token: str, function: Function, given: Mapping[str, Any]) -> str:
+    try:
+        path = function.path.format(**given)
+    except KeyError as missing:
+        raise PluginError(f"Function {token}: missing required property {missing}") from missing
+    unknown = [name for name in given if f"{{{name}}}" not in function.path and name not in function.query]
+    if unknown:
+        raise PluginError(f"Function {token}: unknown property '{unknown[0]}'")
+    return path

@@ -1,0 +1,202 @@
+"""The gRPC service of the plugin."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.empty_pb2 import Empty
+from grpc import ServicerContext as Context
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+
+from simulator.azure import subscription
+from simulator.plugins.azure_native import VERSION, convert, invokes
+from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline, OperationFailed, creator_of
+from simulator.plugins.azure_native.check import check
+from simulator.plugins.azure_native.diff import diff
+from simulator.plugins.azure_native.resources import API_VERSION, Definition, of_urn
+from simulator.plugins.kubernetes.errors import InitializationFailed, PluginError, abort
+from simulator.plugins.marshal import (
+    UNKNOWN,
+    MarshalError,
+    Properties,
+    decode,
+    encode,
+    has_unknown,
+    keep_secrets,
+    reveal,
+)
+
+_GROUP_API_VERSION = "2024-03-01"
+_PREFIX = "azure-native:config:"
+_STABLE = ("name", "location")  # outputs that an update never changes
+
+
+class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
+    """One provider resource's plugin process; requests come on several threads."""
+
+    def __init__(self) -> None:
+        self._subscription = subscription.load()
+        self._settings: dict[str, str] = {}
+        self._cancelled = threading.Event()
+        self._client: ArmClient | None = None
+        self._lock = threading.Lock()
+
+    # -- the plugin itself ---------------------------------------------------------------------------------------------
+
+    def GetPluginInfo(self, request: Empty, context: Context) -> plugin_pb2.PluginInfo:
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
+        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "azure-native", "version": VERSION}))
+
+    def Handshake(
+        self, request: provider_pb2.ProviderHandshakeRequest, context: Context
+    ) -> provider_pb2.ProviderHandshakeResponse:
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True, supports_autonaming_configuration=True)
+
+    def Attach(self, request: plugin_pb2.PluginAttach, context: Context) -> Empty:
+        return Empty()
+
+    def Cancel(self, request: Empty, context: Context) -> Empty:
+        self._cancelled.set()
+        return Empty()
+
+    def CheckConfig(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
+        """Says at once, before anything else is looked at, that no simulator answers."""
+        failures = []
+        try:
+            self._arm().get(self._group_path(""), _GROUP_API_VERSION, self._deadline(0))
+        except PluginError as error:
+            failures = [provider_pb2.CheckFailure(reason=str(error))]
+        return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
+
+    def DiffConfig(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
+        return provider_pb2.DiffResponse(changes=provider_pb2.DiffResponse.DIFF_NONE)
+
+    def Configure(self, request: provider_pb2.ConfigureRequest, context: Context) -> provider_pb2.ConfigureResponse:
+        self._settings = {name.removeprefix(_PREFIX): value for name, value in request.variables.items()}
+        return provider_pb2.ConfigureResponse(
+            acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
+        )
+
+    def Invoke(self, request: provider_pb2.InvokeRequest, context: Context) -> provider_pb2.InvokeResponse:
+        with _reported(context):
+            arguments, deadline = decode(request.args), self._deadline(0)
+            found = invokes.invoke(
+                request.tok, arguments, self._arm, self._subscription, self._subscription_id, deadline
+            )
+            return provider_pb2.InvokeResponse(**{"return": encode(found)})
+
+    # -- resources -----------------------------------------------------------------------------------------------------
+
+    def Check(self, request: provider_pb2.CheckRequest, context: Context) -> provider_pb2.CheckResponse:
+        with _reported(context):
+            return check(request, self._settings.get("location"), self._group_location)
+
+    def Diff(self, request: provider_pb2.DiffRequest, context: Context) -> provider_pb2.DiffResponse:
+        with _reported(context):
+            return diff(request)
+
+    def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
+        with _reported(context):
+            definition, inputs = of_urn(request.urn), decode(request.properties)
+            if request.preview:
+                return provider_pb2.CreateResponse(properties=encode(convert.preview(definition, inputs)))
+            deadline, creator = self._deadline(request.timeout), creator_of(request.urn)
+            path = convert.path(definition, inputs, self._subscription_id)
+            self._check_free(definition, path, creator, deadline)
+            made = self._put(definition, path, inputs, deadline, creator)
+            outputs = keep_secrets(convert.outputs(definition, made), inputs)
+            return provider_pb2.CreateResponse(id=made["id"], properties=encode(outputs))
+
+    def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
+        with _reported(context):
+            definition, inputs = of_urn(request.urn), decode(request.news)
+            if request.preview:
+                shown, old = convert.preview(definition, inputs), decode(request.olds)
+                shown |= {name: old[name] for name in _STABLE if name in old}
+                return provider_pb2.UpdateResponse(properties=encode(shown))
+            path = convert.path(definition, inputs, self._subscription_id)
+            made = self._put(definition, path, inputs, self._deadline(request.timeout), creator="")
+            return provider_pb2.UpdateResponse(
+                properties=encode(keep_secrets(convert.outputs(definition, made), inputs))
+            )
+
+    def Read(self, request: provider_pb2.ReadRequest, context: Context) -> provider_pb2.ReadResponse:
+        with _reported(context):
+            definition, before, inputs = of_urn(request.urn), decode(request.properties), decode(request.inputs)
+            found = self._arm().find(request.id, definition.api_version, self._deadline(0))
+            if found is None:
+                return provider_pb2.ReadResponse()  # an empty id takes the resource out of the state
+            outputs = convert.outputs(definition, found[0])
+            if inputs:
+                inputs = convert.refreshed(definition, inputs, before, outputs)
+            else:
+                inputs = convert.imported(definition, found[0]["id"], outputs)
+            kept = encode(keep_secrets(outputs, inputs))
+            return provider_pb2.ReadResponse(id=request.id, properties=kept, inputs=encode(inputs))
+
+    def Delete(self, request: provider_pb2.DeleteRequest, context: Context) -> Empty:
+        with _reported(context):
+            definition = of_urn(request.urn)
+            self._arm().delete(request.id, definition.api_version, self._deadline(request.timeout))
+            return Empty()
+
+    # -- helpers -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _subscription_id(self) -> str:
+        return self._settings.get("subscriptionId") or self._subscription.subscription_id
+
+    def _arm(self) -> ArmClient:
+        with self._lock:
+            self._client = self._client or ArmClient.from_environment()
+            return self._client
+
+    def _deadline(self, seconds: float) -> Deadline:
+        return Deadline(self._cancelled, seconds)
+
+    def _group_path(self, name: str) -> str:
+        return f"/subscriptions/{self._subscription_id}/resourceGroups/{name}".rstrip("/")
+
+    def _group_location(self, group: Any) -> Any:
+        """Of the resource group that a resource goes to, where neither it nor the provider says."""
+        if group is None:
+            return None
+        if has_unknown(group):
+            return UNKNOWN
+        found = self._arm().find(self._group_path(reveal(group)), _GROUP_API_VERSION, self._deadline(0))
+        return found[0]["location"] if found else None
+
+    def _check_free(self, definition: Definition, path: str, creator: str, deadline: Deadline) -> None:
+        """Refuses what exists, unless this very resource began to make it and was cut short."""
+        found = self._arm().find(path, definition.api_version, deadline)
+        if found is None:
+            return
+        if found[1] != creator:
+            raise PluginError(f"cannot create already existing resource '{path}'")
+        self._arm().settle(path, definition.api_version, deadline)
+
+    def _put(
+        self, definition: Definition, path: str, inputs: Properties, deadline: Deadline, creator: str
+    ) -> dict[str, Any]:
+        body = convert.body(definition, inputs)
+        try:
+            return self._arm().put(path, definition.api_version, body, deadline, creator=creator)
+        except OperationFailed as error:
+            found = self._arm().find(path, definition.api_version, self._deadline(0))
+            outputs = convert.outputs(definition, found[0]) if found else {API_VERSION: definition.api_version}
+            raise InitializationFailed(str(error), path, keep_secrets(outputs, inputs), inputs=inputs) from error
+
+
+@contextlib.contextmanager
+def _reported(context: Context) -> Iterator[None]:
+    """Failures reach the user in their own words, never as a traceback."""
+    try:
+        yield
+    except (PluginError, MarshalError, ArmFailure) as error:
+        abort(context, error)
