@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from config.data import FOLDER
 
 _TYPES: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (int, float), "str": (str, int, float)}
-_KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext")
+_KUBERNETES = ("annotations", "labels", "nodeselector", "resources", "affinity", "securitycontext", "updatestrategy")
 """How names of keys end whose contents are Kubernetes' and not the chart's."""
 _FREE = {"map": (dict,), "list": (list,), "null": ()}
 
@@ -42,16 +43,27 @@ class _Node:
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
     """The chart version that the keys file is for, and its tree of keys. Raises FileNotFoundError: no such chart."""
-    header, *lines = (FOLDER / "charts" / f"{chart}.keys").read_text(encoding="utf-8").splitlines()
+    header, *lines = _file(chart).read_text(encoding="utf-8").splitlines()
     root = _Node()
+    _add(root, lines)
+    for name, subchart in root.keys.items():
+        if _file(name).exists():  # the chart lists only what it sets of a subchart, which takes all its own keys
+            _add(subchart, _file(name).read_text(encoding="utf-8").splitlines()[1:])
+    version = header.removeprefix("# ").partition(":")[0].split()[1]
+    return version, root
+
+
+def _file(chart: str) -> Path:
+    return FOLDER / "charts" / f"{chart}.keys"
+
+
+def _add(root: _Node, lines: list[str]) -> None:
     for line in filter(str.strip, lines):
         path, _, rest = line.partition(": ")
         node = root
         for part in path.split("."):
             node = node.keys.setdefault(part, _Node())
         node.kind = rest.split(" = ")[0].strip()
-    version = header.removeprefix("# ").partition(":")[0].split()[1]
-    return version, root
 
 
 def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:

@@ -38,6 +38,9 @@ def test_the_default_kubernetes_version_is_supported() -> None:
         {"daemonsets": {"rollingUpdate": {"maxUnavailable": 2}}},  # a number where the default is text
         {"toolkit": {"env": [{"name": "A", "value": "b"}]}},
         {"operator": {"nodeSelector": {"kubernetes.azure.com/mode": "system"}}},  # the chart has another label there
+        {
+            "node-feature-discovery": {"worker": {"nodeSelector": {}, "config": {"sources": {"cpu": {}}}}}
+        },  # a subchart's
         {"driver": {"version": None}},  # null takes a default away
     ],
 )
@@ -51,6 +54,7 @@ def test_values_that_the_chart_has(values: dict[str, Any]) -> None:
         ({"drivers": {}}, ("drivers",)),
         ({"driver": {"rdma": {"enable": True}}}, ("driver", "rdma", "enable")),
         ({"driver": True}, ("driver",)),
+        ({"node-feature-discovery": {"worker": {"selector": {}}}}, ("node-feature-discovery", "worker", "selector")),
         ({"driver": {"enabled": "yes"}}, ("driver", "enabled")),
         ({"driver": {"startupProbe": {"periodSeconds": "ten"}}}, ("driver", "startupProbe", "periodSeconds")),
         ({"daemonsets": {"tolerations": {}}}, ("daemonsets", "tolerations")),
