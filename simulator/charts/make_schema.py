@@ -1,6 +1,6 @@
 """Writes each simulated chart's `values.yaml` and strict `values.schema.json` from the keys of the upstream chart.
 
-The keys, their types and short defaults are in `config/charts/<chart>.keys`; defaults that are too long for those are in
+The keys, their types and short defaults are in `config/charts/<chart>.keys`; defaults too long for those are in
 `long_defaults.yaml`. Run `python -m simulator.charts.make_schema` after changing either; `--check` only compares.
 """
 

@@ -1,0 +1,43 @@
+"""The operators of the program's charts, simulated at their custom resources (design: cause and effect 2 to 4).
+
+`PROGRAMS` says which container images the simulator stands for, and what their pods wait for.
+"""
+
+from __future__ import annotations
+
+from simulator.kubelet.programs import Controller, ImageProgram, OneShot
+from simulator.operators import crds
+from simulator.operators.gpu import controller as gpu_operator
+from simulator.operators.gpu import gates, gfd
+from simulator.operators.network import controller as network_operator
+from simulator.operators.network import gates as network_gates
+from simulator.operators.nfd import master, worker
+
+_NFD = "node-feature-discovery"
+_GPU_IMAGE = "gpu-operator"
+_NETWORK_IMAGE = "network-operator"
+_PLUGIN_IMAGE = "k8s-device-plugin"
+
+# Several programs share an image and are told apart by a word of their command: the first that matches runs.
+PROGRAMS: tuple[ImageProgram, ...] = (
+    ImageProgram(_NFD, Controller(worker.run), "nfd-worker"),
+    ImageProgram(_NFD, OneShot(master.prune), "nfd-master -prune"),
+    ImageProgram(_NFD, Controller(master.run_master), "nfd-master"),
+    ImageProgram(_NFD, Controller(master.run_gc), "nfd-gc"),
+    ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),
+    ImageProgram(_NETWORK_IMAGE, Controller(network_operator.run), "/manager"),
+    ImageProgram("sriov-network-device-plugin", gate=network_gates.sriov_gate),
+    ImageProgram("k8s-rdma-shared-dev-plugin", gate=network_gates.shared_gate),
+    ImageProgram(_GPU_IMAGE, OneShot(crds.apply_crds("gpu-operator")), "/usr/bin/manage-crds"),
+    ImageProgram(_GPU_IMAGE, gate=gates.validator_gate, command="nvidia-validator"),
+    ImageProgram(_GPU_IMAGE, Controller(gpu_operator.run), "gpu-operator --leader-elect"),
+    ImageProgram("driver", gate=gates.driver_gate, command="nvidia-driver init"),
+    ImageProgram("container-toolkit", gate=gates.toolkit_gate),
+    ImageProgram(_PLUGIN_IMAGE, gate=gates.device_plugin_gate, command="nvidia-device-plugin"),
+    ImageProgram(_PLUGIN_IMAGE, Controller(gfd.run), "gpu-feature-discovery", gate=gates.runtime_gate),
+    ImageProgram("dcgm", gate=gates.runtime_gate),
+    ImageProgram("dcgm-exporter", gate=gates.runtime_gate),
+    ImageProgram("k8s-mig-manager", gate=gates.runtime_gate),
+)
+
+__all__ = ["PROGRAMS"]

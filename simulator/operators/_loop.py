@@ -1,0 +1,110 @@
+"""What the simulated controllers share: a reconcile loop, applying objects, small questions about pods and nodes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.kubelet.programs import PodContext
+
+Object = dict[str, Any]
+RESYNC_S = 30.0
+
+
+class Nodes(Protocol):
+    """The part of KubeClient that sets labels and annotations."""
+
+    def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
+
+
+def reconcile(ctx: PodContext, stop: threading.Event, step: Callable[[], None], seconds: float = 1.0) -> None:
+    """Calls `step` until told to stop. What the API server refuses is logged once and tried again."""
+    told = ""
+    while not stop.is_set():
+        try:
+            step()
+            told = ""
+        except (ApiError, NoKindMatch, httpx.TransportError) as error:
+            if str(error) != told:
+                told = str(error)
+                ctx.log(f"error: {told}")
+        stop.wait(seconds)
+
+
+class Applier:
+    """Applies objects server-side, again only when they change, were lost, or have not been looked at for a while."""
+
+    def __init__(self, kube: KubeClient, manager: str) -> None:
+        self._kube, self._manager = kube, manager
+        self._done: dict[tuple[str, str, str], tuple[str, float]] = {}
+
+    def apply(self, obj: Object, *, lost: bool = False) -> bool:
+        """True when the object had to be sent."""
+        metadata = obj["metadata"]
+        key = (obj["kind"], metadata.get("namespace", ""), metadata["name"])
+        digest, at = self._done.get(key, ("", 0.0))
+        wanted = digest_of(obj)
+        if digest == wanted and not lost and time.monotonic() - at < RESYNC_S:
+            return False
+        self._kube.apply(obj, field_manager=self._manager, force=True)
+        self._done[key] = (wanted, time.monotonic())
+        return digest != wanted
+
+
+def digest_of(value: Any) -> str:
+    """A short name for a value's content."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def label(obj: Object, name: str) -> str | None:
+    value: str | None = obj["metadata"].get("labels", {}).get(name)
+    return value
+
+
+def labelled(objects: Iterable[Object], name: str, value: str | None = None) -> list[Object]:
+    """Those that carry the label, with that value if one is given."""
+    return [obj for obj in objects if (found := label(obj, name)) is not None and value in (None, found)]
+
+
+def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> bool:
+    """Sets a node's labels, None removes one; False when the node is so already."""
+    labels = node["metadata"].setdefault("labels", {})
+    changes = {key: value for key, value in wanted.items() if labels.get(key) != value}
+    if changes:
+        kube.patch("v1", "Node", node["metadata"]["name"], None, {"metadata": {"labels": changes}})
+        node["metadata"]["labels"] = {k: v for k, v in (labels | changes).items() if v is not None}
+    return bool(changes)
+
+
+def is_ready(pod: Object) -> bool:
+    """The pod's Ready condition, False while it is being deleted."""
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
+    """Whether one of the tolerations matches the taint, by Kubernetes' rules."""
+    for toleration in tolerations:
+        if toleration.get("effect") not in (None, "", taint["effect"]):
+            continue
+        if toleration.get("operator", "Equal") == "Exists":
+            if toleration.get("key") in (None, "", taint["key"]):
+                return True
+        elif toleration.get("key") == taint["key"] and toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def owner_reference(owner: Object, *, controller: bool = False) -> Object:
+    reference = {key: owner[key] for key in ("apiVersion", "kind")}
+    reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
+    return reference | ({"controller": True, "blockOwnerDeletion": True} if controller else {})

@@ -1,0 +1,35 @@
+"""The charts' hook Jobs that bring CRDs up to date."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from simulator import paths
+from simulator.kubelet.programs import PodContext
+
+CRD_API = "apiextensions.k8s.io/v1"
+OURS = ("app.kubernetes.io/part-of", "simulator")
+
+Object = dict[str, Any]
+
+
+def apply_crds(chart: str) -> Callable[[PodContext], None]:
+    """A hook that brings the CRDs of one of the simulator's charts up to date."""
+    return functools.partial(_apply, chart)
+
+
+def _apply(chart: str, ctx: PodContext) -> None:
+    """Creates what is missing and updates what is the simulator's own: CRDs of an upstream chart stay as they are."""
+    for file in sorted((paths.ROOT / "simulator" / "charts" / chart / "crds").glob("*.yaml")):
+        for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            name = crd["metadata"]["name"]
+            found = ctx.kube.find(CRD_API, "CustomResourceDefinition", name)
+            if found is None:
+                ctx.kube.create(crd)
+            elif found["metadata"].get("labels", {}).get(OURS[0]) == OURS[1] and found["spec"] != crd["spec"]:
+                ctx.kube.patch(CRD_API, "CustomResourceDefinition", name, None, {"spec": crd["spec"]})
+            ctx.log(f"{name} {'created' if found is None else 'up to date'}")

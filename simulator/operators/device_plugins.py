@@ -1,0 +1,158 @@
+"""The extended resources of a node: what its device plugins would register with the kubelet. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from simulator.operators._hardware import MELLANOX, nvidia_gpus
+from simulator.operators._loop import is_ready, label, labelled
+from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
+from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
+from simulator.operators.network.daemonsets import OFED_POD_LABEL
+from simulator.world.hardware import Hca, NodeHardware
+
+SRIOV_CONFIG = "/etc/pcidp/config.json"
+SHARED_CONFIG = "/k8s-rdma-shared-dev-plugin/config.json"
+GPU_RESOURCE = "nvidia.com/gpu"
+GPU_CONFIG_LABEL = "nvidia.com/device-plugin.config"
+LINK_TYPES = {"infiniband": "InfiniBand", "ether": "Ethernet"}
+
+Object = dict[str, Any]
+Configs = Callable[[Object, str], bytes | None]
+
+
+class PluginConfigError(ValueError):
+    """A device plugin's configuration that it would not start with."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One resource of a device plugin's configuration. `shared`: how many pods may share the devices (0: one each)."""
+
+    resource: str
+    selectors: tuple[Mapping[str, Any], ...]
+    shared: int = 0
+
+    def takes(self, hca: Hca) -> bool:
+        return any(_selected(selector, hca) for selector in self.selectors)
+
+
+def extended_resources(
+    node: Object, pods_on_node: Sequence[Object], hardware: NodeHardware, configs: Configs
+) -> dict[str, int]:
+    """What the node offers now. `configs` gives a file that a pod mounts, None where there is none.
+
+    Configurations that a plugin would refuse give nothing; its pod says why.
+    """
+    pods = [pod for pod in pods_on_node if is_ready(pod)]
+    resources: dict[str, int] = {}
+    for pod in labelled(pods, "app", DEVICE_PLUGIN_APP):
+        if has_driver(node, pods):
+            name, replicas = _time_slicing(node, pod, configs)
+            resources[name] = replicas * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
+    has_ofed = bool(labelled(pods, OFED_POD_LABEL))
+    hcas = [hca for hca in hardware.hcas if _offered(hca, has_ofed=has_ofed)]
+    for pod in pods:
+        try:
+            resources |= _count(_pools(pod, configs), hcas)
+        except PluginConfigError:
+            continue  # the pod's gate has told why; it cannot be ready for long
+    return resources
+
+
+def sriov_pools(text: bytes | None) -> list[Pool]:
+    """The SR-IOV device plugin's config.json; raises PluginConfigError."""
+    return [
+        Pool(f"{entry.get('resourcePrefix', 'intel.com')}/{entry['resourceName']}", _selectors(entry))
+        for entry in _entries(text, "resourceList")
+    ]
+
+
+def shared_pools(text: bytes | None) -> list[Pool]:
+    """The RDMA shared device plugin's config.json; raises PluginConfigError."""
+    return [
+        Pool(
+            f"{entry.get('resourcePrefix', 'rdma')}/{entry['resourceName']}",
+            _selectors(entry, devices="deviceIDs"),
+            shared=int(entry.get("rdmaHcaMax", 0)),
+        )
+        for entry in _entries(text, "configList")
+    ]
+
+
+def _pools(pod: Object, configs: Configs) -> list[Pool]:
+    if label(pod, "app") == "sriovdp":
+        return sriov_pools(configs(pod, SRIOV_CONFIG))
+    if label(pod, "app") == "rdma-shared-dp":
+        return shared_pools(configs(pod, SHARED_CONFIG))
+    return []
+
+
+def _count(pools: Sequence[Pool], hcas: Sequence[Hca]) -> dict[str, int]:
+    """A device belongs to the first pool that takes it, shared ones apart."""
+    counts: dict[str, int] = {}
+    free = list(hcas)
+    for pool in pools:
+        taken = [hca for hca in free if pool.takes(hca)]
+        if pool.shared:
+            counts[pool.resource] = pool.shared if taken else 0
+        else:
+            counts[pool.resource] = len(taken)
+            free = [hca for hca in free if hca not in taken]
+    return counts
+
+
+def _offered(hca: Hca, *, has_ofed: bool) -> bool:
+    """An InfiniBand function has its link only once DOCA OFED is loaded; a port that is down is not offered."""
+    return hca.state == "ACTIVE" and (has_ofed or hca.link_layer != "InfiniBand")
+
+
+def _entries(text: bytes | None, key: str) -> list[Object]:
+    try:
+        entries = json.loads(text or b"")[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise PluginConfigError(f"config.json must be JSON with a list {key!r}: {error!r}") from error
+    for entry in entries:
+        if not entry.get("resourceName"):
+            raise PluginConfigError(f"an entry of {key} has no resourceName")
+    return list(entries)
+
+
+def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
+    """One selector or a list of them; those that the simulator cannot judge are refused."""
+    given = entry.get("selectors", {})
+    known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
+    selectors = []
+    for selector in given if isinstance(given, list) else [given]:
+        if unknown := set(selector) - known:
+            names = ", ".join(sorted(unknown))
+            raise PluginConfigError(f"selectors {names} of {entry['resourceName']} are not simulated")
+        selectors.append({"devices" if key == devices else key: value for key, value in selector.items()})
+    return tuple(selectors)
+
+
+def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
+    """Empty lists select everything; every HCA here is RDMA-capable and driven by mlx5_core."""
+    facts = {"vendors": MELLANOX, "devices": hca.device, "pciAddresses": hca.pci, "drivers": "mlx5_core"}
+    if any(selector.get(key) and fact not in selector[key] for key, fact in facts.items()):
+        return False
+    links = selector.get("linkTypes") or []
+    return not links or hca.link_layer in {LINK_TYPES.get(link.lower()) for link in links}
+
+
+def _time_slicing(node: Object, pod: Object, configs: Configs) -> tuple[str, int]:
+    """Name and replicas of the GPU resource, by the plugin's configuration for this node."""
+    env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env", [])}
+    choice = label(node, GPU_CONFIG_LABEL) or env.get("DEFAULT_CONFIG", "")
+    text = configs(pod, f"{CONFIG_FOLDER}/{choice}") if choice else None
+    slicing = (yaml.safe_load(text or b"") or {}).get("sharing", {}).get("timeSlicing", {})
+    for entry in slicing.get("resources", []):
+        if entry["name"] == GPU_RESOURCE:
+            name = f"{GPU_RESOURCE}.shared" if slicing.get("renameByDefault") else GPU_RESOURCE
+            return entry.get("rename", name), int(entry["replicas"])
+    return GPU_RESOURCE, 1

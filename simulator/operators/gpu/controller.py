@@ -1,0 +1,198 @@
+"""Acts on the ClusterPolicy as the GPU operator does: node labels, DaemonSets in its order, status and conditions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from simulator.kube.client import ApiError
+from simulator.kubelet.programs import PodContext
+from simulator.operators._loop import Applier, owner_reference, reconcile, set_labels
+from simulator.operators.gpu import nodes as gpu_nodes
+from simulator.operators.gpu import rbac
+from simulator.operators.gpu.daemonsets import OPERANDS, Operand, daemonset
+from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
+
+API = "nvidia.com/v1"
+KIND = "ClusterPolicy"
+RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
+UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
+
+Object = dict[str, Any]
+
+
+def run(ctx: PodContext, stop: threading.Event) -> None:
+    """The operator, until told to stop."""
+    controller = Controller(ctx)
+    reconcile(ctx, stop, controller.step)
+
+
+class Controller:
+    """One round per `step`."""
+
+    def __init__(self, ctx: PodContext) -> None:
+        self._ctx, self._kube = ctx, ctx.kube
+        self._namespace: str = ctx.pod["metadata"]["namespace"]
+        self._applier = Applier(ctx.kube, "gpu-operator")
+        self._conflicts: set[str] = set()
+
+    def step(self) -> None:
+        policies = self._kube.list(API, KIND)
+        alive = [policy for policy in policies if not policy["metadata"].get("deletionTimestamp")]
+        alive.sort(key=lambda policy: (policy["metadata"]["creationTimestamp"], policy["metadata"]["name"]))
+        for other in alive[1:]:
+            self._write_status(other, {"state": "ignored", "namespace": self._namespace})
+        if not alive:
+            return
+        nodes = self._kube.list("v1", "Node")
+        for node in nodes:
+            self._label(node, alive[0])
+        self._sync(alive[0], nodes)
+
+    def _label(self, node: Object, policy: Object) -> None:
+        labels = node["metadata"].get("labels", {})
+        if set_labels(self._kube, node, gpu_nodes.wanted_labels(labels)):
+            self._ctx.log(f"labelled node {node['metadata']['name']}")
+        if labels.get(gpu_nodes.DEPLOY_DRIVER) == gpu_nodes.DRIVER_PREINSTALLED:
+            self._tell_conflict(node, policy)
+        upgrade = policy["spec"]["driver"].get("upgradePolicy", {}).get("autoUpgrade")
+        annotations = node["metadata"].get("annotations", {})
+        if upgrade and gpu_nodes.has_gpu(labels) and annotations.get(UPGRADE_ANNOTATION) != "true":
+            body = {"metadata": {"annotations": {UPGRADE_ANNOTATION: "true"}}}
+            self._kube.patch("v1", "Node", node["metadata"]["name"], None, body)
+
+    def _tell_conflict(self, node: Object, policy: Object) -> None:
+        """A warning on the node: its image has a driver, the policy brings another (cause and effect 4)."""
+        name = node["metadata"]["name"]
+        if name in self._conflicts or not policy["spec"]["driver"].get("enabled"):
+            return
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        message = (
+            "The node image brings its own GPU driver (gpuProfile.driver Install) and the ClusterPolicy's driver is on: "
+            "the operator's driver, and nvidia-peermem with it, is disabled on this node. Make the pool with driver None."
+        )
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": f"{name}.", "namespace": "default"},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name},
+            "type": "Warning",
+            "reason": "DriverPreInstalled",
+            "message": message,
+            "source": {"component": "gpu-operator"},
+            "count": 1,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+        }
+        self._kube.create(event)
+        self._conflicts.add(name)
+        self._ctx.log(f"node {name}: {message}")
+
+    def _sync(self, policy: Object, nodes: Sequence[Object]) -> None:
+        spec = policy["spec"]
+        labels = [node["metadata"].get("labels", {}) for node in nodes]
+        gpu = [found for found in labels if found.get(gpu_nodes.GPU_PRESENT) == "true"]
+        live = {ds["metadata"]["name"]: ds for ds in self._kube.list("apps/v1", "DaemonSet", self._namespace)}
+        self._pre_requisites(policy)
+        try:
+            os_tag = _os_tag(gpu[0]) if gpu else ""
+        except LookupError as error:
+            self._report(policy, "ReconcileFailed", str(error), ready=False)
+            return
+        waiting = []
+        for operand in OPERANDS:
+            if not operand.enabled(spec):
+                self._delete(operand, live)
+            elif gpu and not self._deploy(operand, policy, live, os_tag):
+                waiting.append(operand.state)
+        if waiting:
+            message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"
+            self._report(policy, "OperandNotReady", message, ready=False)
+        elif not any(name.startswith(gpu_nodes.NFD_PREFIX) for found in labels for name in found):
+            self._report(policy, "NFDLabelsMissing", "No NFD labels found", ready=True)
+        elif not gpu:
+            message = "No GPU node found, watching for new nodes to join the cluster."
+            self._report(policy, "NoGPUNodes", message, ready=True)
+        else:
+            message = "ClusterPolicy is ready as all resources have been successfully reconciled"
+            self._report(policy, "Reconciled", message, ready=True)
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def _pre_requisites(self, policy: Object) -> None:
+        """Runtime classes: the operator may create but not patch them."""
+        existing = {item["metadata"]["name"] for item in self._kube.list("node.k8s.io/v1", "RuntimeClass")}
+        for name in RUNTIME_CLASSES:
+            if name not in existing:
+                metadata = {"name": name, "ownerReferences": [owner_reference(policy, controller=True)]}
+                body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": name, "metadata": metadata}
+                self._kube.create(body)
+
+    def _deploy(self, operand: Operand, policy: Object, live: Mapping[str, Object], os_tag: str) -> bool:
+        """True when the operand's DaemonSet is as wanted and ready."""
+        wanted = daemonset(operand, policy["spec"], self._namespace, os_tag)
+        for obj in (*rbac.objects(operand.service_account, self._namespace), wanted):
+            obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
+            lost = obj is wanted and operand.daemonset not in live
+            if self._applier.apply(obj, lost=lost) and obj is wanted:
+                self._ctx.log(f"applied DaemonSet {operand.daemonset}")
+        found = live.get(operand.daemonset)
+        return found is not None and is_ready(found)
+
+    def _delete(self, operand: Operand, live: Mapping[str, Object]) -> None:
+        if operand.daemonset in live:
+            self._kube.delete("apps/v1", "DaemonSet", operand.daemonset, self._namespace)
+            self._ctx.log(f"deleted DaemonSet {operand.daemonset}: spec.{operand.field}.enabled is false")
+
+    # -- status --------------------------------------------------------------------------------------------------------
+
+    def _report(self, policy: Object, reason: str, message: str, *, ready: bool) -> None:
+        old = policy.get("status", {}).get("conditions", [])
+        if ready:
+            wanted = [("Ready", "True", reason, message), ("Error", "False", "Ready", "")]
+        else:
+            wanted = [("Ready", "False", "Error", ""), ("Error", "True", reason, message)]
+        conditions = [_condition(old, *condition) for condition in wanted]
+        state = "ready" if ready else "notReady"
+        self._write_status(policy, {"state": state, "namespace": self._namespace, "conditions": conditions})
+
+    def _write_status(self, policy: Object, status: Object) -> None:
+        before = policy.get("status", {})
+        if before == {**before, **status}:
+            return
+        name = policy["metadata"]["name"]
+        try:
+            self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status")
+        except ApiError as error:
+            if not error.not_found:  # deleted meanwhile
+                raise
+        if before.get("state") != status["state"]:
+            self._ctx.log(f"{KIND} {name}: {status['state']}")
+
+
+def is_ready(found: Object) -> bool:
+    """No node wanting a pod is ready for this operator; else all pods are up to date and available."""
+    status = found.get("status", {})
+    desired = status.get("desiredNumberScheduled", 0)
+    if status.get("observedGeneration") != found["metadata"]["generation"]:
+        return False
+    return bool(desired == status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0))
+
+
+def _os_tag(labels: Mapping[str, str]) -> str:
+    """`ubuntu24.04`, from NFD's labels; raises LookupError where its system source is off."""
+    for name in (OS_LABEL, OS_VERSION_LABEL):
+        if name not in labels:
+            raise LookupError(f"unable to retrieve the OS of the GPU nodes from label {name}")
+    return labels[OS_LABEL] + labels[OS_VERSION_LABEL]
+
+
+def _condition(old: Sequence[Object], kind: str, status: str, reason: str, message: str) -> Object:
+    """Keeps the transition time of a condition whose status stays."""
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for condition in old:
+        if condition["type"] == kind and condition["status"] == status:
+            at = condition["lastTransitionTime"]
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}

@@ -1,0 +1,75 @@
+"""What the GPU operator's pods wait for on their node before they are ready.
+
+In life these are init containers that look for files under /run; the order is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from simulator.kubelet.programs import PodContext
+from simulator.operators._hardware import MELLANOX, hardware_of, host_driver, nvidia_gpus
+from simulator.operators._loop import is_ready, labelled, set_labels
+from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
+from simulator.operators.network.daemonsets import OFED_POD_LABEL
+
+DRIVER_APP = "nvidia-driver-daemonset"
+TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
+DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
+
+Object = dict[str, Any]
+
+
+def driver_gate(ctx: PodContext) -> str | None:
+    """k8s-driver-manager: no second driver beside the node image's; with GPUDirect RDMA, OFED first."""
+    if version := host_driver(ctx.node):
+        set_labels(ctx.kube, ctx.node, {DEPLOY_DRIVER: DRIVER_PREINSTALLED})
+        return (
+            f"driver {version} is pre-installed on host (AKS gpuProfile.driver Install): the containerized driver is "
+            "disabled on this node, and with it nvidia-peermem; make the pool with driver None to use the operator's"
+        )
+    env = ctx.env()
+    if env.get("GPU_DIRECT_RDMA_ENABLED") == "true" and env.get("USE_HOST_MOFED") != "true":
+        # As the driver manager: any Mellanox function counts, the one of accelerated networking too.
+        has_nic = any(function.vendor == MELLANOX for function in hardware_of(ctx.node).pci)
+        if has_nic and not any(is_ready(pod) for pod in labelled(ctx.pods_on_node(), OFED_POD_LABEL)):
+            return "GPUDirectRDMA is enabled, waiting for MOFED to be installed"
+    return None
+
+
+def toolkit_gate(ctx: PodContext) -> str | None:
+    return None if has_driver(ctx.node, ctx.pods_on_node()) else "waiting for the NVIDIA driver"
+
+
+def runtime_gate(ctx: PodContext) -> str | None:
+    """For what needs GPUs in containers: driver and toolkit."""
+    pods = ctx.pods_on_node()
+    if not has_driver(ctx.node, pods):
+        return "waiting for the NVIDIA driver"
+    return None if has_runtime(ctx.node, pods) else "waiting for nvidia container stack to be setup"
+
+
+def device_plugin_gate(ctx: PodContext) -> str | None:
+    """As `runtime_gate`; the plugin also fails where it finds no GPU (FAIL_ON_INIT_ERROR)."""
+    if reason := runtime_gate(ctx):
+        return reason
+    return None if nvidia_gpus(hardware_of(ctx.node)) else "no NVIDIA GPU found on this node"
+
+
+def validator_gate(ctx: PodContext) -> str | None:
+    """Driver, toolkit, CUDA and plugin validation, in this order."""
+    if reason := runtime_gate(ctx):
+        return reason
+    plugins = labelled(ctx.pods_on_node(), "app", DEVICE_PLUGIN_APP)
+    return None if any(is_ready(pod) for pod in plugins) else "waiting for the device plugin"
+
+
+def has_driver(node: Object, pods: Sequence[Object]) -> bool:
+    """The node image's driver, or a driver pod that is ready."""
+    return host_driver(node) is not None or any(is_ready(pod) for pod in labelled(pods, "app", DRIVER_APP))
+
+
+def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
+    """The node image with a driver also has the container toolkit; else its pod must be ready."""
+    return host_driver(node) is not None or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

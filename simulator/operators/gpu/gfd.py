@@ -1,0 +1,86 @@
+"""gpu-feature-discovery: what the GPUs of a node are, as labels, through a NodeFeature that NFD's master applies."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from simulator.kubelet.programs import PodContext
+from simulator.operators._hardware import hardware_of, host_driver, nvidia_gpus
+from simulator.operators._loop import label, owner_reference, reconcile
+from simulator.operators.gpu.gates import DRIVER_APP
+from simulator.operators.nfd.worker import API, NODE_NAME_LABEL, publish
+from simulator.world.hardware import NodeHardware
+
+INTERVAL_S = 10.0  # the real one sleeps 60 s
+MIB_PER_GB = 1024
+# Family by model; compute capability from NVIDIA's list of CUDA GPUs.
+FAMILIES = {
+    "H100": ("hopper", "9", "0"),
+    "H200": ("hopper", "9", "0"),
+    "A100": ("ampere", "8", "0"),
+    "T4": ("turing", "7", "5"),
+}
+MIG_FAMILIES = ("hopper", "ampere")
+
+Object = dict[str, Any]
+
+
+def run(ctx: PodContext, stop: threading.Event) -> None:
+    """GFD of one node, until told to stop."""
+    reconcile(ctx, stop, lambda: publish(ctx, node_feature(ctx)), INTERVAL_S)
+
+
+def node_feature(ctx: PodContext) -> Object:
+    """The object as it should be."""
+    node = ctx.node["metadata"]["name"]
+    strategy = ctx.env().get("MIG_STRATEGY", "single")
+    features: Object = {"flags": {}, "attributes": {}, "instances": {}}
+    return {
+        "apiVersion": API,
+        "kind": "NodeFeature",
+        "metadata": {
+            "name": f"nvidia-features-for-{node}",
+            "namespace": ctx.pod["metadata"]["namespace"],
+            "labels": {NODE_NAME_LABEL: node},
+            "ownerReferences": [owner_reference({"apiVersion": "v1", "kind": "Pod", **ctx.pod})],
+        },
+        "spec": {"features": features, "labels": labels(hardware_of(ctx.node), driver_version(ctx), strategy)},
+    }
+
+
+def driver_version(ctx: PodContext) -> str:
+    """From the node image, else from the tag of the driver pod's image (`595.91.07-ubuntu24.04`)."""
+    if version := host_driver(ctx.node):
+        return version
+    for pod in ctx.pods_on_node():
+        if label(pod, "app") == DRIVER_APP:
+            tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
+            return tag.partition("-")[0]
+    return ""
+
+
+def labels(hardware: NodeHardware, driver: str, mig_strategy: str) -> dict[str, str]:
+    """GFD's labels for one node; empty where it finds no GPU."""
+    gpus = nvidia_gpus(hardware)
+    if not gpus:
+        return {}
+    first = gpus[0]
+    found = {
+        "gpu.count": str(len(gpus)),
+        "gpu.product": first.product.replace(" ", "-"),
+        "gpu.memory": str(first.memory_gb * MIB_PER_GB),
+        "gpu.replicas": "1",
+        "gpu.sharing-strategy": "none",
+        "mps.capable": "false",
+    }
+    if family := FAMILIES.get(first.model.partition(" ")[0]):
+        found |= {"gpu.family": family[0], "gpu.compute.major": family[1], "gpu.compute.minor": family[2]}
+        found["mig.capable"] = "true" if family[0] in MIG_FAMILIES else "false"
+        if found["mig.capable"] == "true":
+            found["mig.strategy"] = mig_strategy
+    for part, value in zip(("major", "minor", "revision"), driver.split("."), strict=False):
+        found[f"cuda.driver-version.{part}"] = value
+    if driver:
+        found["cuda.driver-version.full"] = driver
+    return {f"nvidia.com/{name}": value for name, value in sorted(found.items())}

@@ -1,0 +1,52 @@
+"""Service accounts and rights of the operands, as small as what they do in the simulator (gpu-operator's assets)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+READ = ["get", "list", "watch"]
+
+CLUSTER_RULES: dict[str, list[Object]] = {
+    "nvidia-driver": [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": [*READ, "patch", "update"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": READ},
+        {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get"]},
+    ],
+    "nvidia-device-plugin": [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}],
+    "nvidia-gpu-feature-discovery": [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}],
+}
+RULES: dict[str, list[Object]] = {
+    "nvidia-gpu-feature-discovery": [
+        {"apiGroups": ["nfd.k8s-sigs.io"], "resources": ["nodefeatures"], "verbs": [*READ, "create", "update"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+    ],
+}
+
+
+def objects(account: str, namespace: str) -> list[Object]:
+    """The account and its roles and bindings."""
+    result = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, "namespace": namespace}}]
+    if rules := CLUSTER_RULES.get(account):
+        result += _role("Cluster", account, namespace, rules)
+    if rules := RULES.get(account):
+        result += _role("", account, namespace, rules)
+    return result
+
+
+def _role(scope: str, account: str, namespace: str, rules: list[Object]) -> list[Object]:
+    metadata = {"name": account} | ({} if scope else {"namespace": namespace})
+    api = "rbac.authorization.k8s.io/v1"
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": f"{scope}Role", "name": account}
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    return [
+        {"apiVersion": api, "kind": f"{scope}Role", "metadata": dict(metadata), "rules": rules},
+        {
+            "apiVersion": api,
+            "kind": f"{scope}RoleBinding",
+            "metadata": dict(metadata),
+            "roleRef": reference,
+            "subjects": [subject],
+        },
+    ]

@@ -1,0 +1,1 @@
+"""The NVIDIA Network Operator 26.4, simulated at its NicClusterPolicy."""

@@ -1,0 +1,172 @@
+"""Acts on the NicClusterPolicy as the network operator does: DaemonSets, the nodes' wait label, status."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.kube.client import ApiError
+from simulator.kubelet.programs import PodContext
+from simulator.operators._loop import Applier, label, labelled, owner_reference, reconcile, set_labels
+from simulator.operators.network import daemonsets as build
+from simulator.operators.network.upgrade import Upgrader
+
+API = "mellanox.com/v1alpha1"
+KIND = "NicClusterPolicy"
+NAME = "nic-cluster-policy"
+# States of the operator that the simulator does not do, by the policy's field.
+NOT_SIMULATED = {
+    "secondaryNetwork": "state-multus-cni",
+    "ibKubernetes": "state-ib-kubernetes",
+    "nvIpam": "state-nv-ipam-cni",
+    "nicFeatureDiscovery": "state-nic-feature-discovery",
+    "docaTelemetryService": "state-doca-telemetry-service",
+    "nicConfigurationOperator": "state-nic-configuration-operator",
+    "spectrumXOperator": "state-spectrum-x-operator",
+}
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """What the controller looks at, read once per round."""
+
+    nodes: Sequence[Object]
+    daemonsets: Sequence[Object]
+    ofed_pods: Sequence[Object]
+
+
+def run(ctx: PodContext, stop: threading.Event) -> None:
+    """The operator, until told to stop."""
+    controller = Controller(ctx)
+    reconcile(ctx, stop, controller.step)
+
+
+class Controller:
+    """One round per `step`."""
+
+    def __init__(self, ctx: PodContext) -> None:
+        self._ctx, self._kube = ctx, ctx.kube
+        self._namespace: str = ctx.pod["metadata"]["namespace"]
+        self._applier = Applier(ctx.kube, "network-operator")
+        self._upgrader = Upgrader(ctx.kube, ctx.log)
+
+    def step(self) -> None:
+        policies = self._kube.list(API, KIND)
+        for other in policies:
+            if other["metadata"]["name"] != NAME:
+                name = other["metadata"]["name"]
+                reason = f"Unsupported {KIND} instance {name}. Only instance with name {NAME} is supported"
+                self._write_status(other, {"state": "ignore", "reason": reason})
+        policy = next((item for item in policies if item["metadata"]["name"] == NAME), None)
+        world = World(
+            self._kube.list("v1", "Node"),
+            self._kube.list("apps/v1", "DaemonSet", self._namespace, labels=f"{build.OWNER_LABEL}={KIND}"),
+            self._kube.list("v1", "Pod", self._namespace, labels=build.OFED_POD_LABEL),
+        )
+        if policy and not policy["metadata"].get("deletionTimestamp"):
+            self._write_status(policy, self._sync(policy, world))
+            self._upgrader.step(policy["spec"].get("ofedDriver"), world.daemonsets, world.ofed_pods, world.nodes)
+        self._label_nodes(policy, world)
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def _sync(self, policy: Object, world: World) -> Object:
+        spec = policy.get("spec", {})
+        results = [
+            self._state(policy, world, "ofedDriver", "state-OFED", lambda: self._ofed(spec, world)),
+            self._state(
+                policy,
+                world,
+                "sriovDevicePlugin",
+                "state-SRIOV-device-plugin",
+                lambda: build.sriov_device_plugin(spec, self._namespace),
+            ),
+            self._state(
+                policy,
+                world,
+                "rdmaSharedDevicePlugin",
+                "state-RDMA-device-plugin",
+                lambda: build.rdma_shared_device_plugin(spec, self._namespace),
+            ),
+        ]
+        for field, state in NOT_SIMULATED.items():
+            if field in spec:
+                results.append({"name": state, "state": "error", "message": f"spec.{field} is not simulated"})
+            else:
+                results.append({"name": state, "state": "ignore"})
+        done = all(result["state"] in ("ready", "ignore") for result in results)
+        return {"state": "ready" if done else "notReady", "reason": "", "appliedStates": results}
+
+    def _ofed(self, spec: Mapping[str, Any], world: World) -> list[Object]:
+        groups = build.host_groups(world.nodes, spec.get("tolerations", []))
+        return build.ofed(spec, groups, self._namespace)
+
+    def _state(
+        self, policy: Object, world: World, field: str, state: str, objects: Callable[[], list[Object]]
+    ) -> Object:
+        live = {ds["metadata"]["name"]: ds for ds in labelled(world.daemonsets, build.STATE_LABEL, state)}
+        if field not in policy.get("spec", {}):
+            self._delete(live)
+            return {"name": state, "state": "notReady" if live else "ignore"}
+        try:
+            wanted = objects()
+        except build.PolicyError as error:
+            return {"name": state, "state": "error", "message": f"failed to create k8s objects from manifest: {error}"}
+        for obj in wanted:
+            obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
+            self._applier.apply(obj, lost=obj["kind"] == "DaemonSet" and obj["metadata"]["name"] not in live)
+        names = {obj["metadata"]["name"] for obj in wanted if obj["kind"] == "DaemonSet"}
+        stale = {name: ds for name, ds in live.items() if name not in names}
+        self._delete(stale)
+        # No node that fits is not ready for this operator: it waits for hardware to be found.
+        ready = bool(names) and not stale and all(name in live and is_rolled_out(live[name]) for name in names)
+        return {"name": state, "state": "ready" if ready else "notReady"}
+
+    def _delete(self, daemonsets: Mapping[str, Object]) -> None:
+        for name in daemonsets:
+            self._ctx.log(f"deleting DaemonSet {name}: the policy does not ask for it")
+            self._kube.delete("apps/v1", "DaemonSet", name, self._namespace)
+
+    # -- nodes and status ----------------------------------------------------------------------------------------------
+
+    def _label_nodes(self, policy: Object | None, world: World) -> None:
+        has_driver = policy is not None and "ofedDriver" in policy.get("spec", {})
+        pods = {pod["spec"]["nodeName"]: pod for pod in world.ofed_pods if pod["spec"].get("nodeName")}
+        for node in world.nodes:
+            pod = pods.get(node["metadata"]["name"])
+            if pod is not None:
+                waiting = "false" if has_driver and _driver_ready(pod) else "true"
+                set_labels(self._kube, node, {build.WAIT_LABEL: waiting})
+            elif not has_driver:
+                has_nic = label(node, build.NIC_LABEL) == "true"
+                set_labels(self._kube, node, {build.WAIT_LABEL: "false" if has_nic else None})
+
+    def _write_status(self, policy: Object, status: Object) -> None:
+        if policy.get("status", {}) == {**policy.get("status", {}), **status}:
+            return
+        name = policy["metadata"]["name"]
+        try:
+            self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status")
+        except ApiError as error:
+            if not error.not_found:  # deleted meanwhile
+                raise
+        self._ctx.log(f"{KIND} {name}: {status['state']}")
+
+
+def is_rolled_out(daemonset: Object) -> bool:
+    """At least one node wants a pod, and all pods are up to date and available."""
+    status = daemonset.get("status", {})
+    current = status.get("observedGeneration") == daemonset["metadata"]["generation"]
+    desired = status.get("desiredNumberScheduled", 0)
+    return bool(
+        current and desired and desired == status.get("numberAvailable", 0) == status.get("updatedNumberScheduled", 0)
+    )
+
+
+def _driver_ready(pod: Object) -> bool:
+    statuses = pod.get("status", {}).get("containerStatuses", [])
+    return any(status["name"] == build.OFED_CONTAINER and status["ready"] for status in statuses)
