@@ -1,4 +1,4 @@
-"""Serves a plugin's gRPC server the way the engine expects: the port on the first line of stdout, gone with its parent."""
+"""Serves a plugin's gRPC server as the engine expects: the port on the first line of stdout, gone with its parent."""
 
 from __future__ import annotations
 

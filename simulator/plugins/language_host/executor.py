@@ -45,7 +45,7 @@ def run(settings: ProgramSettings, arguments: list[str]) -> int:
     """Runs the program to its end and returns the exit code; errors go to the engine, once."""
     _configure(settings)
     sys.argv = [settings.program, *arguments]
-    # When a resource fails, the tasks that wait for it are never awaited: asyncio's complaints would only hide the error.
+    # When a resource fails, tasks that wait for it are never awaited: complaints of asyncio would only hide the error.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(max(settings.parallel, 1) * _THREADS_PER_STEP) as threads:
         loop = asyncio.new_event_loop()
