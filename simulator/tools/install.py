@@ -38,8 +38,10 @@ class Installer:
             with self.store.exclusively(waiting=self._say_waiting):
                 self._make(self.missing(tools))
         for tool in tools:
-            if tool not in self.missing([tool]):
-                self.store.link(tool.name, self._executable(tool))
+            folder = self.store.folder(self.catalogue.key(tool))
+            for file in folder.iterdir() if folder.exists() else ():
+                if file.is_file():  # the tool, and what its release has beside it
+                    self.store.link(file.name, file)
 
     def _say_waiting(self) -> None:
         self.progress.say("Another run is preparing the tools; waiting for it to finish.")

@@ -94,18 +94,18 @@ class Site:
         self.folder = folder
         self.url = url
 
-    def publish(self, content: bytes, *, checksum: str | None = None) -> Release:
+    def publish(self, content: bytes, *, beside: bytes = b"", checksum: str | None = None) -> Release:
         """Publishes hello.tar.gz with its checksum, or with the wrong one given."""
         archive = self.folder / "hello.tar.gz"
         with tarfile.open(archive, "w:gz") as tar:
-            member = tarfile.TarInfo("hello-1.0/hello")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
+            for name, text in {"hello": content, "beside": beside}.items():
+                member = tarfile.TarInfo(f"hello-1.0/{name}")
+                member.size = len(text)
+                tar.addfile(member, io.BytesIO(text))
         checksum = checksum or hashlib.sha256(archive.read_bytes()).hexdigest()
         (self.folder / "SHA256SUMS").write_text(f"{'0' * 64}  other.tar.gz\n{checksum}  hello.tar.gz\n")
-        return Release(
-            url=f"{self.url}/hello.tar.gz", checksums=f"{self.url}/SHA256SUMS", members=("hello-{version}/hello",)
-        )
+        members = ("hello-{version}/hello", "hello-{version}/beside")
+        return Release(url=f"{self.url}/hello.tar.gz", checksums=f"{self.url}/SHA256SUMS", members=members)
 
 
 @pytest.fixture

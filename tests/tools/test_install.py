@@ -98,6 +98,20 @@ def test_downloads_where_the_internet_is_open(workshop: Workshop, site: Site) ->
     assert "downloaded" in workshop.said
 
 
+def test_what_a_release_has_beside_the_tool_is_linked_too(workshop: Workshop, site: Site) -> None:
+    release = site.publish(b"", beside=b"#!/bin/sh\necho language host\n")
+    tool = workshop.tool(release=release)
+    workshop.installer(tool, probe=site.url).install([tool])
+    assert run(workshop.root / "cache" / "bin" / "beside") == "language host"
+
+
+def test_archive_without_the_file(workshop: Workshop, site: Site) -> None:
+    release = site.publish(b"").model_copy(update={"members": ("hello-{version}/hallo",)})
+    tool = workshop.tool(release=release)
+    with pytest.raises(ToolError, match=r"hello\.tar\.gz is not packed as expected, it has no hello-1\.0/hallo"):
+        workshop.installer(tool, probe=site.url).install([tool])
+
+
 def test_bare_executable_with_a_bare_checksum(workshop: Workshop, site: Site) -> None:
     release = site.publish(b"")
     script = b"#!/bin/sh\necho bare\n"
