@@ -107,6 +107,7 @@ def prepare(spec: SandboxSpec) -> None:
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
+    spec.world_dir.mkdir(parents=True, exist_ok=True)
     (spec.run_dir / "device").touch()
     devices.write_sys(spec.run_dir / "sys", spec.hardware)
     etc = spec.run_dir / "etc"

@@ -16,4 +16,8 @@ def main() -> int:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     name = world.load_self()["commands"][os.path.realpath(sys.argv[0])]
     module = importlib.import_module(f"simulator.sandbox.commands.{name}")
-    return int(module.main(sys.argv[1:]))
+    try:
+        return int(module.main(sys.argv[1:]))
+    except TimeoutError as error:
+        print(error, file=sys.stderr)
+        return 1

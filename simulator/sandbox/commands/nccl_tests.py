@@ -14,7 +14,7 @@ from simulator.sandbox.commands import nccl, nccl_log, sshd, world
 from simulator.world import network
 
 PROGRAMS = {"all_reduce_perf"}
-TEST_VERSION = "2.17.6"
+TEST_VERSION = "2.19.6"
 TYPE_BYTES = {
     **dict.fromkeys(("int8", "uint8", "fp8_e4m3", "fp8_e5m2"), 1),
     **dict.fromkeys(("half", "bfloat16"), 2),

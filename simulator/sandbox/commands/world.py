@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path("/run/simulator")
+APPEARANCE_SECONDS = 10
 SERVICE_SUFFIXES = ("", ".{}", ".{}.svc", ".{}.svc.cluster.local")
 
 Json = dict[str, Any]
@@ -96,10 +98,17 @@ def load_self() -> Json:
 
 
 def load() -> World:
-    """The world now."""
-    snapshot = json.loads((FOLDER / "world" / "world.json").read_text())
-    pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
-    return World(snapshot["nodes"], pods, pods[load_self()["pod"]])
+    """The world now. Waits for it to show this pod, which has only just been made. Raises TimeoutError."""
+    own = load_self()["pod"]
+    file = FOLDER / "world" / "world.json"
+    deadline = time.monotonic() + APPEARANCE_SECONDS
+    while time.monotonic() < deadline:
+        snapshot = json.loads(file.read_text()) if file.exists() else {"pods": {}}
+        if own in snapshot["pods"]:
+            pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
+            return World(snapshot["nodes"], pods, pods[own])
+        time.sleep(0.1)
+    raise TimeoutError(f"simulator: pod {own} is not in the simulated world; does the simulator run?")
 
 
 def numbers() -> Json:

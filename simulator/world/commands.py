@@ -1,0 +1,78 @@
+"""`python -m simulator fault` and `heal`: breaks simulated hardware and mends it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from simulator import paths
+from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
+
+Nodes = dict[str, dict[str, Any]]
+_SHOWN_NODES = 8
+
+
+def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds both commands; each parsed namespace has `run`, to be called with it."""
+    fault = commands.add_parser("fault", help="break simulated hardware; without arguments list what is broken")
+    fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
+    fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
+    fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu")
+    fault.add_argument("--gbps", type=int, default=0, help="what is left of a slow link, Gb/s")
+    fault.set_defaults(run=_fault)
+    heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
+    heal.add_argument("kind", nargs="?", default="", help=", ".join(FaultKind))
+    heal.add_argument("--node", default="")
+    heal.add_argument("--device", default="")
+    heal.set_defaults(run=_heal)
+
+
+def _fault(options: argparse.Namespace) -> None:
+    """Raises FaultError."""
+    store = FaultStore()
+    if options.kind is None:
+        if options.node or options.device or options.gbps:
+            raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
+        print("\n".join(map(str, store.load())) or "nothing is broken")
+        return
+    fault = new_fault(options.kind, options.node, options.device, options.gbps)
+    check(fault, known_nodes())
+    store.fault(fault)
+    print(f"broken: {fault}")
+
+
+def _heal(options: argparse.Namespace) -> None:
+    """Raises FaultError."""
+    if options.kind and options.kind not in list(FaultKind):
+        raise FaultError(f"unknown fault kind {options.kind!r}; kinds are {', '.join(FaultKind)}")
+    healed = FaultStore().heal(options.kind, options.node, options.device)
+    print("\n".join(f"healed: {fault}" for fault in healed) or "nothing of that kind is broken")
+
+
+def known_nodes() -> Nodes:
+    """The nodes of all simulated clusters, as their world.json has them."""
+    nodes: Nodes = {}
+    for file in sorted((paths.home() / "clusters").glob("*/world/world.json")):
+        nodes |= json.loads(file.read_text())["nodes"]
+    return nodes
+
+
+def check(fault: Fault, nodes: Nodes) -> None:
+    """Raises FaultError when there is no such node or device, naming those there are."""
+    if not nodes:
+        raise FaultError("there are no simulated nodes yet; `make up` makes some")
+    node = nodes.get(fault.node)
+    if node is None:
+        names = ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")
+        raise FaultError(f"--node {fault.node or 'is missing'}: the nodes are {names}")
+    infiniband = {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
+    gpus = {str(gpu["index"]): gpu for gpu in node["gpus"]}
+    devices = gpus if fault.kind is FaultKind.GPU else infiniband
+    if fault.kind is FaultKind.PARTITION and not infiniband:
+        raise FaultError(f"{fault.node} ({node['sku']}) has no InfiniBand")
+    if fault.device and fault.device not in devices:
+        raise FaultError(f"{fault.node} ({node['sku']}) has no {fault.device}; it has {', '.join(devices) or 'none'}")
+    if fault.gbps and fault.gbps >= infiniband[fault.device]["rated_gbps"]:
+        rated = infiniband[fault.device]["rated_gbps"]
+        raise FaultError(f"--gbps {fault.gbps} is no fault: {fault.device} is rated {rated} Gb/s; give less")

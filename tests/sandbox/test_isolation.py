@@ -1,0 +1,133 @@
+"""A script in the sandbox tries to reach the machine that it runs on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from config import skus
+from simulator.sandbox import sandbox
+from simulator.world.hardware import node_hardware
+
+NODE = "aks-gpu-22222222-vmss000000"
+ATTEMPTS = {
+    "read the machine's passwords": "cat /etc/shadow",
+    "read the machine's homes": "ls /home || ls /root/.cache",
+    "read this repository": "ls {root}",
+    "write to a system folder of the machine": "touch /usr/bin/sort",
+    "write to /sys": "touch /sys/class/infiniband/mlx5_0/fw_ver",
+    "write to the world": "echo '{{}}' > /run/simulator/world/world.json",
+    "write to the simulator's code": "touch /opt/simulator/lib/simulator/sandbox/commands/main.py",
+    "open a block device": "ls /dev/vda /dev/sda /dev/nvme0n1 /dev/mapper",
+    "see a process of the machine": "ls /proc/{pid}/fd",
+    "signal a process of the machine": "kill -0 {pid}",
+    "reach the network": "exec 3<>/dev/tcp/127.0.0.1/{port}",
+    "reach the internet": "exec 3<>/dev/tcp/1.1.1.1/53",
+    "load kernel memory": "head -c1 /dev/mem /dev/kmsg",
+    "change the kernel": "echo 1 > /proc/sys/kernel/panic",
+    "make namespaces of its own": "unshare --user true",
+}
+
+
+@pytest.fixture
+def run_folder() -> Iterator[Path]:
+    """Where any user may look, so that a run as another user finds it."""
+    folder = Path(tempfile.mkdtemp(prefix="sandbox-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _spec(folder: Path, script: str, **changes: object) -> sandbox.SandboxSpec:
+    (folder / "world").mkdir(exist_ok=True)
+    (folder / "world" / "world.json").write_text('{"nodes": {}, "pods": {}}')
+    hardware = node_hardware(skus.sku("Standard_ND96isr_H100_v5"), NODE)
+    settings: dict[str, object] = {"capabilities": frozenset({"IPC_LOCK"}), **changes}
+    return sandbox.SandboxSpec(
+        pod="ai/probe",
+        image="nccl-test",
+        argv=("/bin/bash", "-c", script),
+        hostname="probe",
+        hardware=hardware,
+        run_dir=folder / "run",
+        world_dir=folder / "world",
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+def _run(spec: sandbox.SandboxSpec) -> tuple[int, str]:
+    assert sandbox.available() is None
+    log = spec.run_dir.parent / "log"
+    with log.open("wb") as stream:
+        code = sandbox.start(spec, stream.fileno()).wait(30)
+    return code, log.read_text()
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS)
+def test_the_machine_is_out_of_reach(run_folder: Path, attempt: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        words = {"pid": os.getpid(), "port": server.getsockname()[1], "root": Path(__file__).parents[2]}
+        tool = sandbox.Mount(Path(shutil.which("unshare") or ""), "/usr/bin/unshare")
+        code, log = _run(_spec(run_folder, ATTEMPTS[attempt].format(**words), mounts=(tool,)))
+    print(log)
+    assert code != 0, f"it could {attempt}: {log}"
+
+
+def test_a_shell_works_and_sees_only_its_image(run_folder: Path) -> None:
+    script = "id -u; hostname; echo $HOSTNAME; ls / /dev/nvidia* /dev/infiniband /sys/class/infiniband"
+    code, log = _run(_spec(run_folder, script, gpus=(0, 1), hcas=("mlx5_2",)))
+    assert code == 0, log
+    lines = log.split()
+    assert lines[:3] == ["0", "probe", "probe"]
+    assert set(lines) >= {"/dev/nvidia0", "/dev/nvidia1", "uverbs2", "mlx5_8"}
+    assert not set(lines) & {"/dev/nvidia2", "uverbs0", "home", "work", "boot"}
+
+
+@pytest.mark.parametrize(("capabilities", "limited"), [(frozenset(), True), (frozenset({"IPC_LOCK"}), False)])
+def test_locked_memory_follows_the_capability(run_folder: Path, capabilities: frozenset[str], limited: bool) -> None:
+    _, log = _run(_spec(run_folder, "ulimit -l", capabilities=capabilities))
+    assert (log.strip() == "64") is limited
+
+
+def test_shared_memory_has_its_size(run_folder: Path) -> None:
+    code, log = _run(_spec(run_folder, "head -c 2M /dev/zero > /dev/shm/full", shm_bytes=2**20))
+    assert code != 0
+    assert "No space left" in log
+
+
+def test_no_variable_of_the_machine_comes_along(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARM_CLIENT_SECRET", "hush")
+    _, log = _run(_spec(run_folder, "env", env={"ROLE": "probe"}))
+    assert "hush" not in log
+    assert "ROLE=probe" in log
+
+
+def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
+    marker = f"86399.{os.getpid()}"
+    with (run_folder / "log").open("wb") as stream:
+        process = sandbox.start(_spec(run_folder, f"sleep {marker} & sleep {marker}"), stream.fileno())
+        process.kill()
+        process.wait(10)
+    subprocess.run(["sleep", "0.3"], check=True)
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"sleep\0{marker}" in _read(path)]
+    assert not left
+
+
+def test_an_unknown_image_is_refused_with_those_there_are(run_folder: Path) -> None:
+    with pytest.raises(sandbox.SandboxError, match="nccl-test"):
+        sandbox.image_of(replace(_spec(run_folder, "true"), image="unheard-of"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it ended meanwhile
+        return ""

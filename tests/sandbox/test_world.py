@@ -1,0 +1,224 @@
+"""Hardware, faults, the snapshot that sandboxes see, and how fast the network is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config import skus
+from simulator.world import commands, network, performance, snapshot
+from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
+from simulator.world.hardware import NodeHardware, node_hardware
+
+H100 = "Standard_ND96isr_H100_v5"
+NODE, SIBLING, OTHER_POOL = "aks-gpu-22222222-vmss000000", "aks-gpu-22222222-vmss000001", "aks-b-33333333-vmss000000"
+
+
+def _hardware(node: str = NODE, *faults: Fault, sku: str = H100) -> NodeHardware:
+    return node_hardware(skus.sku(sku), node, faults)
+
+
+def _partition(hardware: NodeHardware) -> set[str]:
+    return {hca.pkey for hca in hardware.hcas if hca.link_layer == "InfiniBand"}
+
+
+def test_hardware_depends_on_nothing_but_sku_name_and_faults() -> None:
+    assert _hardware() == _hardware()
+    both = [*_hardware().gpus, *_hardware(SIBLING).gpus]
+    assert len({gpu.uuid for gpu in both}) == len(both)
+
+
+def test_h100_has_its_gpus_and_hcas_where_azure_puts_them() -> None:
+    hardware = _hardware()
+    assert [gpu.pci[:4] for gpu in hardware.gpus] == ["0001", "0002", "0003", "0008", "0009", "000a", "000b", "000c"]
+    assert [hca.pci[:4] for hca in hardware.hcas[:8]] == [f"010{number}" for number in range(1, 9)]
+    assert (hardware.hcas[8].name, hardware.hcas[8].link_layer) == ("mlx5_8", "Ethernet")
+    assert {(device.vendor, device.pci_class) for device in hardware.pci} == {
+        ("10de", "0302"),
+        ("15b3", "0207"),
+        ("15b3", "0200"),
+        ("1414", "0108"),
+    }
+
+
+@pytest.mark.parametrize("sku", ["Standard_NC4as_T4_v3", "Standard_D4ads_v5"])
+def test_sizes_without_infiniband_still_have_an_ethernet_function(sku: str) -> None:
+    assert [hca.link_layer for hca in _hardware(sku=sku).hcas] == ["Ethernet"]
+
+
+def test_a_scale_set_is_one_partition_and_a_fault_takes_a_node_out_of_it() -> None:
+    assert _partition(_hardware()) == _partition(_hardware(SIBLING))
+    assert _partition(_hardware()) != _partition(_hardware(OTHER_POOL))
+    assert _partition(_hardware(NODE, new_fault("partition", NODE))) != _partition(_hardware())
+
+
+def test_faults_show_on_their_node_only() -> None:
+    faults = (
+        new_fault("gpu", NODE, "3"),
+        new_fault("hca", NODE, "mlx5_1"),
+        new_fault("link", NODE, "mlx5_2", 100),
+        new_fault("node", NODE),
+    )
+    broken, sibling = _hardware(NODE, *faults), _hardware(SIBLING, *faults)
+    assert [gpu.index for gpu in broken.gpus if not gpu.healthy] == [3]
+    assert [hca.name for hca in broken.hcas if hca.state == "DOWN"] == ["mlx5_1"]
+    assert (broken.hcas[2].gbps, broken.hcas[2].rated_gbps) == (100, 400)
+    assert not broken.up
+    assert sibling == _hardware(SIBLING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("disk", NODE), "kinds are node, gpu, hca, link, partition"),
+        (("gpu", NODE), "needs --device"),
+        (("link", NODE, "mlx5_0"), "needs --gbps"),
+        (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),
+        (("node", NODE, "mlx5_0"), "leave --device out"),
+    ],
+)
+def test_impossible_faults_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(FaultError, match=message):
+        new_fault(*arguments)
+
+
+def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:
+    store = FaultStore(tmp_path)
+    store.fault(new_fault("link", NODE, "mlx5_0", 200))
+    store.fault(new_fault("link", NODE, "mlx5_0", 100))
+    store.fault(new_fault("node", SIBLING))
+    assert FaultStore(tmp_path).load() == (new_fault("link", NODE, "mlx5_0", 100), new_fault("node", SIBLING))
+    assert store.heal(node=SIBLING) == (new_fault("node", SIBLING),)
+    assert [fault.kind for fault in store.load()] == [FaultKind.LINK]
+    assert store.heal()
+    assert store.load() == ()
+
+
+def test_a_damaged_store_says_how_to_mend_it(tmp_path: Path) -> None:
+    (tmp_path / "faults.json").write_text("[{]")
+    with pytest.raises(FaultError, match="delete it"):
+        FaultStore(tmp_path).load()
+
+
+@pytest.fixture
+def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    node = {"metadata": {"name": NODE, "labels": {"node.kubernetes.io/instance-type": H100}}}
+    snapshot.write(snapshot.snapshot([node], [], {NODE: _hardware()}, {}), tmp_path / "clusters" / "dev" / "world")
+
+
+def _call(line: str) -> None:
+    parser = argparse.ArgumentParser()
+    commands.add_parsers(parser.add_subparsers())
+    options = parser.parse_args(line.split())
+    options.run(options)
+
+
+@pytest.mark.usefixtures("_world")
+def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in (f"fault link --node {NODE} --device mlx5_3 --gbps 100", "fault", "heal link", "fault", "heal"):
+        _call(line)
+    broken = f"link {NODE} mlx5_3 100 Gb/s"
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        f"broken: {broken}",
+        broken,
+        f"healed: {broken}",
+        "nothing is broken",
+        "nothing of that kind is broken",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fault node --node nowhere", f"the nodes are {NODE}"),
+        ("fault node", "is missing"),
+        (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
+        (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        ("fault --gbps 3", "say what kind"),
+        ("heal disk", "kinds are"),
+    ],
+)
+def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
+    with pytest.raises(FaultError, match=message):
+        _call(line)
+
+
+def test_a_snapshot_holds_what_a_pod_can_see() -> None:
+    memory = {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}
+    context = {"capabilities": {"add": ["IPC_LOCK"]}}
+    mounts = [{"name": "shm", "mountPath": "/dev/shm"}]
+    pod = {
+        "metadata": {"namespace": "ai", "name": "w-0"},
+        "spec": {
+            "nodeName": NODE,
+            "subdomain": "w",
+            "containers": [{"securityContext": context, "volumeMounts": mounts}],
+            "volumes": [memory],
+        },
+        "status": {"phase": "Running", "podIP": "10.244.0.4"},
+    }
+    allocation = {"ai/w-0": {"gpus": [0], "hcas": ["mlx5_0"]}}
+    world = snapshot.snapshot([], [pod], {}, allocation, {"ai/w-0": {"sshd": {"port": 22}}})
+    found = world["pods"]["ai/w-0"]
+    assert (found["hostname"], found["shm_bytes"], found["capabilities"]) == ("w-0", 2**31, ["IPC_LOCK"])
+    assert (found["gpus"], found["hcas"], found["sshd"]) == ([0], ["mlx5_0"], {"port": 22})
+    json.dumps(world)
+
+
+@pytest.mark.parametrize(("text", "value"), [("64Mi", 2**26), ("1G", 10**9), ("5", 5), (7, 7), ("1.5Gi", 3 * 2**29)])
+def test_quantities(text: str | int, value: int) -> None:
+    assert snapshot.quantity(text) == value
+
+
+FULL = ((1.0,) * 8,) * 2
+SLOW = (FULL[0], (0.25, *FULL[0][1:]))
+GIB16 = 16 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("collective", "gbs"),
+    [
+        (network.Collective(H100, 1, 8, nvlink_sharp=True), 476),
+        (network.Collective(H100, 1, 8), 370),
+        (network.Collective(H100, 2, 8, links=FULL, sharp=True), 450),
+        (network.Collective(H100, 2, 8, links=FULL), 384),
+        (network.Collective(H100, 2, 8, links=SLOW, sharp=True), 112.5),
+        (network.Collective(H100, 2, 8, links=(FULL[0][1:], FULL[0])), 192),
+        (network.Collective(H100, 2, 8, links=FULL, aligned=False), 172.8),
+        (network.Collective(H100, 2, 8, network.SOCKET), 3.1),
+        (network.Collective("Standard_ND96asr_v4", 2, 8, links=FULL), 187),
+        (network.Collective("Standard_NC4as_T4_v3", 2, 1, network.SOCKET), 3.1),
+    ],
+)
+def test_bandwidth_of_large_messages(collective: network.Collective, gbs: float) -> None:
+    assert network.bus_bandwidth(collective, GIB16, performance.numbers()) == pytest.approx(gbs, rel=0.005)
+
+
+def test_every_size_with_a_floor_reaches_it_when_healthy() -> None:
+    for sku in skus.catalogue().values():
+        if not (sku.nccl_busbw and sku.infiniband):
+            continue
+        links = (1.0,) * sku.infiniband.hcas
+        for nodes in (1, 2, 5):
+            collective = network.Collective(sku.name, nodes, sku.gpus, links=(links,) * nodes, nvlink_sharp=True)
+            floor = sku.busbw_floor(nodes)
+            assert floor is not None
+            assert network.bus_bandwidth(collective, GIB16, performance.numbers()) > floor
+
+
+def test_averages_agree_with_the_measurements_they_come_from() -> None:
+    sizes = [8 * 2**step for step in range(31)]
+
+    def average(collective: network.Collective) -> float:
+        return sum(network.bus_bandwidth(collective, size, performance.numbers()) for size in sizes) / len(sizes)
+
+    assert average(network.Collective("Standard_ND96asr_v4", 2, 8, links=FULL)) == pytest.approx(56.4, rel=0.06)
+    assert average(network.Collective("Standard_ND96asr_v4", 2, 8, network.SOCKET)) == pytest.approx(1.39, rel=0.06)
