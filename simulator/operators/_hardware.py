@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from typing import Any
 
 from config import skus
+from simulator.azure.nodes import DRIVER_ANNOTATION
 from simulator.world.faults import FaultStore
 from simulator.world.hardware import Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = "10de", "15b3"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-HOST_DRIVER = "simulator/host-gpu-driver"
-"""Node annotation: the version of the GPU driver in the node image (AKS with gpuProfile.driver Install)."""
 
 Object = dict[str, Any]
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """Raises skus.UnknownSku for a node whose instance type is not in the catalogue."""
+    """With the kernel and OS of the node's image; raises skus.UnknownSku for an instance type not in the catalogue."""
     sku = skus.sku(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
-    return node_hardware(sku, node["metadata"]["name"], FaultStore().load())
+    hardware = node_hardware(sku, node["metadata"]["name"], FaultStore().load())
+    info = node.get("status", {}).get("nodeInfo", {})
+    os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
+    kernel = info.get("kernelVersion") or hardware.kernel
+    return dataclasses.replace(hardware, kernel=kernel, os_id=os_id, os_version=os_version)
+
+
+def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:
+    """ID and VERSION_ID of /etc/os-release, from a node's osImage: `Ubuntu 24.04.3 LTS` -> ubuntu, 24.04."""
+    found = re.fullmatch(r"(?:Microsoft )?([A-Za-z ]+) (\d+\.\d+)\S*(?: LTS)?", image)
+    return (found.group(1).replace(" ", "").lower(), found.group(2)) if found else default
 
 
 def nvidia_gpus(hardware: NodeHardware) -> list[Gpu]:
@@ -28,7 +39,6 @@ def nvidia_gpus(hardware: NodeHardware) -> list[Gpu]:
     return [gpu for gpu in hardware.gpus if gpu.pci in addresses]
 
 
-def host_driver(node: Object) -> str | None:
-    """Version of the GPU driver that the node image brought, None where it has none."""
-    version: str | None = node["metadata"].get("annotations", {}).get(HOST_DRIVER)
-    return version
+def has_host_driver(node: Object) -> bool:
+    """Whether the node image brought a GPU driver (AKS with gpuProfile.driver Install)."""
+    return DRIVER_ANNOTATION in node["metadata"].get("annotations", {})

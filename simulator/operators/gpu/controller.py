@@ -70,8 +70,8 @@ class Controller:
             return
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         message = (
-            "The node image brings its own GPU driver (gpuProfile.driver Install) and the ClusterPolicy's driver is on: "
-            "the operator's driver, and nvidia-peermem with it, is disabled on this node. Make the pool with driver None."
+            "The node image brings its own GPU driver (gpuProfile.driver Install) and the ClusterPolicy's is on: the "
+            "operator's, and nvidia-peermem with it, is disabled on this node. Make the pool with driver None."
         )
         event = {
             "apiVersion": "v1",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import MELLANOX, hardware_of, host_driver, nvidia_gpus
+from simulator.operators._hardware import MELLANOX, hardware_of, has_host_driver, nvidia_gpus
 from simulator.operators._loop import is_ready, labelled, set_labels
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
@@ -23,10 +23,10 @@ Object = dict[str, Any]
 
 def driver_gate(ctx: PodContext) -> str | None:
     """k8s-driver-manager: no second driver beside the node image's; with GPUDirect RDMA, OFED first."""
-    if version := host_driver(ctx.node):
+    if has_host_driver(ctx.node):
         set_labels(ctx.kube, ctx.node, {DEPLOY_DRIVER: DRIVER_PREINSTALLED})
         return (
-            f"driver {version} is pre-installed on host (AKS gpuProfile.driver Install): the containerized driver is "
+            "a driver is pre-installed on host (AKS gpuProfile.driver Install): the containerized driver is "
             "disabled on this node, and with it nvidia-peermem; make the pool with driver None to use the operator's"
         )
     env = ctx.env()
@@ -67,9 +67,9 @@ def validator_gate(ctx: PodContext) -> str | None:
 
 def has_driver(node: Object, pods: Sequence[Object]) -> bool:
     """The node image's driver, or a driver pod that is ready."""
-    return host_driver(node) is not None or any(is_ready(pod) for pod in labelled(pods, "app", DRIVER_APP))
+    return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", DRIVER_APP))
 
 
 def has_runtime(node: Object, pods: Sequence[Object]) -> bool:
     """The node image with a driver also has the container toolkit; else its pod must be ready."""
-    return host_driver(node) is not None or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))
+    return has_host_driver(node) or any(is_ready(pod) for pod in labelled(pods, "app", TOOLKIT_APP))

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import hardware_of, host_driver, nvidia_gpus
+from simulator.operators._hardware import hardware_of, nvidia_gpus
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu.gates import DRIVER_APP
 from simulator.operators.nfd.worker import API, NODE_NAME_LABEL, publish
@@ -50,9 +50,7 @@ def node_feature(ctx: PodContext) -> Object:
 
 
 def driver_version(ctx: PodContext) -> str:
-    """From the node image, else from the tag of the driver pod's image (`595.91.07-ubuntu24.04`)."""
-    if version := host_driver(ctx.node):
-        return version
+    """From the tag of the driver pod's image (`595.91.07-ubuntu24.04`); empty for the node image's driver."""
     for pod in ctx.pods_on_node():
         if label(pod, "app") == DRIVER_APP:
             tag: str = pod["spec"]["containers"][0]["image"].rpartition(":")[2]
