@@ -83,6 +83,8 @@ class KubernetesAccess(Component):
             ),
             scope=self.cluster.id,
             principal_id=deployer,
+            # Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while.
+            principal_type="User" if self.settings.login == "azurecli" else "ServicePrincipal",
             role_definition_id=client.subscription_id.apply(
                 lambda subscription: f"/subscriptions/{subscription}/{roles}/{RBAC_CLUSTER_ADMIN}"
             ),

@@ -53,7 +53,7 @@ class MpiAccount(Component):
             ],
             opts=self.child(),
         )
-        self.binding = kubernetes.rbac.v1.RoleBinding(
+        binding = kubernetes.rbac.v1.RoleBinding(
             f"{MPI_ACCOUNT}-binding",
             metadata=metadata,
             role_ref=kubernetes.rbac.v1.RoleRefArgs(
@@ -64,7 +64,8 @@ class MpiAccount(Component):
             ],
             opts=self.child(),
         )
-        self.name = account.metadata["name"]
+        # Whoever uses the account may do so only once it has its rights.
+        self.name = pulumi.Output.all(account.metadata["name"], binding.id).apply(lambda parts: str(parts[0]))
         self.register_outputs({"name": self.name})
 
 

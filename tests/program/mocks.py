@@ -6,66 +6,95 @@ import base64
 import json
 import runpy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import yaml
+from pulumi.runtime import mocks, rpc
 
 ROOT = Path(__file__).resolve().parents[2]
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 DEPLOYER = "00000000-0000-0000-0000-00000000000b"
-_USER_KUBECONFIG = {
-    "users": [
-        {"name": "user", "user": {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode"]}}}
-    ]
+SECRET = "[secret]"
+_LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode"]}}
+_KUBECONFIGS = {
+    "Admin": {"users": [{"name": "admin", "user": {}}]},
+    "User": {"users": [{"name": "user", "user": _LOGIN}]},
 }
 
 
-class Recorder(pulumi.runtime.Mocks):
-    """Echoes inputs as outputs, and keeps every registration in its order."""
+@dataclass(frozen=True)
+class Registered:
+    """One resource as the program asked for it; dependencies and parent are given as `<type> <name>`."""
+
+    type: str
+    name: str
+    custom: bool
+    inputs: dict[str, Any]
+    parent: str
+    dependencies: tuple[str, ...]
+    provider: str
+    request: Any = field(compare=False, repr=False)
+    """The whole request, for options that few tests look at."""
+
+
+class Recorder(mocks.MockMonitor):
+    """An engine that echoes inputs as outputs and keeps every registration."""
 
     def __init__(self) -> None:
-        self.registered: list[pulumi.runtime.MockResourceArgs] = []
-        self.calls: list[pulumi.runtime.MockCallArgs] = []
+        super().__init__(_Azure())
+        self.registered: list[Registered] = []
+        self.outputs: dict[str, Any] = {}
 
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
-        self.registered.append(args)
-        return _identity(args), dict(args.inputs)
+    def RegisterResource(self, request: Any) -> Any:
+        if request.type != "pulumi:pulumi:Stack":
+            self.registered.append(_registered(request))
+        return super().RegisterResource(request)  # type: ignore[no-untyped-call]
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        self.calls.append(args)
-        if args.token == "azure-native:authorization:getClientConfig":
-            return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
-        kubeconfig = _USER_KUBECONFIG if "UserCredentials" in args.token else {"users": [{"name": "admin", "user": {}}]}
-        text = yaml.safe_dump(kubeconfig)
-        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
-
-    def one(self, type_suffix: str, name: str | None = None) -> pulumi.runtime.MockResourceArgs:
+    def one(self, type_suffix: str, name: str | None = None) -> Registered:
         """The only resource of a type that ends so (and of that name)."""
-        found = [r for r in self.registered if r.typ.endswith(type_suffix) and name in (None, r.name)]
-        assert len(found) == 1, [(r.typ, r.name) for r in self.registered]
+        found = [r for r in self.registered if r.type.endswith(type_suffix) and name in (None, r.name)]
+        assert len(found) == 1, [f"{r.type} {r.name}" for r in self.registered]
         return found[0]
 
     def names(self, type_suffix: str) -> list[str]:
-        """Names of the resources whose type ends so, in the order of registration."""
-        return [r.name for r in self.registered if r.typ.endswith(type_suffix)]
+        """Names of the resources whose type ends so."""
+        return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
-def _identity(args: pulumi.runtime.MockResourceArgs) -> str:
-    if args.typ.startswith("azure-native:"):
-        return f"/subscriptions/{SUBSCRIPTION}/{args.typ.split(':')[-1]}/{args.name}"
-    metadata = args.inputs.get("metadata", {})
-    return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name
+class _Azure(pulumi.runtime.Mocks):
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
+        inputs = args.inputs
+        if args.typ.startswith("azure-native:"):
+            names = ("agentPoolName", "resourceName", "resourceGroupName", "roleAssignmentName")
+            name = next(inputs[key] for key in names if key in inputs)
+            return f"/subscriptions/{SUBSCRIPTION}/{args.typ.split(':')[-1]}/{name}", {**inputs, "name": name}
+        metadata = inputs.get("metadata", {})
+        return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name, dict(inputs)
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        if args.token == "azure-native:authorization:getClientConfig":
+            return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+        text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
+        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
 
 
 def deploy(declare: Callable[[], object]) -> Recorder:
     """What `declare` registers, once all of it has settled."""
     recorder = Recorder()
-    pulumi.runtime.set_mocks(recorder, project="ai-on-aks", stack="test", preview=False)
+    pulumi.runtime.set_mocks(_Azure(), project="ai-on-aks", stack="test", preview=False, monitor=recorder)
 
-    def run() -> None:
+    async def outputs() -> None:
+        stack = pulumi.runtime.get_root_resource()
+        for name, value in getattr(stack, "outputs", {}).items():
+            output = pulumi.Output.from_input(value)
+            recorder.outputs[name] = SECRET if await output.is_secret() else await output.future()
+
+    def run() -> pulumi.Output[None]:
         declare()
+        return pulumi.Output.from_input(outputs())
 
     pulumi.runtime.test(run)()  # type: ignore[no-untyped-call]
     return recorder
@@ -76,3 +105,32 @@ def program(settings: Mapping[str, Any]) -> Recorder:
     text = {f"ai-on-aks:{key}": v if isinstance(v, str) else json.dumps(v) for key, v in settings.items()}
     pulumi.runtime.set_all_config(text)
     return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"))
+
+
+def _registered(request: Any) -> Registered:
+    return Registered(
+        type=request.type,
+        name=request.name,
+        custom=request.custom,
+        inputs=_plain(rpc.deserialize_properties(request.object)),
+        parent=_short(request.parent),
+        dependencies=tuple(sorted(_short(urn) for urn in request.dependencies)),
+        provider=_short(request.provider.rpartition("::")[0]),
+        request=request,
+    )
+
+
+def _short(urn: str) -> str:
+    if not urn:
+        return ""
+    *_, types, name = urn.split("::")
+    return f"{types.rpartition('$')[2]} {name}"
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers as int, which protobuf has not, and secrets hidden."""
+    if isinstance(value, dict):
+        return SECRET if rpc._special_sig_key in value else {key: _plain(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,85 @@
+"""The resources of typical stacks, kept as JSON beside this file so that a review sees what a change does to them.
+
+After a change that is meant: `python -m tests.program.golden`, and read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.program.mocks import Recorder, Registered, program
+
+FOLDER = Path(__file__).parent / "golden"
+H100 = "Standard_ND96isr_H100_v5"
+H200 = "Standard_ND96isr_H200_v5"
+T4 = "Standard_NC4as_T4_v3"
+NCCL = "nccl-allreduce"
+_LOCAL = {"localAccounts": True}
+
+STACKS: dict[str, dict[str, Any]] = {
+    "dev": {"vmSku": H100, "workloads": NCCL, "cluster": _LOCAL, "charts": {"source": "simulator/charts"}},
+    "entra": {"vmSku": H100, "workloads": NCCL, "cluster": {"login": "workloadidentity"}},
+    "spot": {"pools": {"a100": {"vmSku": "Standard_ND96asr_v4", "spot": True}}, "workloads": NCCL, "cluster": _LOCAL},
+    "autoscale": {"pools": {"gpu": {"vmSku": H100, "count": 0, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
+    "two-pools": {
+        "pools": {
+            "h100": {"vmSku": H100, "labels": {"team": "a"}},
+            "h200": {"vmSku": H200, "taints": ["team=b:NoSchedule"], "replace": "delete-first"},
+        },
+        "workloads": NCCL,
+        "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
+        "cluster": _LOCAL,
+    },
+    "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
+    "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
+    "mirror": {
+        "vmSku": H100,
+        "cluster": {**_LOCAL, "systemPool": {"taint": True}},
+        "charts": {"source": "oci://mirror.example.com/charts"},
+        "images": {"registry": "mirror.example.com"},
+        "operators": {"gpuOperator": {"values": {"driver": {"version": "590.1"}}}},
+        "workloads": NCCL,
+    },
+}  # fmt: skip
+
+
+def resources(recorder: Recorder) -> list[dict[str, Any]]:
+    """All resources but components, in a stable order."""
+    found = [_entry(resource) for resource in recorder.registered if resource.custom]
+    return sorted(found, key=lambda entry: (entry["type"], entry["name"]))
+
+
+def text(stack: str) -> str:
+    """The golden file's text, from the program as it is now."""
+    return json.dumps(resources(program(STACKS[stack])), indent=1) + "\n"
+
+
+def path(stack: str) -> Path:
+    """Where a stack's golden file is."""
+    return FOLDER / f"{stack}.json"
+
+
+def _entry(resource: Registered) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": resource.type, "name": resource.name}
+    if waits := [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]:
+        entry["dependsOn"] = waits
+    return {**entry, "inputs": _without_files(resource)}
+
+
+def _without_files(resource: Registered) -> dict[str, Any]:
+    """Inputs without scripts and their digest, which would change with every word of a comment."""
+    text = json.dumps(resource.inputs)
+    inputs: dict[str, Any] = json.loads(text)
+    if resource.type.endswith(":ConfigMap"):
+        inputs["data"] = sorted(inputs["data"])
+    for task in inputs.get("spec", {}).get("tasks", []) if resource.type.endswith(":Job") else []:
+        task["template"]["metadata"]["annotations"]["ai-on-aks/files"] = "[digest]"
+    return inputs
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for stack in STACKS:
+        path(stack).write_text(text(stack), encoding="utf-8")

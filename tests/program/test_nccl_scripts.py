@@ -1,0 +1,183 @@
+"""The scripts of the NCCL job, run as scripts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.program.mocks import ROOT
+
+SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
+INFO = "node-0:60:60 [0] NCCL INFO"
+INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
+SOCKET = f"{INFO} NET/IB : No device found.\n{INFO} Using network Socket"
+MEASURED = "time   algbw   busbw #wrong"
+HEADER = f"#       size         count      type   redop    root     {MEASURED}     {MEASURED}"
+
+
+def row(size: int, out_of_place: float, in_place: float, wrong: str = "0") -> str:
+    measured = [f"100.0  90.00  {busbw:.2f}  {wrong}" for busbw in (out_of_place, in_place)]
+    return "  ".join([f"  {size}  {size // 4}  float  sum  -1", *measured])
+
+
+def table(*rows: str, transport: str = INFINIBAND) -> str:
+    return "\n".join([transport, HEADER, *rows, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100"]) + "\n"
+
+
+def run(script: str, *arguments: str, path: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": f"{path}:{os.environ['PATH']}" if path else os.environ["PATH"], **variables}
+    command = ["bash", str(SCRIPTS / script), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400") -> tuple[int, str]:
+    log = tmp_path / "log"
+    log.write_text(output)
+    done = run("verdict.sh", str(log), NODES=str(nodes), BUSBW_FLOOR_GBS=floor)
+    assert done.stdout.count("VERDICT:") == 1, done
+    return done.returncode, done.stdout.strip()
+
+
+def test_passes_on_the_largest_message_and_the_better_direction(tmp_path: Path) -> None:
+    output = table(row(8388608, 80, 81), row(17179869184, 470.5, 478.25))
+    assert judge(tmp_path, output) == (
+        0,
+        "VERDICT: PASS; busbw=478.25 GB/s floor=400 GB/s size=17179869184 B nodes=2 transport=NET/IB",
+    )
+
+
+def test_numbers_are_compared_as_numbers(tmp_path: Path) -> None:
+    assert judge(tmp_path, table(row(1024, 99, 100), row(2048, 99, 1000)), floor="400")[0] == 0
+
+
+def test_low_bandwidth_fails(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 399.9, 310)))
+    assert code == 1
+    assert verdict.startswith("VERDICT: FAIL bus bandwidth is below the floor")
+    assert "busbw=399.90" in verdict
+
+
+def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=SOCKET))
+    assert code == 1
+    assert "TCP (NET/Socket)" in verdict
+
+
+def test_silence_about_the_transport_fails(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=""))
+    assert code == 1
+    assert "NCCL_DEBUG=INFO" in verdict
+
+
+def test_one_node_needs_no_network(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 470, 476), transport=""), nodes=1)
+    assert code == 0
+    assert "transport=none" in verdict
+
+
+def test_wrong_results_fail(tmp_path: Path) -> None:
+    code, verdict = judge(tmp_path, table(row(1024, 1, 1, wrong="3"), row(17179869184, 470, 476)))
+    assert code == 1
+    assert "6 wrong values" in verdict
+
+
+def test_unchecked_results_pass(tmp_path: Path) -> None:
+    assert judge(tmp_path, table(row(17179869184, 470, 476, wrong="N/A")))[0] == 0
+
+
+@pytest.mark.parametrize("output", ["", HEADER + "\n", "node-0: Test NCCL failure common.cu:1204\n"])
+def test_no_result_is_no_pass(tmp_path: Path, output: str) -> None:
+    assert judge(tmp_path, output) == (2, "VERDICT: FAIL no all_reduce_perf result in the output")
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    """A folder of commands that stand in for those of the image."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    return folder
+
+
+def command(folder: Path, name: str, body: str) -> None:
+    (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+def launch(tmp_path: Path, commands: Path, hosts: str) -> subprocess.CompletedProcess[str]:
+    """launch.sh with its host file moved to where a test may write."""
+    (tmp_path / "hosts").write_text(hosts)
+    script = (SCRIPTS / "launch.sh").read_text().replace("/etc/volcano/mpiworker.host", str(tmp_path / "hosts"))
+    (tmp_path / "launch.sh").write_text(script)
+    (tmp_path / "verdict.sh").write_text((SCRIPTS / "verdict.sh").read_text())
+    settings = {
+        "NODES": "2", "GPUS_PER_NODE": "8", "CORES_PER_GPU": "12", "MIN_BYTES": "8M", "MAX_BYTES": "16G",
+        "ITERATIONS": "20", "SSH_TIMEOUT_S": "1", "BUSBW_FLOOR_GBS": "400", "NCCL_DEBUG": "INFO", "UCX_TLS": "rc",
+    }  # fmt: skip
+    environment = {"PATH": f"{commands}:{os.environ['PATH']}", "TMPDIR": str(tmp_path), **settings}
+    return subprocess.run(
+        ["bash", str(tmp_path / "launch.sh")], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_launches_one_rank_per_gpu_with_the_environment(tmp_path: Path, commands: Path) -> None:
+    command(commands, "ssh", "exit 0")
+    (tmp_path / "output").write_text(table(row(17179869184, 470, 476)))
+    command(
+        commands, "mpirun", f'echo "ARGS $*"; while [[ $1 != --hostfile ]]; do shift; done; cat "$2" {tmp_path}/output'
+    )
+    done = launch(tmp_path, commands, "job-mpiworker-0.job\njob-mpiworker-1.job")
+    assert done.returncode == 0, done
+    arguments = next(line for line in done.stdout.splitlines() if line.startswith("ARGS"))
+    assert "-np 16 --map-by ppr:8:node:pe=12 --bind-to core" in arguments
+    assert "-x NCCL_DEBUG -x PATH -x UCX_TLS all_reduce_perf -b 8M -e 16G -f 2 -g 1 -n 20 -c 1" in arguments
+    assert "job-mpiworker-0.job slots=8\njob-mpiworker-1.job slots=8\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("VERDICT: PASS")
+
+
+def test_a_worker_that_never_answers_is_named(tmp_path: Path, commands: Path) -> None:
+    command(commands, "ssh", '[[ "$*" != *mpiworker-1* ]]')
+    done = launch(tmp_path, commands, "job-mpiworker-0.job\njob-mpiworker-1.job\n")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "VERDICT: FAIL no ssh to worker job-mpiworker-1.job within 1 s"
+
+
+def test_too_few_hosts_are_refused(tmp_path: Path, commands: Path) -> None:
+    done = launch(tmp_path, commands, "job-mpiworker-0.job\n")
+    assert done.returncode == 1
+    assert "names 1 workers instead of 2" in done.stdout
+
+
+def test_a_failed_mpirun_fails(tmp_path: Path, commands: Path) -> None:
+    command(commands, "ssh", "exit 0")
+    command(commands, "mpirun", "echo broken >&2; exit 3")
+    done = launch(tmp_path, commands, "a\nb\n")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "VERDICT: FAIL mpirun ended with exit code 3"
+
+
+def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) -> None:
+    for device, layer in (("mlx5_0", "InfiniBand"), ("mlx5_1", "InfiniBand"), ("mlx5_8", "Ethernet")):
+        port = tmp_path / "sys/class/infiniband" / device / "ports/1"
+        port.mkdir(parents=True)
+        (port / "link_layer").write_text(f"{layer}\n")
+    command(commands, "ssh-keygen", "exit 0")
+    command(commands, "sshd", 'echo "sshd $*"')
+    moved = {
+        "/sys/class": f"{tmp_path}/sys/class",
+        "/etc/nccl.conf": f"{tmp_path}/nccl.conf",
+        "/run/sshd": f"{tmp_path}/run",
+        "/usr/sbin/sshd": f"{commands}/sshd",
+    }
+    script = (SCRIPTS / "worker.sh").read_text()
+    for old, new in moved.items():
+        script = script.replace(old, new)
+    (tmp_path / "worker.sh").write_text(script)
+    environment = {"PATH": f"{commands}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", str(tmp_path / "worker.sh")], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (tmp_path / "nccl.conf").read_text() == "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\n"
+    assert done.stdout.splitlines()[-1] == "sshd -D -e"
