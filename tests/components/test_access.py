@@ -1,0 +1,125 @@
+"""The ways into a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+import pulumi
+import pytest
+import yaml
+
+from components import kubeconfig, role_delay
+from components.cluster import Cluster
+from components.kubernetes_access import RBAC_CLUSTER_ADMIN, KubernetesAccess
+from config.models import ClusterSettings, Settings
+from tests.program.mocks import DEPLOYER, SECRET, Recorder, deploy
+
+GROUP = "11111111-1111-1111-1111-111111111111"
+
+
+def access(cluster: ClusterSettings) -> tuple[Recorder, list[str]]:
+    found: list[str] = []
+
+    def declare() -> None:
+        made = Cluster("cluster", Settings(project="ai-on-aks", stack="test", cluster=cluster))
+        KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
+
+    return deploy(declare), found
+
+
+def exec_kubeconfig(*args: str) -> str:
+    user = {"exec": {"command": "kubelogin", "args": list(args)}}
+    return yaml.safe_dump({"clusters": [], "users": [{"name": "u", "user": user}]})
+
+
+def login_of(text: str) -> list[str]:
+    args: list[str] = yaml.safe_load(text)["users"][0]["user"]["exec"]["args"]
+    return args
+
+
+def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
+    recorder, (found,) = access(ClusterSettings(local_accounts=True))
+    assert yaml.safe_load(found)["users"][0]["name"] == "admin"
+    assert recorder.names(":RoleAssignment") == []
+
+
+def test_without_them_the_deployer_gets_a_role_and_kubelogin_its_method() -> None:
+    recorder, (found,) = access(ClusterSettings(login="workloadidentity"))
+    assert login_of(found) == ["get-token", "--login", "workloadidentity"]
+    role = recorder.one(":RoleAssignment")
+    assert role.inputs["principalId"] == DEPLOYER
+    assert role.inputs["principalType"] == "ServicePrincipal"
+    assert role.inputs["roleDefinitionId"].endswith(RBAC_CLUSTER_ADMIN)
+    assert role.inputs["scope"].endswith("/ManagedCluster/ai-on-aks-test")
+    provider = recorder.one("providers:kubernetes")
+    assert any("RoleAssignment" in dependency for dependency in provider.dependencies)
+
+
+def test_the_deployer_can_be_named() -> None:
+    recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP}))
+    assert recorder.one(":RoleAssignment").inputs["principalId"] == GROUP
+
+
+def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:
+    recorder, _ = access(ClusterSettings(local_accounts=True))
+    inputs = recorder.one("providers:kubernetes").inputs
+    assert inputs["kubeconfig"] == SECRET
+    assert inputs["clusterIdentifier"].endswith("/ManagedCluster/ai-on-aks-test")
+
+
+@pytest.mark.parametrize(
+    ("entra", "local"),
+    [(True, True), (True, False), (False, True)],
+)
+def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
+    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))  # type: ignore[arg-type]
+    recorder, _ = access(settings)
+    cluster = recorder.one(":ManagedCluster").inputs
+    assert cluster["disableLocalAccounts"] is not local
+    profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
+    assert cluster.get("aadProfile") == (profile if entra else None)
+
+
+def test_a_login_method_is_added_where_none_stands() -> None:
+    assert login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == ["get-token", "--login", "msi"]
+
+
+def test_other_users_are_left_alone() -> None:
+    text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
+    assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
+
+
+def test_credentials_are_decoded() -> None:
+    assert kubeconfig.decode(base64.b64encode(b"users: []").decode()) == "users: []"
+
+
+def ask(*errors: str) -> bool:
+    args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=list(errors))
+    return asyncio.run(role_delay.again_while_forbidden(args))
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return slept
+
+
+def test_a_role_that_does_not_act_yet_is_waited_for(pauses: list[float]) -> None:
+    assert ask('namespaces is forbidden: User "x" cannot create resource')
+    assert pauses == [role_delay.PAUSE_SECONDS]
+
+
+def test_other_errors_are_not(pauses: list[float]) -> None:
+    assert not ask("connection refused", "forbidden")
+    assert pauses == []
+
+
+def test_and_not_for_ever(pauses: list[float]) -> None:
+    assert not ask(*["Forbidden"] * (role_delay.ATTEMPTS + 1))
+    assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60

@@ -1,0 +1,79 @@
+"""GPU pools: what ARM is asked for, and what happens when that changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.cluster import Cluster
+from components.node_pools import NodePools, node_labels, node_taints
+from config.models import Settings
+from config.pools import PoolSettings
+from tests.program.mocks import Registered, deploy
+
+H100 = "Standard_ND96isr_H100_v5"
+ARM_IMMUTABLE = {
+    "gpuProfile.driver", "osDiskSizeGB", "osDiskType", "osType", "scaleSetPriority", "scaleSetEvictionPolicy",
+    "spotMaxPrice", "availabilityZones", "vnetSubnetID", "maxPods", "type",
+}  # fmt: skip
+
+
+def pool(**settings: Any) -> PoolSettings:
+    return PoolSettings.model_validate({"vmSku": H100, **settings})
+
+
+def declared(**settings: Any) -> Registered:
+    def declare() -> None:
+        cluster = Cluster("cluster", Settings(project="ai-on-aks", stack="test", vm_sku=H100))
+        NodePools("pools", cluster, {"gpu": pool(**settings)})
+
+    return deploy(declare).one(":AgentPool")
+
+
+def test_aks_installs_no_driver() -> None:
+    assert declared().inputs["gpuProfile"] == {"driver": "None"}
+
+
+def test_everything_that_arm_forbids_to_change_replaces_the_pool() -> None:
+    assert set(declared().request.replaceOnChanges) == ARM_IMMUTABLE
+
+
+@pytest.mark.parametrize(("replace", "delete_first"), [("create-first", False), ("delete-first", True)])
+def test_the_old_pool_goes_after_or_before_the_new_one(replace: str, delete_first: bool) -> None:
+    assert declared(replace=replace).request.deleteBeforeReplace is delete_first
+
+
+def test_names_let_old_and_new_stand_side_by_side() -> None:
+    first, second = declared().inputs["agentPoolName"], declared(osDiskGb=256).inputs["agentPoolName"]
+    assert first != second
+    for name in (first, second):
+        assert name.isalnum()
+        assert name.islower()
+        assert len(name) <= 12
+    assert declared(count=7, labels={"team": "a"}).inputs["agentPoolName"] == first
+
+
+def test_the_autoscaler_owns_the_count() -> None:
+    scaled = declared(count=1, autoscale={"min": 0, "max": 4})
+    assert scaled.inputs["enableAutoScaling"] is True
+    assert (scaled.inputs["minCount"], scaled.inputs["maxCount"]) == (0, 4)
+    assert list(scaled.request.ignoreChanges) == ["count"]
+    assert list(declared().request.ignoreChanges) == []
+
+
+def test_spot_states_the_taint_and_the_label_that_aks_adds() -> None:
+    spot = declared(spot=True).inputs
+    assert (spot["scaleSetPriority"], spot["scaleSetEvictionPolicy"], spot["spotMaxPrice"]) == ("Spot", "Delete", -1)
+    assert "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in spot["nodeTaints"]
+    assert spot["nodeLabels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
+
+
+def test_labels_and_taints_are_ordered_and_ours_stay() -> None:
+    chosen = pool(labels={"z": "1", "a": "2"}, taints=["b=c:NoSchedule", "a=b:NoExecute"])
+    assert list(node_labels("gpu", chosen)) == ["a", "ai-on-aks/gpu", "ai-on-aks/pool", "z"]
+    assert node_taints(chosen) == ("a=b:NoExecute", "b=c:NoSchedule")
+
+
+def test_making_a_pool_is_given_time() -> None:
+    assert declared().request.customTimeouts.create == "60m"

@@ -1,0 +1,110 @@
+"""Values and custom resources of the operators."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from components.operators import gpu_operator, network_operator, nfd, volcano
+from components.operators._release import ChartLocation, locate, merge
+from config.chart_values import value_problems
+from config.models import NetworkOperator
+from config.versions import versions
+
+TAINTS = ["sku=gpu:NoSchedule"]
+SKU_GPU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+NVIDIA_GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("chart", "values"),
+    [
+        (nfd.NAME, nfd.values(TAINTS)),
+        (network_operator.NAME, network_operator.values()),
+        (gpu_operator.NAME, gpu_operator.values(TAINTS, rdma=True)),
+        (volcano.NAME, volcano.values()),
+    ],
+)
+def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:
+    assert value_problems(chart, values) == []
+
+
+def test_charts_come_from_their_own_places_unless_redirected() -> None:
+    volcano_chart, nfd_chart = versions().charts["volcano"], versions().charts["node-feature-discovery"]
+    assert locate(volcano_chart, None) == ChartLocation(
+        "volcano", "https://volcano-sh.github.io/helm-charts", volcano_chart.version
+    )
+    assert locate(nfd_chart, None) == ChartLocation(
+        "oci://registry.k8s.io/nfd/charts/node-feature-discovery", None, nfd_chart.version
+    )
+    assert locate(volcano_chart, "oci://mirror.example.com/charts/") == ChartLocation(
+        "oci://mirror.example.com/charts/volcano", None, volcano_chart.version
+    )
+
+
+def test_a_folder_of_charts_stays_relative_and_decides_the_version() -> None:
+    assert locate(versions().charts["volcano"], "simulator/charts") == ChartLocation(
+        "simulator/charts/volcano", None, None
+    )
+
+
+def test_the_users_values_win_key_by_key() -> None:
+    values = {"driver": {"enabled": True, "version": "1"}, "list": [1, 2]}
+    assert merge(values, {"driver": {"version": "2"}, "list": [3], "new": None}) == {
+        "driver": {"enabled": True, "version": "2"},
+        "list": [3],
+        "new": None,
+    }
+
+
+def test_nfd_sees_gpus_and_infiniband_but_no_ethernet() -> None:
+    worker = nfd.values(TAINTS)["worker"]
+    assert worker["nodeSelector"] == {"ai-on-aks/gpu": "true"}
+    assert worker["tolerations"] == [SKU_GPU]
+    assert worker["config"]["sources"]["pci"]["deviceClassWhitelist"] == ["03", "0300", "0302", "0207"]
+
+
+def test_the_infiniband_rule_needs_device_and_class() -> None:
+    rule = nfd.infiniband_rule()
+    assert rule["labels"] == {"feature.node.kubernetes.io/pci-15b3.present": "true"}
+    assert rule["matchFeatures"][0]["matchExpressions"] == {
+        "vendor": {"op": "In", "value": ["15b3"]},
+        "device": {"op": "In", "value": ["101c", "101e"]},
+        "class": {"op": "In", "value": ["0207"]},
+    }
+
+
+def policy(**settings: Any) -> dict[str, Any]:
+    return network_operator.policy_spec(NetworkOperator.model_validate(settings), TAINTS, None)
+
+
+def test_one_device_plugin_offers_infiniband_only_under_the_chosen_name() -> None:
+    spec = policy(rdmaResource="ib")
+    assert "rdmaSharedDevicePlugin" not in spec
+    assert json.loads(spec["sriovDevicePlugin"]["config"]) == {
+        "resourceList": [
+            {
+                "resourcePrefix": "nvidia.com",
+                "resourceName": "ib",
+                "selectors": {"vendors": ["15b3"], "linkTypes": ["infiniband"], "isRdma": True},
+            }
+        ]
+    }
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_a_driver_upgrade_kills_jobs_only_when_asked_to(drain: bool) -> None:
+    upgrade = policy(drainOnUpgrade=drain)["ofedDriver"]["upgradePolicy"]
+    assert (upgrade["autoUpgrade"], upgrade["drain"]["enable"], upgrade["drain"]["force"]) == (drain, drain, drain)
+
+
+def test_daemon_sets_tolerate_the_pools_taints_beside_their_own() -> None:
+    assert policy()["tolerations"] == [NVIDIA_GPU, SKU_GPU]
+    assert gpu_operator.values(TAINTS, rdma=True)["daemonsets"]["tolerations"] == [NVIDIA_GPU, SKU_GPU]
+
+
+def test_a_mirror_serves_the_policys_images() -> None:
+    spec = network_operator.policy_spec(NetworkOperator(), TAINTS, "mirror.example.com/nvidia")
+    assert spec["ofedDriver"]["repository"] == "mirror.example.com/nvidia/nvidia/mellanox"
