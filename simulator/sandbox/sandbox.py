@@ -22,6 +22,21 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
+# Beyond processes /proc is the machine's, and no namespace guards what its root may write there (the daemon may be root).
+# The same paths as the OCI runtimes' defaults: some read-only, others hidden.
+PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+PROC_HIDDEN = (
+    "acpi",
+    "asound",
+    "driver",
+    "kcore",
+    "keys",
+    "latency_stats",
+    "mtrr",
+    "sched_debug",
+    "scsi",
+    "timer_list",
+)
 LIBRARY = "/opt/simulator/lib/simulator"
 _PACKAGE = paths.ROOT / "simulator"
 
@@ -171,7 +186,7 @@ def _isolation(spec: SandboxSpec) -> list[str]:
 
 def _system(spec: SandboxSpec) -> list[str]:
     """An empty root in memory, and the kernel's own folders with simulated devices."""
-    arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", "--dev", "/dev"]
+    arguments = ["--size", str(ROOT_BYTES), "--tmpfs", "/", "--proc", "/proc", *_proc(spec), "--dev", "/dev"]
     arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
     for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
         arguments += ["--ro-bind", str(spec.run_dir / "device"), node]
@@ -181,6 +196,16 @@ def _system(spec: SandboxSpec) -> list[str]:
     for link, target in {"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"}.items():
         arguments += ["--symlink", target, link]
     return [*arguments, "--symlink", "/run", "/var/run"]
+
+
+def _proc(spec: SandboxSpec) -> list[str]:
+    """Guards of what /proc shows of the machine itself."""
+    arguments: list[str] = []
+    for path in (Path("/proc") / name for name in PROC_READ_ONLY if (Path("/proc") / name).exists()):
+        arguments += ["--ro-bind", str(path), str(path)]
+    for path in (Path("/proc") / name for name in PROC_HIDDEN if (Path("/proc") / name).exists()):
+        arguments += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", str(spec.run_dir / "device"), str(path)]
+    return arguments
 
 
 def _program_files(image: Image) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -13,6 +14,7 @@ from typing import Any
 from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
+MAX_STATE_BYTES = 2**20
 DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
 
 
@@ -52,13 +54,24 @@ def write(world: Object, folder: Path) -> None:
 
 
 def states_of(folder: Path) -> Object:
-    """What simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}."""
+    """What simulated daemons wrote to the pod's state folder, by file name: {"sshd": {...}}.
+
+    The sandbox may put anything there: links to files of this machine are not followed, and only whole documents count.
+    """
     found: Object = {}
     for file in sorted(folder.glob("*.json")):
         try:
-            found[file.stem] = json.loads(file.read_text())
-        except ValueError:  # the sandbox may write anything there; only whole documents are states
+            descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
             continue
+        with os.fdopen(descriptor, "rb") as stream:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_STATE_BYTES:
+                continue
+            try:
+                found[file.stem] = json.loads(stream.read(MAX_STATE_BYTES))
+            except ValueError:
+                continue
     return found
 
 

@@ -31,8 +31,11 @@ ATTEMPTS = {
     "signal a process of the machine": "kill -0 {pid}",
     "reach the network": "exec 3<>/dev/tcp/127.0.0.1/{port}",
     "reach the internet": "exec 3<>/dev/tcp/1.1.1.1/53",
-    "load kernel memory": "head -c1 /dev/mem /dev/kmsg",
-    "change the kernel": "echo 1 > /proc/sys/kernel/panic",
+    "open the devices of memory": "head -c1 /dev/mem /dev/kmsg",
+    "change the kernel": "cat /proc/sys/kernel/panic > /proc/sys/kernel/panic",
+    "press the machine's reset keys": "echo h > /proc/sysrq-trigger",
+    "move the machine's interrupts": "for file in /proc/irq/*/smp_affinity; do : > $file && exit 0; done; exit 1",
+    "read the machine's memory": "test -s /proc/kcore",
     "make namespaces of its own": "unshare --user true",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,18 @@ def test_a_snapshot_holds_what_a_pod_can_see() -> None:
     assert (found["hostname"], found["shm_bytes"], found["capabilities"]) == ("w-0", 2**31, ["IPC_LOCK"])
     assert (found["gpus"], found["hcas"], found["sshd"]) == ([0], ["mlx5_0"], {"port": 22})
     json.dumps(world)
+
+
+def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path) -> None:
+    folder = tmp_path / "pod"
+    folder.mkdir()
+    (tmp_path / "secret.json").write_text('{"token": "hush"}')
+    (folder / "link.json").symlink_to(tmp_path / "secret.json")
+    (folder / "half.json").write_text('{"port"')
+    os.mkfifo(folder / "pipe.json")
+    (folder / "sshd.json").write_text('{"port": 22}')
+    assert snapshot.states_of(folder) == {"sshd": {"port": 22}}
+    assert snapshot.states_of(tmp_path / "nowhere") == {}
 
 
 @pytest.mark.parametrize(("text", "value"), [("64Mi", 2**26), ("1G", 10**9), ("5", 5), (7, 7), ("1.5Gi", 3 * 2**29)])
