@@ -73,7 +73,7 @@ def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> N
     [(True, True), (True, False), (False, True)],
 )
 def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
-    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))  # type: ignore[arg-type]
+    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))
     recorder, _ = access(settings)
     cluster = recorder.one(":ManagedCluster").inputs
     assert cluster["disableLocalAccounts"] is not local
