@@ -22,7 +22,7 @@ from simulator.world.snapshot import DEFAULT_SHM_BYTES
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
-# Beyond processes /proc is the machine's; no namespace guards what its root may write there, and the daemon may be root.
+# Beyond processes /proc is the machine's: no namespace guards what its root may write there, and we may run as root.
 # The same paths as the OCI runtimes' defaults: some read-only, others hidden.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 PROC_HIDDEN = (
