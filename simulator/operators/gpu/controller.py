@@ -13,7 +13,9 @@ from simulator.operators._loop import Applier, owner_reference, reconcile, set_l
 from simulator.operators.gpu import nodes as gpu_nodes
 from simulator.operators.gpu import rbac
 from simulator.operators.gpu.daemonsets import OPERANDS, Operand, daemonset
+from simulator.operators.gpu.gates import DRIVER_APP
 from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
+from simulator.operators.upgrade import Driver, Upgrader
 
 API = "nvidia.com/v1"
 KIND = "ClusterPolicy"
@@ -21,6 +23,17 @@ RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
 
 Object = dict[str, Any]
+
+
+def uses_gpu(pod: Object) -> bool:
+    """Whether a container asks for GPUs."""
+    limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
+    return any(name.startswith("nvidia.com/gpu") for resources in limits for name in resources)
+
+
+GPU_DRIVER = Driver(
+    "GPU driver", "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu-driver-upgrade-drain.skip", uses_gpu
+)
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
@@ -36,6 +49,7 @@ class Controller:
         self._ctx, self._kube = ctx, ctx.kube
         self._namespace: str = ctx.pod["metadata"]["namespace"]
         self._applier = Applier(ctx.kube, "gpu-operator")
+        self._upgrader = Upgrader(GPU_DRIVER, ctx.kube, ctx.log)
         self._conflicts: set[str] = set()
 
     def step(self) -> None:
@@ -101,18 +115,26 @@ class Controller:
         except LookupError as error:
             self._report(policy, "ReconcileFailed", str(error), ready=False)
             return
+        if gpu:
+            pods = self._kube.list("v1", "Pod", self._namespace, labels=f"app={DRIVER_APP}")
+            self._upgrader.step(spec["driver"].get("upgradePolicy", {}), list(live.values()), pods, nodes)
         waiting = []
         for operand in OPERANDS:
             if not operand.enabled(spec):
                 self._delete(operand, live)
             elif gpu and not self._deploy(operand, policy, live, os_tag):
                 waiting.append(operand.state)
+        self._conclude(policy, waiting, labels, has_gpu=bool(gpu))
+
+    def _conclude(
+        self, policy: Object, waiting: Sequence[str], labels: Sequence[Mapping[str, str]], *, has_gpu: bool
+    ) -> None:
         if waiting:
             message = f"ClusterPolicy is not ready, states not ready: [{' '.join(waiting)}]"
             self._report(policy, "OperandNotReady", message, ready=False)
         elif not any(name.startswith(gpu_nodes.NFD_PREFIX) for found in labels for name in found):
             self._report(policy, "NFDLabelsMissing", "No NFD labels found", ready=True)
-        elif not gpu:
+        elif not has_gpu:
             message = "No GPU node found, watching for new nodes to join the cluster."
             self._report(policy, "NoGPUNodes", message, ready=True)
         else:

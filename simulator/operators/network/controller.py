@@ -11,7 +11,7 @@ from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Applier, label, labelled, owner_reference, reconcile, set_labels
 from simulator.operators.network import daemonsets as build
-from simulator.operators.network.upgrade import Upgrader
+from simulator.operators.upgrade import Driver, Upgrader
 
 API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
@@ -28,6 +28,7 @@ NOT_SIMULATED = {
 }
 
 Object = dict[str, Any]
+OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade-state", "nvidia.com/ofed-driver-upgrade-drain.skip")
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Controller:
         self._ctx, self._kube = ctx, ctx.kube
         self._namespace: str = ctx.pod["metadata"]["namespace"]
         self._applier = Applier(ctx.kube, "network-operator")
-        self._upgrader = Upgrader(ctx.kube, ctx.log)
+        self._upgrader = Upgrader(OFED, ctx.kube, ctx.log)
 
     def step(self) -> None:
         policies = self._kube.list(API, KIND)
@@ -69,7 +70,8 @@ class Controller:
         )
         if policy and not policy["metadata"].get("deletionTimestamp"):
             self._write_status(policy, self._sync(policy, world))
-            self._upgrader.step(policy["spec"].get("ofedDriver"), world.daemonsets, world.ofed_pods, world.nodes)
+            upgrade = policy.get("spec", {}).get("ofedDriver", {}).get("upgradePolicy", {})
+            self._upgrader.step(upgrade, world.daemonsets, world.ofed_pods, world.nodes)
         self._label_nodes(policy, world)
 
     # -- states --------------------------------------------------------------------------------------------------------
