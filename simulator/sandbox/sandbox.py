@@ -136,7 +136,7 @@ def prepare(spec: SandboxSpec) -> None:
 
 
 def command(spec: SandboxSpec) -> list[str]:
-    """The argument vector; to be run with `environment(spec)` and nothing else as environment."""
+    """The argument vector; to be run with `environment(spec)` and nothing else as environment. Raises SandboxError."""
     return [
         *_limits(spec),
         _bwrap() or "bwrap",
@@ -211,9 +211,13 @@ def _proc(spec: SandboxSpec) -> list[str]:
 def _program_files(image: Image) -> list[str]:
     """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
     own = ["__init__.py", "sandbox/__init__.py", "sandbox/commands", "world/__init__.py", "world/network.py"]
+    try:
+        programs = executables.binds(image.executables)
+    except executables.MissingExecutables as error:
+        raise SandboxError(f"image {image.name}: {error}") from error
     launcher = str(_PACKAGE / "sandbox" / "commands" / "launch")
     pairs = [
-        *executables.binds(image.executables),
+        *programs,
         *executables.python_binds(),
         *((str(_PACKAGE / name), f"{LIBRARY}/{name}") for name in own),
         *((launcher, path) for path in image.commands),

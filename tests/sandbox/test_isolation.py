@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from config import skus
-from simulator.sandbox import sandbox
+from simulator.sandbox import executables, sandbox
 from simulator.world.hardware import node_hardware
 
 NODE = "aks-gpu-22222222-vmss000000"
@@ -127,6 +127,11 @@ def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
 def test_an_unknown_image_is_refused_with_those_there_are(run_folder: Path) -> None:
     with pytest.raises(sandbox.SandboxError, match="nccl-test"):
         sandbox.image_of(replace(_spec(run_folder, "true"), image="unheard-of"))
+
+
+def test_a_program_that_this_machine_lacks_is_named() -> None:
+    with pytest.raises(executables.MissingExecutables, match="no-such-program"):
+        executables.binds(("bash", "no-such-program"))
 
 
 def _read(path: Path) -> str:
