@@ -26,7 +26,7 @@ class MissingExecutables(LookupError):
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
-            f"not on this machine: {', '.join(names)} (Debian, Ubuntu: apt-get install coreutils findutils hostname mawk)"
+            f"missing here: {', '.join(names)} (Debian, Ubuntu: apt install coreutils findutils hostname mawk)"
         )
 
 

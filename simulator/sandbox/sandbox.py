@@ -239,8 +239,13 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
         arguments += ["--ro-bind", str(spec.run_dir / name), f"/run/simulator/{name}"]
     arguments += ["--bind", str(spec.run_dir / "pod"), "/run/simulator/pod"]
     for mount in spec.mounts:
-        arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), mount.target]
+        arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), _inside(mount.target)]
     return arguments
+
+
+def _inside(target: str) -> str:
+    """bubblewrap makes no folders behind a symbolic link, which /var/run is."""
+    return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 
 def _etc(spec: SandboxSpec) -> dict[str, str]:
