@@ -244,7 +244,7 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
 
 
 def _inside(target: str) -> str:
-    """bubblewrap makes no folders behind a symbolic link, which /var/run is."""
+    """Bubblewrap makes no folders behind a symbolic link, which /var/run is."""
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 
