@@ -1,0 +1,86 @@
+"""Making the Python environment: whole or not at all, and what a bare machine is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simulator.paths import ROOT
+from simulator.tools import bootstrap
+
+
+class Commands:
+    """Stands in for the commands that bootstrap runs: makes the environment's folder, installs nothing."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+        self.codes = {"venv": 0, "pip": 0}
+
+    def run(self, command: list[str]) -> int:
+        self.ran.append(command)
+        if command[2] == "venv":
+            Path(command[3]).mkdir(parents=True)
+        return self.codes[command[2]]
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
+    fake = Commands()
+    monkeypatch.setattr(bootstrap, "_run", fake.run)
+    monkeypatch.setenv("AI_ON_AKS_CACHE", str(tmp_path))
+    return fake
+
+
+def test_makes_the_environment_once(commands: Commands, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        assert bootstrap.main([]) == 0
+    first, second = capsys.readouterr().out.split()
+    assert first == second
+    assert Path(first).parent == tmp_path / "venv"
+    assert [command[2] for command in commands.ran] == ["venv", "pip"]
+    assert "--require-hashes" in commands.ran[1]
+
+
+def test_program_alone_has_an_environment_of_its_own(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    bootstrap.main([])
+    bootstrap.main(["--program"])
+    whole, program = capsys.readouterr().out.split()
+    assert whole != program
+    assert not [part for part in commands.ran[-1] if "requirements-dev" in part]
+
+
+def test_failed_installation_is_made_afresh(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    commands.codes["pip"] = 1
+    assert bootstrap.main([]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "the locked Python dependencies could not be installed" in said.err
+    commands.codes["pip"] = 0
+    assert bootstrap.main([]) == 0
+    assert [command[2] for command in commands.ran] == ["venv", "pip", "venv", "pip"]
+
+
+def test_python_without_venv(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    commands.codes["venv"] = 1
+    assert bootstrap.main([]) == 1
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert f"sudo apt-get install python{version}-venv" in capsys.readouterr().err
+
+
+def test_old_python_without_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bootstrap, "_OLDEST", (99, 0))
+    assert bootstrap.main([]) == 1
+    assert capsys.readouterr().err.startswith("error: Python 3.11 or newer is needed, but ")
+
+
+def test_needs_nothing_but_the_standard_library() -> None:
+    """`-S -I`: without the packages of the environment that it is there to make."""
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import simulator.tools.bootstrap, simulator.paths"
+    subprocess.run([sys.executable, "-S", "-I", "-c", script], check=True, env={**os.environ, "PYTHONPATH": ""})

@@ -1,0 +1,60 @@
+"""What the files that set the machinery up must hold: complete locks, pinned actions, least permissions."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from simulator.paths import ROOT
+
+LOCKS = ["requirements.txt", "requirements-dev.txt"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+
+
+def requirements(lock: str) -> dict[str, str]:
+    """The requirements of a lock by name, each with its hashes."""
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    found = re.findall(r"^([\w.-]+)==(.*)$", text, re.MULTILINE)
+    return dict(found)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_are_whole_and_name_no_place(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    assert not re.search(r"https?://|file:|^\s*(--find-links|--index-url|--extra-index-url|-f )", text, re.MULTILINE)
+    locked = requirements(lock)
+    assert locked
+    assert not [name for name, rest in locked.items() if "--hash=sha256:" not in rest]
+
+
+def test_locks_agree() -> None:
+    program, everything = map(requirements, LOCKS)
+    versions = {name: rest.split()[0] for name, rest in program.items()}
+    assert not {
+        name: rest for name, rest in everything.items() if name in versions and rest.split()[0] != versions[name]
+    }
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_actions_are_pinned_and_permissions_least(workflow: Path) -> None:
+    text = workflow.read_text()
+    assert not [line for line in text.splitlines() if "uses:" in line and not PINNED.search(line)]
+    definition = yaml.safe_load(text)
+    assert definition["permissions"] == {}
+    assert all(job["permissions"] for job in definition["jobs"].values())
+    assert "secrets." not in text
+
+
+def test_workflow_that_may_write_runs_no_code_of_the_pull_request() -> None:
+    definition = yaml.safe_load((ROOT / ".github" / "workflows" / "comment.yml").read_text())
+    triggers = definition[True]  # YAML 1.1 reads `on` as true
+    assert list(triggers) == ["workflow_run"]
+    [job] = definition["jobs"].values()
+    assert [step["uses"].split("@")[0] for step in job["steps"]] == [
+        "actions/download-artifact",
+        "actions/github-script",
+    ]
