@@ -58,10 +58,13 @@ def gpu_pod_spec(*, pool: GpuPool, rdma_resource: str, container: Manifest, moun
 
 
 def whole_node(pool: GpuPool, rdma_resource: str) -> Manifest:
-    """Requests and limits for all devices of a node. Without the RDMA resource NCCL would silently use TCP."""
-    devices = {GPU_RESOURCE: pool.sku.gpus}
+    """Requests and limits for all devices of a node. Without the RDMA resource NCCL would silently use TCP.
+
+    Quantities are text, as webhooks write them back: a number would show as changed for ever.
+    """
+    devices = {GPU_RESOURCE: str(pool.sku.gpus)}
     if pool.sku.infiniband:
-        devices[rdma_resource] = pool.sku.infiniband.hcas
+        devices[rdma_resource] = str(pool.sku.infiniband.hcas)
     return {"requests": dict(devices), "limits": dict(devices)}
 
 

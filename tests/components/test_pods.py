@@ -43,13 +43,13 @@ def worker(**options: Any) -> dict[str, Any]:
 
 def test_a_worker_takes_the_whole_node_and_no_privilege() -> None:
     container = worker()["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, RDMA: 8}
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
     assert container["resources"]["requests"] == container["resources"]["limits"]
     assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
 
 
 def test_nodes_without_infiniband_have_no_hcas_to_ask_for() -> None:
-    assert whole_node(pool("Standard_NC4as_T4_v3"), RDMA)["limits"] == {"nvidia.com/gpu": 1}
+    assert whole_node(pool("Standard_NC4as_T4_v3"), RDMA)["limits"] == {"nvidia.com/gpu": "1"}
 
 
 def test_shared_memory_is_in_ram() -> None:
