@@ -5,7 +5,7 @@ SHELL := /bin/bash
 
 STACK ?= dev
 export STACK
-PYTHON_DIR = $$(python3 simulator/tools/bootstrap.py)
+PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
 RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python"; export PYTHONPYCACHEPREFIX="$(CURDIR)/.simulator/pycache";
 
 help: ## this list

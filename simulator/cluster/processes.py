@@ -16,6 +16,7 @@ from simulator import paths
 MARK = "SIMULATOR_CHILD_OF"
 """Environment variable by which leftovers of a killed simulator are known as ours, and only ours."""
 _RESTART_PAUSE = 1.0
+_STOP_GRACE_S = 2  # long enough to flush; a kill loses nothing that was acknowledged
 _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
@@ -140,7 +141,7 @@ class Supervisor:
         self._thread.join()
         with self._lock:
             for process in reversed(self.processes):
-                process.stop()
+                process.stop(_STOP_GRACE_S)
             self.processes.clear()
 
     def _watch(self) -> None:

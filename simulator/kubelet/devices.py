@@ -39,7 +39,7 @@ class DeviceManager:
             wanted = requested(pod)
             hcas = sum(count for name, count in wanted.items() if is_rdma(name))
             free_gpus = [g.index for g in hardware.gpus if g.healthy and g.index not in self._taken(node, "gpus")]
-            infiniband = [h.name for h in hardware.hcas if h.link_layer == "InfiniBand" and h.state == "Active"]
+            infiniband = [h.name for h in hardware.hcas if h.link_layer == "InfiniBand" and h.state == "ACTIVE"]
             free_hcas = [name for name in infiniband if name not in self._taken(node, "hcas")]
             self._held[uid] = {"gpus": free_gpus[: wanted.get(GPU, 0)], "hcas": free_hcas[:hcas]}
             self._node[uid] = node

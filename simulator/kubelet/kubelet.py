@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -107,6 +108,7 @@ class Kubelet:
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
             self._ips.pop(uid, None)
+            shutil.rmtree(self.folder / "pods" / uid, ignore_errors=True)
             for key in [key for key in self._ports if key[0] == uid]:
                 del self._ports[key]
         self._controllers.sync(pods, nodes)
@@ -158,11 +160,10 @@ class Kubelet:
             unserve=self.network.unroute,
         )
         self._workers[uid] = PodWorker(services, pod, pod_ip, host_ip)
-        self._workers[uid].start()
 
     def _end_worker(self, pod: Object) -> None:
         worker = self._workers.get(pod["metadata"]["uid"])
-        if worker is None or not worker.is_alive():
+        if worker is None or not worker.alive:
             self._remove(pod)
         elif not worker.delete_when_stopped:
             worker.stop(delete=True)

@@ -11,6 +11,7 @@ import datetime
 import functools
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cryptography.x509.oid import NameOID
 
 from simulator import paths
 from simulator.kube.client import ApiError
+from simulator.kubelet.admission_front import ALLOWED, REFUSED
 from simulator.kubelet.programs import HostProcess, ImageProgram, OneShot, PodContext
 
 _HEALTH_PORT, _METRICS_PORT, _ADMISSION_PORT = 11251, 8080, 8443
@@ -36,6 +38,9 @@ _HARMLESS = {
 _FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
 _HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
 _SOCKETS = "/tmp/klog-socks"
+_BEHIND_FRONT = 18443  # of the real webhook manager, in no manifest
+_FRONT = Path(__file__).with_name("admission_front.py")
+ANSWERED = ALLOWED | frozenset(REFUSED)
 _LIFETIME = datetime.timedelta(days=3650)
 
 
@@ -70,13 +75,40 @@ def _argv(tool: str) -> Callable[[PodContext], list[str]]:
         mapped = map_arguments(ctx.argv(), _known_flags(tool), ctx.host_path)
         own = [f"--kubeconfig={ctx.kubeconfig()}", f"--healthz-address=127.0.0.1:{ctx.local_port(_HEALTH_PORT)}"]
         if tool == "vc-webhook-manager":
-            own += ["--listen-address=127.0.0.1", f"--port={ctx.local_port(_admission_port(ctx))}"]
+            own += ["--listen-address=127.0.0.1", f"--port={ctx.local_port(_BEHIND_FRONT)}"]
         if tool == "vc-scheduler":
             own.append(f"--listen-address=127.0.0.1:{ctx.local_port(_METRICS_PORT)}")
         sockets = f"DEBUG_SOCKET_DIR={ctx.host_path(_SOCKETS)}" if ctx.env().get("DEBUG_SOCKET_DIR") else "_="
-        return ["env", sockets, str(paths.tool(tool)), *mapped, *own]
+        command = ["env", sockets, str(paths.tool(tool)), *mapped, *own]
+        return [*_front(ctx, mapped), *command] if tool == "vc-webhook-manager" else command
 
     return build
+
+
+def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
+    files = dict(arg.split("=", 1) for arg in mapped if arg.startswith("--tls-"))
+    listen, upstream = ctx.local_port(_admission_port(ctx)), ctx.local_port(_BEHIND_FRONT)
+    pair = [files["--tls-cert-file"], files["--tls-private-key-file"]]
+    _trust(ctx)
+    return [sys.executable, str(_FRONT), str(listen), str(upstream), *pair, "--"]
+
+
+def _trust(ctx: PodContext) -> None:
+    """Puts the CA into the webhooks that only 1.15 knows, as its webhook manager would; 1.10 sees to its own."""
+    authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
+    service = _option(ctx, "--webhook-service-name")
+    bundle = base64.b64encode(authority).decode()
+    for configuration in ctx.kube.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"):
+        clients = [webhook["clientConfig"] for webhook in configuration["webhooks"]]
+        own = [c for c in clients if c.get("service", {}).get("name") == service and c["service"].get("path") in ANSWERED]
+        if any(client.get("caBundle") != bundle for client in own):
+            for client in own:
+                client["caBundle"] = bundle
+            ctx.kube.replace(configuration)
+
+
+def _option(ctx: PodContext, flag: str) -> str:
+    return next(arg.partition("=")[2] for arg in ctx.argv() if arg.startswith(flag + "="))
 
 
 def _admission_port(ctx: PodContext) -> int:

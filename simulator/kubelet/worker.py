@@ -33,11 +33,10 @@ class PodServices:
     unserve: Callable[[str], None]
 
 
-class PodWorker(threading.Thread):
+class PodWorker:
     """Starts at once; `stop` ends the containers and deletes the pod from the API server."""
 
     def __init__(self, services: PodServices, pod: Object, pod_ip: str, host_ip: str) -> None:
-        super().__init__(name=f"pod-{pod['metadata']['name']}", daemon=True)
         self._services, self._pod, self._ip, self._host_ip = services, pod, pod_ip, host_ip
         spec = pod["spec"]
         self._policy: str = spec.get("restartPolicy", "Always")
@@ -47,12 +46,21 @@ class PodWorker(threading.Thread):
         self._lock = threading.Lock()
         self._start_time = pod.get("status", {}).get("startTime") or now()
         self.delete_when_stopped = False
+        self._thread = threading.Thread(target=self._run, name=f"pod-{pod['metadata']['name']}", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        self._thread.join()
 
     def stop(self, *, delete: bool) -> None:
         self.delete_when_stopped = delete
         self._stop_event.set()
 
-    def run(self) -> None:
+    def _run(self) -> None:
         self._report()
         spec = self._pod["spec"]
         succeeded = all(
