@@ -1,4 +1,4 @@
-"""Rolls a driver whose DaemonSet changed (their strategy is OnDelete), node by node, clearing the node first if told to.
+"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node, clearing the node first if told to.
 
 The NVIDIA operators share this controller in life too. Left out: waiting for jobs by label, validation afterwards.
 """

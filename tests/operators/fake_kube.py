@@ -1,0 +1,176 @@
+"""An API server in memory: what the simulated controllers ask of one, and the context that a pod of theirs is given."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from simulator.azure import nodes as azure
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.programs import PodContext
+
+Object = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+class FakeKube:
+    """Objects by kind, namespace and name. Apply replaces the fields that are given, patch is a merge patch."""
+
+    def __init__(self, *objects: Object) -> None:
+        self.objects: dict[Key, Object] = {}
+        self.writes: list[str] = []
+        self._versions = itertools.count(1)
+        for obj in objects:
+            self._put(copy.deepcopy(obj))
+
+    def as_client(self) -> KubeClient:
+        return cast(KubeClient, self)
+
+    def list(
+        self, _api: str, kind: str, namespace: str | None = None, *, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        found = [obj for (k, ns, _), obj in sorted(self.objects.items()) if k == kind and namespace in (None, ns)]
+        if fields:
+            path, _, value = fields.partition("=")
+            found = [obj for obj in found if obj["spec"].get(path.rpartition(".")[2]) == value]
+        return copy.deepcopy([obj for obj in found if _selected(obj["metadata"].get("labels", {}), labels)])
+
+    def find(self, _api: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
+        return copy.deepcopy(self.objects.get((kind, namespace or "", name)))
+
+    def create(self, obj: Object, **_: Any) -> Object:
+        return self._put(copy.deepcopy(obj), "create")
+
+    def replace(self, obj: Object, **_: Any) -> Object:
+        return self._put(copy.deepcopy(obj), "replace")
+
+    def apply(self, obj: Object, **_: Any) -> Object:
+        old = self.objects.get(_key(obj), {})
+        return self._put(_merge(copy.deepcopy(old), copy.deepcopy(obj)), "apply")
+
+    def patch(self, _api: str, kind: str, name: str, namespace: str | None, body: Object, **_: Any) -> Object:
+        key = (kind, namespace or "", name)
+        if key not in self.objects:
+            raise ApiError(404, "NotFound", f"{kind} {name} not found")
+        return self._put(_merge(self.objects[key], copy.deepcopy(body)), "patch")
+
+    def delete(self, _api: str, kind: str, name: str, namespace: str | None = None, **_: Any) -> None:
+        self.writes.append(f"delete {kind} {name}")
+        del self.objects[(kind, namespace or "", name)]
+
+    def raw(self, method: str, path: str, **_: Any) -> None:
+        self.writes.append(f"{method} {path}")
+
+    def _put(self, obj: Object, verb: str = "") -> Object:
+        metadata = obj["metadata"]
+        if "generateName" in metadata:
+            metadata["name"] = f"{metadata.pop('generateName')}{next(self._versions)}"
+        metadata.setdefault("uid", f"uid-{metadata['name']}")
+        metadata.setdefault("generation", 1)
+        metadata["resourceVersion"] = str(next(self._versions))
+        self.objects[_key(obj)] = obj
+        if verb:
+            self.writes.append(f"{verb} {obj['kind']} {metadata['name']}")
+        return obj
+
+
+def _key(obj: Object) -> Key:
+    return obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def _merge(into: Object, patch: Mapping[str, Any]) -> Object:
+    for key, value in patch.items():
+        if value is None:
+            into.pop(key, None)
+        elif isinstance(value, dict):
+            into[key] = _merge(into.get(key) or {}, value)
+        else:
+            into[key] = value
+    return into
+
+
+def _selected(labels: Mapping[str, str], selector: str) -> bool:
+    for term in filter(None, selector.split(",")):
+        name, equals, value = term.partition("=")
+        if name not in labels or (equals and labels[name] != value):
+            return False
+    return True
+
+
+@dataclass
+class Context:
+    """A PodContext of one pod."""
+
+    kube_: FakeKube
+    node: Object = field(default_factory=dict)
+    container: Object = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    neighbours: list[Object] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    pod: Object = field(
+        default_factory=lambda: {"metadata": {"name": "pod", "namespace": "nvidia-operator", "uid": "u-1"}}
+    )
+
+    @property
+    def kube(self) -> KubeClient:
+        return self.kube_.as_client()
+
+    def as_pod_context(self) -> PodContext:
+        return cast(PodContext, self)
+
+    def env(self) -> Mapping[str, str]:
+        return self.environment
+
+    def file(self, path: str) -> bytes | None:
+        return self.files.get(path)
+
+    def pods_on_node(self) -> list[Object]:
+        return self.neighbours
+
+    def log(self, line: str) -> None:
+        self.lines.append(line)
+
+
+def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_driver: bool = False) -> Object:
+    """A node as AKS makes it, as far as the operators look."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "node.kubernetes.io/instance-type": sku,
+                "kubernetes.io/arch": "amd64",
+                **(labels or {}),
+            },
+            "annotations": {azure.DRIVER_ANNOTATION: "aks"} if host_driver else {},
+        },
+        "spec": {},
+        "status": {"nodeInfo": {"osImage": "Ubuntu 24.04.3 LTS", "kernelVersion": "6.8.0-1030-azure"}},
+    }
+
+
+def pod(name: str, labels: Mapping[str, str], node_name: str = "n", *, ready: bool = True, **spec: Any) -> Object:
+    """A pod bound to a node."""
+    container = {"name": "c", "image": "registry/image:1"}
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "nvidia-operator", "labels": dict(labels)},
+        "spec": {"nodeName": node_name, "containers": [container], **spec},
+        "status": {"conditions": conditions, "containerStatuses": [{"name": "mofed-container", "ready": ready}]},
+    }
+
+
+def roll_out(kube: FakeKube, name: str, nodes: int) -> None:
+    """Lets a DaemonSet have all its pods ready on so many nodes."""
+    counts = dict.fromkeys(
+        ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable", "numberReady"), nodes
+    )
+    body = {"status": {**counts, "observedGeneration": 1}}
+    kube.patch("apps/v1", "DaemonSet", name, "nvidia-operator", body)
