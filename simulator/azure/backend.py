@@ -17,7 +17,7 @@ class ClusterBackend(Protocol):
         """Stops the control plane and removes all of its state; nothing to do when there is none."""
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
-        """A kubeconfig (YAML) with a cluster administrator's client certificate in it."""
+        """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> None:
         """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes."""

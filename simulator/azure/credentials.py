@@ -13,11 +13,12 @@ Source: AKS's pages on kubeconfig access and on local accounts.
 from __future__ import annotations
 
 import base64
+from http import HTTPStatus
 from typing import Any
 
 import yaml
 
-from simulator.azure.errors import bad_request, conflict
+from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World
 
@@ -101,7 +102,11 @@ def _kubeconfig(world: World, cluster: Record, role: str, suffix: str, user: Bod
 
 def _section(world: World, cluster: Record, plural: str, singular: str) -> Body:
     """The cluster or the user of the backend's kubeconfig, which has one of each."""
-    config: dict[str, Any] = yaml.safe_load(world.backend.admin_kubeconfig(cluster.id.text))
+    try:
+        config: dict[str, Any] = yaml.safe_load(world.backend.admin_kubeconfig(cluster.id.text))
+    except KeyError as error:
+        message = f"The managed cluster '{cluster.id.name}' is starting."
+        raise ArmError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", message) from error
     section: Body = config[plural][0][singular]
     return section
 

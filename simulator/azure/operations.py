@@ -33,6 +33,7 @@ class Operations:
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="arm")
         self._running: set[Future[None]] = set()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._stopping = False
 
     def resume(self) -> None:
         """Boots every cluster and finishes what a kill cut short."""
@@ -52,7 +53,8 @@ class Operations:
         return not wait(list(self._running), timeout).not_done
 
     def stop(self) -> None:
-        """Begins nothing more. What runs goes on, or is resumed at the next start if the process ends first."""
+        """Begins nothing more. What is cut short keeps its state, and is resumed at the next start."""
+        self._stopping = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, resource: ResourceId) -> None:
@@ -110,6 +112,8 @@ class Operations:
 
     def _fail(self, resource: ResourceId, message: str) -> None:
         store = self._world.store
+        if self._stopping:  # clusters end under the operation's feet: that is no failure of its own
+            return
         with store.lock:
             for record in (store.get(resource), *store.within(resource)):
                 if record and record.busy:

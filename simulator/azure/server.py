@@ -22,6 +22,7 @@ from simulator.azure.subscription import Subscription
 from simulator.azure.world import World
 
 _log = logging.getLogger(__name__)
+_POLL_S = 0.05  # how soon a stop is noticed
 
 
 class Server:
@@ -35,7 +36,7 @@ class Server:
         self._http = _Http(port, token)
         self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
         self._http.api = Api(self.world, self.operations, self.endpoint)
-        self._thread = threading.Thread(target=self._http.serve_forever, name="arm-http", daemon=True)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

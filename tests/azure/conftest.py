@@ -1,142 +1,18 @@
-"""A simulated Azure over HTTP with a backend that boots nothing."""
+"""Fixtures: an empty subscription, one with a cluster, and the plugin in front of it."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import httpx
+import grpc
 import pytest
-import yaml
+from pulumi.runtime.proto import provider_pb2_grpc
 
-from simulator.azure import subscription
-from simulator.azure.server import Server, serve
-
-TOKEN = "a-token"
-SUBSCRIPTION = subscription.load()
-GROUP = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/rg"
-CLUSTER = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/aks"
-API = {
-    "resourceGroups": "2024-03-01",
-    "Microsoft.ContainerService": "2025-09-01",
-    "Microsoft.Authorization": "2022-04-01",
-}
-H100 = "Standard_ND96isr_H100_v5"
-
-
-@dataclass
-class FakeBackend:
-    """Remembers what it was told. `gate` holds operations back; `failure` makes them fail."""
-
-    nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    deleted: list[str] = field(default_factory=list)
-    gate: threading.Event = field(default_factory=threading.Event)
-    failure: str = ""
-
-    def __post_init__(self) -> None:
-        self.gate.set()
-
-    def create(self, cluster_id: str) -> None:
-        self.gate.wait(20)
-        if self.failure:
-            raise RuntimeError(self.failure)
-        self.nodes.setdefault(cluster_id, [])
-
-    def delete(self, cluster_id: str) -> None:
-        self.gate.wait(20)
-        self.nodes.pop(cluster_id, None)
-        self.deleted.append(cluster_id)
-
-    def admin_kubeconfig(self, cluster_id: str) -> str:
-        return yaml.safe_dump(
-            {
-                "clusters": [
-                    {"name": "x", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "Q0E="}}
-                ],
-                "users": [
-                    {"name": "admin", "user": {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"}}
-                ],
-                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "admin"}}],
-                "current-context": "x",
-            }
-        )
-
-    def set_nodes(self, cluster_id: str, nodes: list[dict[str, Any]]) -> None:
-        self.nodes[cluster_id] = nodes
-
-
-@dataclass
-class Arm:
-    """Requests as a client makes them."""
-
-    server: Server
-    backend: FakeBackend
-    client: httpx.Client
-
-    def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
-        if "api-version" not in query:
-            query = {
-                "api-version": next((v for k, v in API.items() if f"/providers/{k}" in path), "2024-03-01")
-            } | query
-        return self.client.request(method, path, json=body, params=query)
-
-    def put(self, path: str, body: Any) -> httpx.Response:
-        return self.call("PUT", path, body)
-
-    def get(self, path: str) -> dict[str, Any]:
-        answer = self.call("GET", path)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
-
-    def done(self) -> None:
-        assert self.server.wait_idle(20)
-
-    def node_names(self, cluster: str = CLUSTER) -> list[str]:
-        return [node["metadata"]["name"] for node in self.backend.nodes[cluster]]
-
-
-def cluster_body(**properties: Any) -> dict[str, Any]:
-    """A cluster with one system pool."""
-    pool = {"name": "system", "mode": "System", "count": 2, "vmSize": "Standard_D4ads_v5"}
-    return {
-        "location": "eastus",
-        "identity": {"type": "SystemAssigned"},
-        "properties": {"dnsPrefix": "dev", "agentPoolProfiles": [pool]} | properties,
-    }
-
-
-def pool_body(**properties: Any) -> dict[str, Any]:
-    """Two H100 nodes, as the program makes them."""
-    return {
-        "properties": {
-            "vmSize": H100,
-            "count": 2,
-            "mode": "User",
-            "osDiskSizeGB": 128,
-            "osDiskType": "Managed",
-            "gpuProfile": {"driver": "None"},
-            "nodeTaints": ["sku=gpu:NoSchedule"],
-            "nodeLabels": {"ai-on-aks/gpu": "true"},
-        }
-        | properties
-    }
-
-
-def pool_path(name: str = "gpu") -> str:
-    return f"{CLUSTER}/agentPools/{name}"
-
-
-def start(folder: Path, backend: FakeBackend, settings: subscription.Subscription = SUBSCRIPTION) -> Arm:
-    server = serve(0, TOKEN, settings, backend, folder)
-    server.start()
-    client = httpx.Client(
-        base_url=server.endpoint, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30
-    )
-    return Arm(server, backend, client)
+from simulator.plugins.azure_native.provider import AzureNativeProvider
+from tests.azure.arm import CLUSTER, GROUP, TOKEN, Arm, FakeBackend, cluster_body, start
+from tests.azure.plugin import Plugin
 
 
 @pytest.fixture
@@ -144,9 +20,7 @@ def arm(tmp_path: Path) -> Iterator[Arm]:
     """An empty subscription."""
     started = start(tmp_path / "azure", FakeBackend())
     yield started
-    started.backend.gate.set()
-    started.client.close()
-    started.server.stop()
+    started.stop()
 
 
 @pytest.fixture
@@ -156,3 +30,21 @@ def cluster(arm: Arm) -> Arm:
     assert arm.put(CLUSTER, cluster_body()).status_code == 201
     arm.done()
     return arm
+
+
+@pytest.fixture
+def plugin(arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugin]:
+    """The plugin over gRPC, its simulator being `arm`."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    monkeypatch.setenv("SIMULATOR_ARM_ENDPOINT", arm.server.endpoint)
+    monkeypatch.setenv("SIMULATOR_ARM_TOKEN_FILE", str(token))
+    server = grpc.server(ThreadPoolExecutor(4))
+    servicer = AzureNativeProvider()
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield Plugin(provider_pb2_grpc.ResourceProviderStub(channel))
+    server.stop(None).wait()
+    servicer.close()

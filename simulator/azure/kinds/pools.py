@@ -242,7 +242,7 @@ def _check_version(world: World, properties: Body, cluster: Record) -> None:
     if not control - 3 <= own <= control:
         message = (
             f"Node pool version {asked} and control plane version {cluster.properties['kubernetesVersion']} are "
-            "incompatible. Minor version of node pool cannot be bigger than control plane version, nor more than 3 older."
+            "incompatible. The node pool's minor version cannot be above the control plane's, nor more than 3 below."
         )
         raise bad_request(message, code="NodePoolMcVersionIncompatible")
 

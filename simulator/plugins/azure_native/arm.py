@@ -23,6 +23,7 @@ DEFAULT_TIMEOUT_S = 7200.0  # of one operation, as the official plugin's
 _REQUEST_TIMEOUT_S = 60.0
 _RETRIED = {HTTPStatus.TOO_MANY_REQUESTS, *(HTTPStatus(code) for code in (500, 502, 503, 504))}
 _ATTEMPTS = 4
+_UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 that long at most
 _POLL_S = 0.25
 _NO_SIMULATOR = (
     "no simulator is running{why}; this azure-native plugin is the simulator's stand-in and reaches no real Azure. "
@@ -84,6 +85,9 @@ class ArmClient:
         except OSError as error:
             raise PluginError(_NO_SIMULATOR.format(why=f" (cannot read {token_file}: {error.strerror})")) from error
         return cls(endpoint, token)
+
+    def close(self) -> None:
+        self._http.close()
 
     def get(self, path: str, api_version: str, deadline: Deadline) -> dict[str, Any]:
         return self._json(self._request("GET", path, api_version, deadline))
@@ -155,7 +159,8 @@ class ArmClient:
         query: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         params = ({"api-version": api_version} if api_version else {}) | dict(query or {})
-        for attempt in range(_ATTEMPTS):
+        attempt, patience = 0, time.monotonic() + _UNAVAILABLE_S
+        while True:
             last = attempt == _ATTEMPTS - 1
             try:
                 response = self._http.request(method, path, params=params or None, json=body, headers=headers)
@@ -163,10 +168,11 @@ class ArmClient:
                 if last:
                     raise PluginError(_NO_SIMULATOR.format(why=f" at {self._http.base_url}")) from error
             else:
-                if response.status_code not in _RETRIED or last:
+                waits = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE and time.monotonic() < patience
+                if response.status_code not in _RETRIED or (last and not waits):
                     return _checked(response)
             deadline.wait(0.2 * 2**attempt)
-        raise AssertionError("the last attempt returns or raises")
+            attempt = min(attempt + 1, _ATTEMPTS - 1)
 
     @staticmethod
     def _json(response: httpx.Response) -> dict[str, Any]:

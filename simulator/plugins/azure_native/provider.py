@@ -45,6 +45,11 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         self._client: ArmClient | None = None
         self._lock = threading.Lock()
 
+    def close(self) -> None:
+        """Gives the connection to the simulator back."""
+        if self._client is not None:
+            self._client.close()
+
     # -- the plugin itself ---------------------------------------------------------------------------------------------
 
     def GetPluginInfo(self, request: Empty, context: Context) -> plugin_pb2.PluginInfo:
