@@ -14,8 +14,8 @@ from simulator.pulumi_cli import quiet, read
 Object = dict[str, Any]
 
 
-def recover(stack: str, kubeconfig: str | None, exists: Callable[[str], bool], told: Callable[[str], None]) -> None:
-    """Does nothing to a stack that is whole. `exists` tells whether an ARM id is there."""
+def recover(stack: str, kubeconfig: str | None, told: Callable[[str], None]) -> None:
+    """Does nothing to a stack that is whole. Azure's half-made resources need nothing: their creation is taken up again."""
     if _locked(stack) and not _pulumi_runs():
         quiet("cancel", "--yes", stack=stack)
         told("took over the lock of an update that was killed")
@@ -26,7 +26,7 @@ def recover(stack: str, kubeconfig: str | None, exists: Callable[[str], bool], t
     if not pending:
         return
     kube = KubeClient.from_kubeconfig(kubeconfig) if kubeconfig else None
-    found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube, exists))}
+    found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
     imports = [
         argument for urn, made in sorted(found.items()) for argument in ("--import-pending-creates", f"{urn},{made}")
     ]
@@ -49,7 +49,7 @@ def _pending(stack: str) -> dict[str, Object]:
     return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == "creating"}
 
 
-def _made(resource: Object, kube: KubeClient | None, exists: Callable[[str], bool]) -> str | None:
+def _made(resource: Object, kube: KubeClient | None) -> str | None:
     """The id of a resource whose creation was under way, if it is there after all."""
     kind, inputs = resource["type"], resource.get("inputs") or {}
     if kind.startswith("kubernetes:") and kube is not None:
