@@ -1,0 +1,67 @@
+"""A plugin's process: it prints its port, answers, ignores Ctrl-C and ends with its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import grpc
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from simulator.plugins.azure_native import VERSION
+
+PLUGIN = [sys.executable, "-m", "simulator.plugins.azure_native"]
+# Starts the plugin, tells its port and process id, and ends at once.
+PARENT = """
+import subprocess, sys
+plugin = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+print(plugin.stdout.readline().strip(), plugin.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def _within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _version(port: str) -> str:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        version: str = provider_pb2_grpc.ResourceProviderStub(channel).GetPluginInfo(Empty(), timeout=20).version
+    return version
+
+
+def test_plugin_ends_with_its_parent() -> None:
+    command = [sys.executable, "-c", PARENT, *PLUGIN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        port, pid = parent.stdout.readline().split()
+        assert _version(port) == VERSION
+        os.kill(int(pid), signal.SIGINT)
+        assert _version(port) == VERSION
+    assert _within(20, lambda: not _alive(int(pid)))
+
+
+def test_plugin_ends_on_sigterm() -> None:
+    with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
+        assert plugin.stdout is not None
+        plugin.stdout.readline()
+        plugin.terminate()
+        assert plugin.wait(20) == 0
