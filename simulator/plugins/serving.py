@@ -36,3 +36,4 @@ def serve(
     while not stopped.wait(_PARENT_POLL_SECONDS) and os.getppid() == parent:
         pass
     server.stop(grace=None)
+    os._exit(0)  # calls under way have nobody to answer to, and the interpreter would wait for their threads

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
-from pulumi.runtime.proto import provider_pb2_grpc
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from simulator.plugins.azure_native import VERSION
 
@@ -48,15 +51,37 @@ def _version(port: str) -> str:
     return version
 
 
-def test_plugin_ends_with_its_parent() -> None:
+@contextlib.contextmanager
+def _unanswering_azure() -> Iterator[dict[str, str]]:
+    """The environment of an endpoint that takes requests and never answers, so that a call stays under way."""
+    with socket.socket() as listener, tempfile.NamedTemporaryFile("w") as token:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}
+
+
+def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
     command = [sys.executable, "-c", PARENT, *PLUGIN]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    with (
+        _unanswering_azure() as environment,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+        ) as parent,
+    ):
         assert parent.stdout is not None
         port, pid = parent.stdout.readline().split()
         assert _version(port) == VERSION
         os.kill(int(pid), signal.SIGINT)
         assert _version(port) == VERSION
-    assert _within(20, lambda: not _alive(int(pid)))
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = provider_pb2_grpc.ResourceProviderStub(channel)
+            stub.CheckConfig.future(
+                provider_pb2.CheckRequest(urn="urn:pulumi:dev::p::pulumi:providers:azure-native::x")
+            )
+            time.sleep(0.5)
+            parent.kill()
+            assert _within(20, lambda: not _alive(int(pid)))
 
 
 def test_plugin_ends_on_sigterm() -> None:
