@@ -98,25 +98,29 @@ class Api:
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         body = _checked(request.body, schema)
         with self._world.store.lock:
-            self._check_parents(resource)
+            resource = self._canonical(resource)
             existing = self._world.store.get(resource)
             if existing is None:
                 _check_name(resource, schema)
             elif existing.busy:
                 raise _in_progress(existing)
-            record = kind.put(self._world, resource, schema.complete(body), existing)
-            if existing is None:
-                record.correlation = request.headers.get(CORRELATION, "")
-                self._world.store.put(record)
+            record = self._world.store.get(resource) or Record(
+                resource, {}, correlation=request.headers.get(CORRELATION, "")
+            )
+            kind.put(self._world, record, schema.complete(body), existing)
         status = HTTPStatus.OK if existing else HTTPStatus.CREATED
         return self._accepted(status, record, kind, kind.view(self._world, record))
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         """Tags only, as most resource types have it."""
-        body = _checked(request.body, schema, only=("tags",))
+        body = request.body
+        if not isinstance(body, dict) or set(body) - {"tags"}:
+            raise bad_request("Only 'tags' can be patched: {\"tags\": {...}}.", code="InvalidParameter")
+        if problems := [problem for problem in schema.problems(body) if problem.path.startswith("tags")]:
+            raise invalid(problems)
         with self._world.store.lock:
             record = self._find(resource)
-            record.body["tags"] = body.get("tags", {})
+            record.body["tags"] = body.get("tags") or {}
             self._world.store.put(record)
         return Response(HTTPStatus.OK, kind.view(self._world, record))
 
@@ -155,12 +159,10 @@ class Api:
                 HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a list."
             )
         listed = _schema(path).type
-        if path.names:
-            self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names))
-        scope = (
-            f"{ResourceId(path.scope, listed.rpartition('/')[0], path.names).text}/" if path.names else f"{path.scope}/"
-        )
-        records = [record for record in self._world.store.all(listed) if record.id.key.startswith(scope.lower())]
+        scope = path.scope
+        if path.names:  # children of a resource, which must be there
+            scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
+        records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
 
     def _action(self, request: Request, path: Path) -> Response:
@@ -199,7 +201,10 @@ class Api:
             message = f"The subscription '{parts[2]}' could not be found. The simulated one is '{mine}'."
             raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
 
-    def _check_parents(self, resource: ResourceId) -> None:
+    def _canonical(self, resource: ResourceId) -> ResourceId:
+        """The id as it was first written, whatever the request's case. Raises ArmError where a parent is missing."""
+        if existing := self._world.store.get(resource):
+            return existing.id
         if group := resource.group_id:
             found = self._world.store.get(group)
             if found is None:
@@ -209,8 +214,12 @@ class Api:
                     f"The resource group '{group.name}' is in deprovisioning state and cannot perform this operation."
                 )
                 raise conflict(message, code="ResourceGroupBeingDeleted")
-        if (parent := resource.parent) and self._world.store.get(parent) is None:
-            raise parent_not_found(parent.type, parent.name)
+        if parent := resource.parent:
+            above = self._world.store.get(parent)
+            if above is None:
+                raise parent_not_found(parent.type, parent.name)
+            return above.id.child(resource.type.rpartition("/")[2], resource.name)
+        return resource
 
     def _find(self, resource: ResourceId) -> Record:
         record = self._world.store.get(resource)
@@ -265,17 +274,10 @@ def _check_name(resource: ResourceId, schema: Schema) -> None:
         raise invalid(problems)
 
 
-def _checked(body: Any, schema: Schema, only: tuple[str, ...] = ()) -> Body:
+def _checked(body: Any, schema: Schema) -> Body:
     if not isinstance(body, dict):
         raise bad_request("The request content was invalid: a JSON object is required.", code="InvalidRequestContent")
-    problems = [
-        problem for problem in schema.problems(body) if not only or problem.path.split(".")[0] in (*only, *body)
-    ]
-    if only and (others := set(body) - set(only)):
-        raise bad_request(
-            f"Only {', '.join(only)} can be patched, not {', '.join(sorted(others))}.", code="InvalidParameter"
-        )
-    if problems:
+    if problems := schema.problems(body):
         raise invalid(problems)
     return body
 

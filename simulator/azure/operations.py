@@ -37,6 +37,9 @@ class Operations:
 
     def resume(self) -> None:
         """Boots every cluster and finishes what a kill cut short."""
+        for pool in self._world.store.all(pools.TYPE):
+            if (cluster := pool.id.parent) and self._world.store.get(cluster) is None:
+                self._world.store.remove(pool.id)  # written for a cluster that then was not
         for record in self._world.store.all(clusters.TYPE):
             self.start(record.id)
         for record in self._world.store.all():

@@ -36,9 +36,7 @@ def usages(world: World, location: str, without: ResourceId | None) -> dict[str,
     """Cores in use in a region by family, not counting one pool."""
     used: dict[str, int] = {}
     for pool in world.store.all(_POOLS):
-        parent = pool.id.parent
-        cluster = world.store.get(parent) if parent else None
-        if cluster is None or cluster.body["location"] != location or pool.id == without:
+        if pool.facts.get("location") != location or pool.id == without:
             continue
         properties = pool.properties
         sku = skus.sku(properties["vmSize"])

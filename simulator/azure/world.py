@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from simulator.azure.backend import ClusterBackend
-from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record, Store
 from simulator.azure.subscription import Subscription
 
@@ -26,8 +25,11 @@ class Kind(Protocol):
     asynchronous: bool
     """Whether a change goes on after the answer (`provisioningState`)."""
 
-    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
-        """Checks the type's own rules, stores the resource and what it contains, and returns it. Raises ArmError."""
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        """Checks the type's own rules, gives `record` its body and stores it, with what it contains. Raises ArmError.
+
+        `record` is a copy of the existing resource, or an empty new one.
+        """
 
     def check_delete(self, world: World, record: Record) -> None:
         """Raises ArmError where ARM refuses to delete it."""

@@ -97,6 +97,17 @@ def test_killed_deletion_goes_on_at_the_next_start(tmp_path: Path, cluster: Arm)
     again.stop()
 
 
+def test_pools_of_a_cluster_that_was_never_written_are_forgotten(tmp_path: Path, cluster: Arm) -> None:
+    cluster.server.stop()
+    cluster.server.world.store.remove(parse_id(CLUSTER))  # as a kill just before the cluster's file leaves it
+    again = start(tmp_path / "azure", FakeBackend())
+    assert [record.id.name for record in again.server.world.store.all()] == ["rg"]
+    assert again.put(CLUSTER, cluster_body()).status_code == 201
+    again.done()
+    assert len(again.node_names()) == 2
+    again.stop()
+
+
 def test_start_boots_clusters_and_gives_them_their_nodes(tmp_path: Path, cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body())
     cluster.done()

@@ -28,21 +28,20 @@ class ManagedClusters:
 
     asynchronous = True
 
-    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = self._location(world, body, existing)
         properties: Body = body["properties"]
         profiles: list[Body] = properties.pop("agentPoolProfiles", [])
         _check_fixed(body, existing)
         _keep(properties, existing.properties if existing else {})
-        _fill(world, resource, body)
-        _check_version(world, resource.name, properties, existing)
+        _fill(world, record.id, body)
+        _check_version(world, record.id.name, properties, existing)
         _check_access(properties)
-        _check_profiles(world, resource, profiles, existing)
-        record = existing or Record(resource, {})
+        _check_profiles(world, record.id, profiles, existing)
         properties["provisioningState"] = "Updating" if existing else "Creating"
         record.body, record.error = body, None
-        self._store(world, record, profiles, is_new=existing is None)
-        return record
+        _store_pools(world, record, profiles)
+        world.store.put(record)  # last: a kill before this leaves pools without a cluster, which the next start removes
 
     def check_delete(self, world: World, record: Record) -> None:
         """A cluster can always be deleted, with its pools."""
@@ -66,30 +65,24 @@ class ManagedClusters:
             raise conflict(message, code="InvalidResourceLocation")
         return location
 
-    @staticmethod
-    def _store(world: World, record: Record, profiles: list[Body], *, is_new: bool) -> None:
-        """The cluster and its inline pools, or nothing of them if one is refused."""
-        before = world.store.get(record.id)
-        kept = [pool for pool in world.store.within(record.id) if "index" in pool.facts]
-        world.store.put(record)
-        try:
-            for profile in profiles:
-                name = profile["name"]
-                pool = record.id.child("agentPools", name)
-                body = {"properties": {key: value for key, value in profile.items() if key != "name"}}
-                pools.store(world, record, pool, body, world.store.get(pool))
-        except ArmError:
-            _undo(world, record, before, kept, is_new=is_new)
-            raise
 
-
-def _undo(world: World, record: Record, before: Record | None, kept: list[Record], *, is_new: bool) -> None:
-    if is_new or before is None:
-        for made in [*world.store.within(record.id), record]:
-            world.store.remove(made.id)
-        return
-    for old in [*kept, before]:
-        world.store.put(old)
+def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
+    """All inline pools, or none of the changes if one is refused."""
+    done: list[tuple[ResourceId, Record | None]] = []
+    try:
+        for profile in profiles:
+            pool = cluster.id.child("agentPools", profile["name"])
+            before = world.store.get(pool)
+            done.append((pool, before))
+            body = {"properties": {key: value for key, value in profile.items() if key != "name"}}
+            pools.store(world, cluster, world.store.get(pool) or Record(pool, {}), body, before)
+    except ArmError:
+        for pool, before in done:
+            if before:
+                world.store.put(before)
+            else:
+                world.store.remove(pool)
+        raise
 
 
 def node_group(record: Record) -> str:

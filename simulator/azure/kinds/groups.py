@@ -5,7 +5,6 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from simulator.azure.errors import ArmError, conflict
-from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World, envelope
 
@@ -15,7 +14,7 @@ class ResourceGroups:
 
     asynchronous = False
 
-    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         location = world.subscription.region(body["location"])
         if location is None:
             regions = ",".join(sorted(world.subscription.regions))
@@ -30,10 +29,8 @@ class ResourceGroups:
                 f"The Resource group already exists in location '{existing.body['location']}'."
             )
             raise conflict(message, code="InvalidResourceGroupLocation")
-        record = existing or Record(resource, {})
         record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
         world.store.put(record)
-        return record
 
     def check_delete(self, world: World, record: Record) -> None:
         """A group can always be deleted."""

@@ -29,14 +29,14 @@ class AgentPools:
 
     asynchronous = True
 
-    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
-        parent = resource.parent
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        parent = record.id.parent
         cluster = world.store.get(parent) if parent else None
         if cluster is None:
-            raise ValueError(f"{resource.text} without its cluster")
+            raise ValueError(f"{record.id.text} without its cluster")
         if cluster.state == "Deleting":
             raise conflict("Operation is not allowed: the managed cluster is being deleted.")
-        return store(world, cluster, resource, body, existing)
+        store(world, cluster, record, body, existing)
 
     def check_delete(self, world: World, record: Record) -> None:
         parent = record.id.parent
@@ -56,22 +56,22 @@ def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
-def store(world: World, cluster: Record, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
     """Checks and stores a pool whose cluster is known; the caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
-    sku = _sku(properties, resource.name, cluster, world)
+    sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
     _fill(properties, cluster, sku)
-    _check_rules(properties, resource.name, sku)
+    _check_rules(properties, record.id.name, sku)
     _check_version(world, properties, cluster)
-    _check_mode(world, properties, resource, cluster, sku)
-    quota.check(world, resource, cluster.body["location"], sku, properties)
-    record = existing or Record(resource, {}, facts=_facts(world, cluster))
+    _check_mode(world, properties, record.id, cluster, sku)
+    quota.check(world, record.id, cluster.body["location"], sku, properties)
+    if existing is None:
+        record.facts = _facts(world, cluster)
     properties["provisioningState"] = "Updating" if existing else "Creating"
     record.body, record.error = body, None
     world.store.put(record)
-    return record
 
 
 def view_properties(record: Record) -> Body:
@@ -82,11 +82,11 @@ def view_properties(record: Record) -> Body:
 
 
 def _facts(world: World, cluster: Record) -> dict[str, Any]:
-    """The pool's block of addresses, and whether its nodes will share one InfiniBand fabric."""
-    parent = cluster.id
-    taken = {int(record.facts["index"]) for record in world.store.within(parent) if "index" in record.facts}
+    """The pool's block of addresses, where it is, and whether its nodes will share one InfiniBand fabric."""
+    taken = {int(record.facts["index"]) for record in world.store.within(cluster.id) if "index" in record.facts}
     index = next(number for number in range(len(taken) + 1) if number not in taken)
-    return {"index": index, "one_fabric": features.registered(world, features.INFINIBAND)}
+    one_fabric = features.registered(world, features.INFINIBAND)
+    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric}
 
 
 def _keep(properties: Body, old: Body) -> None:

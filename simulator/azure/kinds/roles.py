@@ -17,24 +17,22 @@ class RoleAssignments:
 
     asynchronous = False
 
-    def put(self, world: World, resource: ResourceId, body: Body, existing: Record | None) -> Record:
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         properties = body["properties"]
         role = properties["roleDefinitionId"].rpartition("/")[2].lower()
         if role not in world.subscription.roles:
             message = f"The specified role definition with ID '{role.replace('-', '')}' does not exist."
             raise ArmError(HTTPStatus.NOT_FOUND, "RoleDefinitionDoesNotExist", message)
-        self._check_scope(world, resource)
+        self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
         properties.setdefault("principalType", "User")
         if existing and any(existing.properties[name] != properties[name] for name in _FIXED):
             message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
             raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
-        self._check_unique(world, resource, properties)
-        record = existing or Record(resource, {})
+        self._check_unique(world, record.id, properties)
         record.body = body
         world.store.put(record)
-        return record
 
     def check_delete(self, world: World, record: Record) -> None:
         """A role assignment can always be deleted."""
