@@ -1,19 +1,47 @@
-"""References of the images that the program names itself."""
+"""Where images come from: each from its own place, or all from the mirror that `images.registry` names.
+
+A mirror has every image under its own path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver.
+"""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from config.data import FOLDER
 from config.versions import versions
+
+_CHART_KEY = re.compile(r"(\S*(?:repository|image_registry)): str = '([^']+)'")
+
+
+def mirrored(place: str, registry: str | None) -> str:
+    """A registry, with a path or not, as `registry` has it."""
+    if registry is None:
+        return place
+    _, slash, path = place.partition("/")
+    return f"{registry.rstrip('/')}{slash}{path}"
 
 
 def repository(name: str, registry: str | None) -> str:
-    """Where the image lies, without its own name: its own place, or the same path in the mirror `registry`."""
-    own = versions().images[name].repository
-    if registry is None:
-        return own
-    _, _, path = own.partition("/")
-    return f"{registry.rstrip('/')}/{path}"
+    """Where a pinned image lies, without its own name."""
+    return mirrored(versions().images[name].repository, registry)
 
 
 def reference(name: str, registry: str | None) -> str:
-    """The whole reference, with the pinned tag."""
+    """The whole reference of a pinned image."""
     return f"{repository(name, registry)}/{name}:{versions().images[name].version}"
+
+
+def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
+    """Values that make a chart take its images from the mirror: its keys file says where it has them from."""
+    values: dict[str, Any] = {}
+    if registry is None:
+        return values
+    keys = (FOLDER / "charts" / f"{chart}.keys").read_text(encoding="utf-8")
+    for path, place in _CHART_KEY.findall(keys):
+        *parents, last = path.split(".")
+        below = values
+        for parent in parents:
+            below = below.setdefault(parent, {})
+        below[last] = mirrored(place, registry)
+    return values

@@ -40,7 +40,7 @@ class Platform(Component):
 
     def context(self) -> WorkloadContext:
         """What workloads are given."""
-        ready = self.operators.ready(self.pools) if self.settings.workloads else []
+        ready = self.operators.ready() if self.settings.workloads else []
         return WorkloadContext(
             provider=self.access.provider,
             namespace=self.workloads.namespace,

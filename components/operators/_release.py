@@ -9,10 +9,24 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components import images
 from components._base import Component
 from config.versions import Chart, versions
 
 Values = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where a release goes, and where its chart and images come from."""
+
+    namespace: kubernetes.core.v1.Namespace
+    charts: str | None
+    """`charts.source`"""
+    registry: str | None
+    """`images.registry`"""
+    taints: tuple[str, ...]
+    """Of all GPU pools together."""
 
 
 @dataclass(frozen=True)
@@ -57,20 +71,19 @@ def namespace(
 
 def release(
     name: str,
+    site: Site,
     *,
     parent: Component,
-    namespace: kubernetes.core.v1.Namespace,
     values: Values,
     user_values: Mapping[str, Any],
-    source: str | None,
-    depends_on: pulumi.Input[list[pulumi.Resource]] | None = None,
+    depends_on: list[pulumi.Resource] | None = None,
 ) -> kubernetes.helm.v3.Release:
     """The release `name` of the pinned chart `name`. The user's values come last.
 
     It waits for what the chart itself makes, never for what an operator makes later.
     """
     chart = versions().charts[name]
-    location = locate(chart, source)
+    location = locate(chart, site.charts)
     repository = kubernetes.helm.v3.RepositoryOptsArgs(repo=location.repository) if location.repository else None
     return kubernetes.helm.v3.Release(
         name,
@@ -78,8 +91,8 @@ def release(
         chart=location.chart,
         version=location.version,
         repository_opts=repository,
-        namespace=namespace.metadata["name"],
-        values=merge(values, user_values),
+        namespace=site.namespace.metadata["name"],
+        values=merge(merge(images.chart_values(name, site.registry), values), user_values),
         timeout=chart.timeout_s,
         opts=parent.child(depends_on=depends_on),
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.operators._release import Values, release
+from components.operators._release import Site, Values, release
 from components.operators.readiness import CustomResourceName, once_ready
 from components.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import Operator
@@ -28,22 +27,19 @@ class GpuOperator(Component):
     def __init__(
         self,
         name: str,
-        *,
-        namespace: kubernetes.core.v1.Namespace,
+        site: Site,
         settings: Operator,
-        source: str | None,
-        taints: Iterable[str],
+        *,
         nic_policy: pulumi.Resource | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self.release = release(
             NAME,
+            site,
             parent=self,
-            namespace=namespace,
-            values=values(taints, rdma=nic_policy is not None),
+            values=values(site.taints, rdma=nic_policy is not None),
             user_values=settings.values,
-            source=source,
             depends_on=[nic_policy] if nic_policy else [],
         )
         self.register_outputs({})

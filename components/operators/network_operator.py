@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 
 from components import images
 from components._base import Component
-from components.operators._release import Values, release
+from components.operators._release import Site, Values, release
 from components.operators.nfd import MELLANOX
 from components.operators.readiness import CustomResourceName, once_ready
 from components.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
@@ -29,24 +29,18 @@ class NetworkOperator(Component):
     def __init__(
         self,
         name: str,
-        *,
-        namespace: kubernetes.core.v1.Namespace,
+        site: Site,
         settings: Settings,
-        source: str | None,
-        taints: Iterable[str],
-        registry: str | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(
-            NAME, parent=self, namespace=namespace, values=values(), user_values=settings.values, source=source
-        )
+        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
         self.policy = kubernetes.apiextensions.CustomResource(
             POLICY.name,
             api_version=POLICY.api_version,
             kind=POLICY.kind,
             metadata={"name": POLICY.name},
-            spec=policy_spec(settings, taints, registry),
+            spec=policy_spec(settings, site.taints, site.registry),
             opts=self.child(depends_on=[self.release]),
         )
         self.register_outputs({})

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.operators._release import Values, release
+from components.operators._release import Site, Values, release
 from components.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import Operator
 
@@ -29,17 +29,12 @@ class NodeFeatureDiscovery(Component):
     def __init__(
         self,
         name: str,
-        *,
-        namespace: kubernetes.core.v1.Namespace,
+        site: Site,
         settings: Operator,
-        source: str | None,
-        taints: Iterable[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(
-            NAME, parent=self, namespace=namespace, values=values(taints), user_values=settings.values, source=source
-        )
+        self.release = release(NAME, site, parent=self, values=values(site.taints), user_values=settings.values)
         self.rules = [self._rule(name, rule) for name, rule in (("gpu", gpu_rule()), ("infiniband", infiniband_rule()))]
         self.register_outputs({})
 

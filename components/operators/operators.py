@@ -9,7 +9,7 @@ import pulumi
 from components._base import Component
 from components.context import GpuPool
 from components.node_pools import NodePools
-from components.operators._release import namespace
+from components.operators._release import Site, namespace
 from components.operators.gpu_operator import GpuOperator
 from components.operators.network_operator import NetworkOperator
 from components.operators.nfd import NodeFeatureDiscovery
@@ -23,9 +23,9 @@ VOLCANO_NAMESPACE = "volcano-system"
 class Operators(Component):
     """The operators that the settings enable. The Network Operator is installed where a pool has InfiniBand."""
 
-    network: NetworkOperator | None = None
-    gpu: GpuOperator | None = None
-    volcano: Volcano | None = None
+    network: NetworkOperator | None
+    gpu: GpuOperator | None
+    volcano: Volcano | None
 
     def __init__(
         self,
@@ -36,68 +36,61 @@ class Operators(Component):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self._settings = settings.operators
-        self._source = settings.charts.source
+        self._settings = settings
+        self._pools = pools
         self._hooks = hooks
-        self._registry = settings.images.registry
-        self._nvidia(pools.pools.values())
-        if self._settings.volcano.enabled:
-            self._volcano()
+        nvidia = self._site(NVIDIA_NAMESPACE, "privileged")
+        self._node_feature_discovery(nvidia)
+        self.network = self._network_operator(nvidia)
+        self.gpu = self._gpu_operator(nvidia)
+        self.volcano = self._volcano()
         self.register_outputs({})
 
-    def ready(self, pools: NodePools) -> list[pulumi.Resource]:
+    def ready(self) -> list[pulumi.Resource]:
         """What jobs wait for: Volcano's webhook, and the drivers of nodes that are certain to come.
 
         Without a GPU node, or with an autoscaler that starts at none, there is no hardware to wait for: a job waits in
         its queue until a node offers what it requests.
         """
         ready: list[pulumi.Resource] = [self.volcano.release] if self.volcano else []
-        certain = [pool for pool in pools.pools.values() if pool.min_nodes > 0]
+        certain = [pool for pool in self._pools.pools.values() if pool.min_nodes > 0]
         if self.network and _any_infiniband(certain):
-            ready.append(self.network.ready(pools.resources))
+            ready.append(self.network.ready(self._pools.resources))
         if self.gpu and certain:
-            ready.append(self.gpu.ready(pools.resources))
+            ready.append(self.gpu.ready(self._pools.resources))
         return ready
 
-    def _nvidia(self, pools: Iterable[GpuPool]) -> None:
-        every_pool = list(pools)
-        taints = sorted({taint for pool in every_pool for taint in pool.taints})
-        space = namespace(NVIDIA_NAMESPACE, "privileged", parent=self, hooks=self._hooks)
-        if self._settings.node_feature_discovery.enabled:
-            NodeFeatureDiscovery(
-                "node-feature-discovery",
-                namespace=space,
-                settings=self._settings.node_feature_discovery,
-                source=self._source,
-                taints=taints,
-                opts=self.child(),
-            )
-        if self._settings.network_operator.enabled and _any_infiniband(every_pool):
-            self.network = NetworkOperator(
-                "network-operator",
-                namespace=space,
-                settings=self._settings.network_operator,
-                source=self._source,
-                taints=taints,
-                registry=self._registry,
-                opts=self.child(),
-            )
-        if self._settings.gpu_operator.enabled:
-            self.gpu = GpuOperator(
-                "gpu-operator",
-                namespace=space,
-                settings=self._settings.gpu_operator,
-                source=self._source,
-                taints=taints,
-                nic_policy=self.network.policy if self.network else None,
-                opts=self.child(),
-            )
-
-    def _volcano(self) -> None:
-        space = namespace(VOLCANO_NAMESPACE, "baseline", parent=self, hooks=self._hooks)
-        self.volcano = Volcano(
-            "volcano", namespace=space, settings=self._settings.volcano, source=self._source, opts=self.child()
+    def _site(self, name: str, level: str) -> Site:
+        return Site(
+            namespace=namespace(name, level, parent=self, hooks=self._hooks),
+            charts=self._settings.charts.source,
+            registry=self._settings.images.registry,
+            taints=tuple(sorted({taint for pool in self._pools.pools.values() for taint in pool.taints})),
         )
+
+    def _node_feature_discovery(self, site: Site) -> None:
+        settings = self._settings.operators.node_feature_discovery
+        if settings.enabled:
+            NodeFeatureDiscovery("node-feature-discovery", site, settings, opts=self.child())
+
+    def _network_operator(self, site: Site) -> NetworkOperator | None:
+        settings = self._settings.operators.network_operator
+        if not settings.enabled or not _any_infiniband(self._pools.pools.values()):
+            return None
+        return NetworkOperator("network-operator", site, settings, opts=self.child())
+
+    def _gpu_operator(self, site: Site) -> GpuOperator | None:
+        settings = self._settings.operators.gpu_operator
+        if not settings.enabled:
+            return None
+        nic_policy = self.network.policy if self.network else None
+        return GpuOperator("gpu-operator", site, settings, nic_policy=nic_policy, opts=self.child())
+
+    def _volcano(self) -> Volcano | None:
+        settings = self._settings.operators.volcano
+        if not settings.enabled:
+            return None
+        return Volcano("volcano", self._site(VOLCANO_NAMESPACE, "baseline"), settings, opts=self.child())
 
 
 def _any_infiniband(pools: Iterable[GpuPool]) -> bool:

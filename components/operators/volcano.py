@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.operators._release import Values, release
+from components.operators._release import Site, Values, release
 from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.models import Operator
 
@@ -20,16 +20,12 @@ class Volcano(Component):
     def __init__(
         self,
         name: str,
-        *,
-        namespace: kubernetes.core.v1.Namespace,
+        site: Site,
         settings: Operator,
-        source: str | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(
-            NAME, parent=self, namespace=namespace, values=values(), user_values=settings.values, source=source
-        )
+        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
         self.register_outputs({})
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from components import images
 from components.operators import gpu_operator, network_operator, nfd, volcano
 from components.operators._release import ChartLocation, locate, merge
 from config.chart_values import value_problems
@@ -106,5 +107,24 @@ def test_daemon_sets_tolerate_the_pools_taints_beside_their_own() -> None:
 
 
 def test_a_mirror_serves_the_policys_images() -> None:
-    spec = network_operator.policy_spec(NetworkOperator(), TAINTS, "mirror.example.com/nvidia")
-    assert spec["ofedDriver"]["repository"] == "mirror.example.com/nvidia/nvidia/mellanox"
+    spec = network_operator.policy_spec(NetworkOperator(), TAINTS, "mirror.example.com/team")
+    assert spec["ofedDriver"]["repository"] == "mirror.example.com/team/nvidia/mellanox"
+
+
+@pytest.mark.parametrize("chart", sorted(versions().charts))
+def test_a_mirror_serves_the_charts_images(chart: str) -> None:
+    values = images.chart_values(chart, "mirror.example.com")
+    assert values
+    assert value_problems(chart, values) == []
+    assert all(place.startswith("mirror.example.com") for place in leaves(values))
+    assert images.chart_values(chart, None) == {}
+
+
+def leaves(values: dict[str, Any]) -> list[str]:
+    return [leaf for value in values.values() for leaf in (leaves(value) if isinstance(value, dict) else [value])]
+
+
+def test_a_mirrored_image_keeps_its_path() -> None:
+    version = versions().images["nccl-test"].version
+    assert images.reference("nccl-test", "mirror.example.com/") == f"mirror.example.com/ai-on-aks/nccl-test:{version}"
+    assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
