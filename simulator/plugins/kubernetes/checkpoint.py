@@ -65,12 +65,18 @@ def field_manager(state: Mapping[str, Any], inputs: Object) -> str:
     return str(chosen or state.get(FIELD_MANAGER) or f"pulumi-kubernetes-{uuid.uuid4().hex[:8]}")
 
 
-def prune(live: Any, shape: Any) -> Any:
-    """`live` without what `shape` does not have: the server's defaults and status."""
+def prune(live: Any, shape: Any, *, drops_empty: bool = False) -> Any:
+    """`live` without what `shape` does not have: the server's defaults and status.
+
+    With `drops_empty`, what is empty in `shape` and missing in `live` (False, 0, "", [], {}) counts as there: the API
+    server leaves such fields of its own kinds out.
+    """
     if isinstance(live, dict) and isinstance(shape, dict):
-        return {name: prune(value, shape[name]) for name, value in live.items() if name in shape}
+        found = {name: prune(live[name], shape[name], drops_empty=drops_empty) for name in live if name in shape}
+        empty = {name: value for name, value in shape.items() if drops_empty and name not in live and not value}
+        return found | empty
     if isinstance(live, list) and isinstance(shape, list):
-        return [prune(value, wanted) for value, wanted in zip(live, shape, strict=False)]
+        return [prune(value, wanted, drops_empty=drops_empty) for value, wanted in zip(live, shape, strict=False)]
     return copy.deepcopy(live)
 
 

@@ -26,7 +26,8 @@ DiffResponse = provider_pb2.DiffResponse
 def diff(session: Session, request: provider_pb2.DiffRequest) -> provider_pb2.DiffResponse:
     old_inputs, live = parse(decode(request.olds))
     new = normalize(to_object(decode(request.news)))
-    old = normalize(prune(live, normalize(old_inputs)))
+    shape = normalize(old_inputs)
+    old = normalize(prune(live, shape, drops_empty=kind_of(shape).built_in))
     _settle_identity(session, old, new, live)
     patterns = replace_patterns(
         new,

@@ -110,7 +110,7 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
         if error.not_found:
             return None
         raise PluginError(str(error)) from error
-    found = prune(live, inputs) if inputs else _importable(live)
+    found = prune(live, inputs, drops_empty=kind.built_in) if inputs else _importable(live)
     manager = field_manager(old_state, inputs)
     state = checkpoint(found, live, given, manager, str(old_state.get(API_VERSION) or kind.api_version))
     properties = state["__inputs"]

@@ -11,6 +11,7 @@ import pytest
 from simulator import paths
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes import awaiters
 from tests.plugins.kubernetes.engine import Plugin
 
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "pulumi")
@@ -44,7 +45,8 @@ def kube(control_plane: ControlPlane) -> Iterator[KubeClient]:
 
 
 @pytest.fixture
-def plugin(kubeconfig: str) -> Iterator[Plugin]:
+def plugin(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugin]:
+    monkeypatch.setattr(awaiters, "DEFAULT_TIMEOUT_SECONDS", 60.0)  # a test that fails should not take ten minutes
     plugin = Plugin({"kubeconfig": kubeconfig, "clusterIdentifier": "test"})
     yield plugin
     plugin.close()

@@ -64,7 +64,8 @@ class Plugin:
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self.provider, self._server)
         port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.start()
-        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        size = ("grpc.max_metadata_size", 16 << 20), ("grpc.absolute_max_metadata_size", 16 << 20)  # as grpc-go has it
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", size)
         self.stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
         variables = {f"kubernetes:config:{name}": value for name, value in self.variables.items()}
         self.stub.Configure(provider_pb2.ConfigureRequest(variables=variables, acceptSecrets=True))
@@ -134,6 +135,24 @@ class Plugin:
         if not response.id:
             return None
         return Resource(resource.urn, response.id, decode(response.inputs), decode(response.properties))
+
+    def refresh_unready(self, resource: Resource) -> Resource:
+        """As `refresh`, of an object that is not ready: the engine keeps the state that comes with the failure."""
+        try:
+            found = self.refresh(resource)
+        except Failed as error:
+            if error.partial is None:
+                raise
+            inputs, state = decode(error.partial.inputs), decode(error.partial.properties)
+            return Resource(resource.urn, error.partial.id, inputs, state)
+        assert found is not None
+        return found
+
+    def kept(self, token: str, name: str, failure: Failed, properties: Properties) -> Resource:
+        """What the engine keeps of a resource whose creation failed half-way."""
+        assert failure.partial is not None
+        state = decode(failure.partial.properties)
+        return Resource(urn(token, name), failure.partial.id, self.check(token, name, properties), state)
 
     def import_(self, token: str, name: str, identity: str) -> Resource:
         response = self._call(self.stub.Read, provider_pb2.ReadRequest(id=identity, urn=urn(token, name)))

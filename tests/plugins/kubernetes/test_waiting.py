@@ -1,0 +1,180 @@
+"""What is waited for, what is shown meanwhile, and what is left when the time is up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from simulator.plugins.marshal import Properties
+from tests.plugins.kubernetes.engine import Failed, Plugin
+
+pytestmark = pytest.mark.simulator
+
+RUNS = {"simulator/run-by": "kwok"}  # pods with this annotation become ready, or complete; others stay pending
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+
+def manifest(
+    api_version: str, kind: str, namespace: str, spec: Properties, annotations: dict[str, str] | None = None
+) -> Properties:
+    metadata: Properties = {"name": "it", "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = {f"pulumi.com/{name}": value for name, value in annotations.items()}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def pods(*, run: bool, **spec: Any) -> Properties:
+    containers = [{"name": "c", "image": "x"}]
+    metadata = {"labels": {"app": "a"}, "annotations": RUNS if run else {}}
+    return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def deployment(namespace: str, *, run: bool, annotations: dict[str, str] | None = None) -> Properties:
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": pods(run=run)}
+    return manifest("apps/v1", "Deployment", namespace, spec, annotations)
+
+
+def job(namespace: str, *, run: bool, annotations: dict[str, str] | None = None) -> Properties:
+    spec = {"template": pods(run=run, restartPolicy="Never")}
+    return manifest("batch/v1", "Job", namespace, spec, annotations)
+
+
+def test_a_deployment_is_waited_for(plugin: Plugin, namespace: str) -> None:
+    resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True))
+    conditions = {item["type"]: item["status"] for item in resource.state["status"]["conditions"]}
+    assert conditions["Available"] == "True"
+    assert "Waiting for app ReplicaSet to be available (0/1 Pods available)" in plugin.engine.messages
+
+
+def test_a_new_image_is_waited_for(plugin: Plugin, namespace: str) -> None:
+    first = deployment(namespace, run=True)
+    resource = plugin.create(DEPLOYMENT, "d", first)
+    second = deployment(namespace, run=True)
+    second["spec"]["template"]["spec"]["containers"][0]["image"] = "y"
+    updated = plugin.update(resource, second)
+    assert updated.state["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert updated.state["status"]["readyReplicas"] == 1
+
+
+def test_stateful_and_daemon_sets_are_waited_for(plugin: Plugin, namespace: str) -> None:
+    selector = {"matchLabels": {"app": "a"}}
+    spec = {"selector": selector, "serviceName": "s", "template": pods(run=True)}
+    stateful = plugin.create("kubernetes:apps/v1:StatefulSet", "s", manifest("apps/v1", "StatefulSet", namespace, spec))
+    assert stateful.state["status"]["readyReplicas"] == 1
+    spec = {"selector": selector, "template": pods(run=True)}
+    daemons = plugin.create("kubernetes:apps/v1:DaemonSet", "d", manifest("apps/v1", "DaemonSet", namespace, spec))
+    assert daemons.state["status"]["numberReady"] == 1
+
+
+def test_a_job_is_done_when_it_has_succeeded(plugin: Plugin, namespace: str) -> None:
+    resource = plugin.create("kubernetes:batch/v1:Job", "j", job(namespace, run=True))
+    assert resource.state["status"]["succeeded"] == 1
+    waited = f'Waiting for Job "{namespace}/it" to succeed (Active: 1 | Succeeded: 0 | Failed: 0)'
+    assert waited in plugin.engine.messages or f'Waiting for Job "{namespace}/it" to start' in plugin.engine.messages
+
+
+def test_a_job_that_fails_for_good_ends_the_wait(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    nowhere = {"no": "such-node"}
+    spec = {"template": pods(run=False, restartPolicy="Never", nodeSelector=nowhere), "activeDeadlineSeconds": 1}
+    with pytest.raises(Failed, match="'it' was created but failed to initialize") as failure:
+        plugin.create("kubernetes:batch/v1:Job", "j", manifest("batch/v1", "Job", namespace, spec))
+    assert failure.value.partial is not None
+    assert any("[DeadlineExceeded]" in reason for reason in failure.value.partial.reasons)
+
+
+def test_a_service_waits_for_ready_endpoints(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    kube.create(manifest("apps/v1", "Deployment", namespace, deployment(namespace, run=False)["spec"]))
+    spec = {"selector": {"app": "a"}, "ports": [{"port": 80}]}
+    unready = manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "3"})
+    with pytest.raises(Failed) as failure:
+        plugin.create("kubernetes:core/v1:Service", "s", unready)
+    assert failure.value.partial is not None
+    assert failure.value.partial.reasons[1].startswith("Service does not target any Pods. Selected Pods may not be")
+
+
+def test_a_custom_resource_waits_for_a_field(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    wanted = {"waitFor": "jsonpath={.status.phase}=Active"}
+    claim = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-w"}}
+    claim["metadata"]["annotations"] = {f"pulumi.com/{name}": value for name, value in wanted.items()}  # type: ignore[index]
+    resource = plugin.create("kubernetes:core/v1:Namespace", "w", claim)
+    assert resource.state["status"]["phase"] == "Active"
+    plugin.delete(resource)
+
+
+def test_what_a_field_holds_is_shown_while_it_is_waited_for(plugin: Plugin, namespace: str) -> None:
+    annotations = {"waitFor": "jsonpath={.data.state}=Closed", "timeoutSeconds": "1"}
+    waits = manifest("v1", "ConfigMap", namespace, {}, annotations) | {"data": {"state": "Open"}}
+    del waits["spec"]
+    with pytest.raises(Failed, match="'it' timed out waiting to be Ready"):
+        plugin.create("kubernetes:core/v1:ConfigMap", "c", waits)
+    assert 'Waiting for {.data.state}=Closed (found "Open")' in plugin.engine.messages
+
+
+def test_conditions_can_be_waited_for_as_a_list(plugin: Plugin, namespace: str) -> None:
+    annotations = {"waitFor": '["condition=Available", "jsonpath={.status.readyReplicas}=1"]'}
+    resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True, annotations=annotations))
+    assert resource.state["status"]["readyReplicas"] == 1
+
+
+def test_a_timeout_leaves_the_object_in_cluster_and_state(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    stuck = deployment(namespace, run=False, annotations={"timeoutSeconds": "3"})
+    expected = (
+        f'resource "urn:pulumi:test::ai-on-aks::{DEPLOYMENT}::d" was successfully created, but the Kubernetes API '
+        "server reported that it failed to fully initialize or become live: 'it' timed out waiting to be Ready"
+    )
+    with pytest.raises(Failed) as failure:
+        plugin.create(DEPLOYMENT, "d", stuck)
+    assert str(failure.value) == expected
+    partial = failure.value.partial
+    assert partial is not None
+    assert partial.id == f"{namespace}/it"
+    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in partial.reasons
+    assert kube.find("apps/v1", "Deployment", "it", namespace) is not None
+
+
+def test_the_resource_option_sets_the_timeout(plugin: Plugin, namespace: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(Failed, match="timed out"):
+        plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False), timeout=1)
+    assert time.monotonic() - started < 10
+
+
+def test_skip_await_returns_at_once(plugin: Plugin, namespace: str) -> None:
+    started = time.monotonic()
+    plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False, annotations={"skipAwait": "true"}))
+    assert time.monotonic() - started < 5
+
+
+def test_cancel_ends_a_wait(plugin: Plugin, namespace: str) -> None:
+    threading.Timer(1, plugin.cancel).start()
+    started = time.monotonic()
+    with pytest.raises(Failed, match='Resource operation was cancelled for "it"') as failure:
+        plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False))
+    assert time.monotonic() - started < 10
+    assert failure.value.partial is not None
+
+
+def test_deletion_waits_until_the_object_is_gone(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": namespace}}
+    held["metadata"]["finalizers"] = ["test.invalid/holds"]  # type: ignore[index]
+    resource = plugin.create("kubernetes:core/v1:ConfigMap", "held", held)
+    with pytest.raises(Failed, match="timed out waiting for the condition") as failure:
+        plugin.delete(resource, timeout=1)
+    assert failure.value.partial is not None
+    assert any("finalizers might be preventing deletion" in message for message in plugin.engine.messages)
+
+    def release() -> None:
+        with kube_of(plugin) as client:
+            client.patch("v1", "ConfigMap", "held", namespace, {"metadata": {"finalizers": None}})
+
+    threading.Timer(1, release).start()
+    plugin.delete(resource)
+    assert kube.find("v1", "ConfigMap", "held", namespace) is None
+
+
+def kube_of(plugin: Plugin) -> KubeClient:
+    return KubeClient.from_kubeconfig(plugin.variables["kubeconfig"])
