@@ -1,1 +1,1 @@
-"""The simulator: Azure and GPU hardware simulated around real Kubernetes and Pulumi parts. The program never imports it."""
+"""Azure and GPU hardware, simulated around real Kubernetes and Pulumi parts. The program never imports this."""

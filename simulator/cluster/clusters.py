@@ -1,7 +1,8 @@
-"""The simulated AKS clusters of a checkout: each a control plane, a network and kubelets of its own (azure's ClusterBackend)."""
+"""The simulated AKS clusters of a checkout (azure's ClusterBackend): each a control plane, a network and kubelets."""
 
 from __future__ import annotations
 
+import functools
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class Clusters:
         wanted = {node["metadata"]["name"]: node for node in nodes}
         there = {node["metadata"]["name"]: node for node in kube.list("v1", "Node")}
         for name in sorted(there.keys() - wanted.keys()):
-            _ignore_missing(lambda name=name: kube.delete("v1", "Node", name))
+            _ignore_missing(functools.partial(kube.delete, "v1", "Node", name))
         for name, node in sorted(wanted.items()):
             node["metadata"].setdefault("annotations", {})[_POOL_LABELS] = ",".join(sorted(node["metadata"]["labels"]))
             if name not in there:
@@ -92,7 +93,7 @@ class Clusters:
 
 
 def _name(cluster_id: str) -> str:
-    """`/subscriptions/.../resourceGroups/rg/.../managedClusters/aks` -> `rg-aks`, lower case as ARM ids are compared."""
+    """`/subscriptions/.../resourceGroups/rg/.../managedClusters/aks` -> `rg-aks`; ARM compares ids without case."""
     parts = cluster_id.lower().strip("/").split("/")
     group = parts[parts.index("resourcegroups") + 1] if "resourcegroups" in parts else ""
     return f"{group}-{parts[-1]}" if group else parts[-1]

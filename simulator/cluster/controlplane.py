@@ -1,4 +1,4 @@
-"""The control plane of one simulated AKS cluster: real etcd, kube-apiserver, controller-manager and scheduler, and KWOK."""
+"""The control plane of one simulated AKS cluster: real etcd, API server, controller-manager and scheduler; KWOK."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class ControlPlane:
             f"--cluster-signing-cert-file={pki('ca', 'crt')}",
             f"--cluster-signing-key-file={pki('ca', 'key')}",
             "--controllers=*,-node-ipam-controller,-node-route-controller,-cloud-node-lifecycle-controller",
-            "--node-monitor-grace-period=2m",  # leases come late on a loaded machine; a fault is set by condition, not lateness
+            "--node-monitor-grace-period=2m",  # leases come late on a loaded machine
             "--leader-elect=false",
             "--secure-port=0",
             "--kube-api-qps=200",

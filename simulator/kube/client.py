@@ -1,7 +1,7 @@
-"""A small Kubernetes REST client: plain dicts in and out, discovery by apiVersion and kind, errors as the server gave them.
+"""A small Kubernetes REST client: plain dicts in and out, discovery by kind, errors as the server gave them.
 
-The provider stand-in needs the server's own words (Status bodies, dry run, server-side apply, field managers), which typed
-client libraries hide; HTTP itself is httpx.
+The provider stand-in needs the server's own words (Status bodies, dry run, server-side apply, field managers), which
+typed client libraries hide; HTTP itself is httpx.
 """
 
 from __future__ import annotations

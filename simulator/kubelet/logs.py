@@ -39,7 +39,7 @@ def select(lines: list[str], *, tail: int | None, timestamps: bool) -> Iterator[
 
 
 class LogServer:
-    """Serves `/containerLogs/<namespace>/<pod>/<container>` to the API server, which presents its client certificate."""
+    """Serves `/containerLogs/<namespace>/<pod>/<container>` to the API server, known by its client certificate."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class NodeKeeper:
         )
 
     def _mark_fault(self, node: Object, *, up: bool) -> None:
-        """A dead node stops reporting: its condition turns Unknown, as the controller-manager would find after a while."""
+        """A dead node stops reporting: its condition turns Unknown, as the controller-manager finds after a while."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):

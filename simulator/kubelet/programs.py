@@ -21,8 +21,10 @@ class PodContext(Protocol):
     pod: Object
     container: Object
     node: Object
-    kube: KubeClient
-    """Speaks with the pod's own service account: what its RBAC refuses is refused."""
+
+    @property
+    def kube(self) -> KubeClient:
+        """Speaks with the pod's own service account: what its RBAC refuses is refused."""
 
     def env(self) -> Mapping[str, str]:
         """The container's environment, with references to secrets, config maps and fields resolved."""
@@ -80,7 +82,7 @@ class HostProcess:
 
 @dataclass(frozen=True)
 class ImageProgram:
-    """Claims containers by image (repository without registry and tag, matched at its end) and, if given, command word."""
+    """Claims containers by image (the end of its repository, without tag) and, if given, by a word of the command."""
 
     image: str
     program: Controller | OneShot | HostProcess | None = None

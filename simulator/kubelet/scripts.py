@@ -25,7 +25,7 @@ class Scripts:
         self._keeper, self._world = keeper, world
 
     def find(self, image: str) -> Script | None:
-        """None for images that the simulator does not hold, and for all where no sandbox is to be had (`status` says so)."""
+        """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
         if image_name(image) not in images() or sandbox.available() is not None:
             return None
         return Script(self._command)

@@ -1,7 +1,7 @@
 """Volcano's own pods: real vc-scheduler, vc-controller-manager and vc-webhook-manager of 1.10 under the chart of 1.15.
 
-Newer ones do not build from their modules. Arguments that 1.10 knows are passed on, those that change nothing for a single
-replica are dropped, and any other is refused with its name.
+Newer ones do not build from their modules. Arguments that 1.10 knows are passed on, those that change nothing for a
+single replica are dropped, and any other is refused with its name.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def _trust(ctx: PodContext) -> None:
     bundle = base64.b64encode(authority).decode()
     for configuration in ctx.kube.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"):
         clients = [webhook["clientConfig"] for webhook in configuration["webhooks"]]
-        own = [c for c in clients if c.get("service", {}).get("name") == service and c["service"].get("path") in ANSWERED]
+        own = [
+            c for c in clients if c.get("service", {}).get("name") == service and c["service"].get("path") in ANSWERED
+        ]
         if any(client.get("caBundle") != bundle for client in own):
             for client in own:
                 client["caBundle"] = bundle

@@ -1,7 +1,8 @@
-"""The life of one pod whose containers the simulator runs itself: volumes, init containers, containers, restarts, end."""
+"""The life of one pod whose containers the simulator runs itself: volumes, init containers, restarts, end."""
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -93,7 +94,7 @@ class PodWorker:
                 return True
             state.run()
             self._report()
-            code = run(ctx, program, self._stop_event, lambda c=ctx, p=program: self._ready(state, c, p))
+            code = run(ctx, program, self._stop_event, functools.partial(self._ready, state, ctx, program))
             if self._stop_event.is_set():
                 return False
             state.end(code)
