@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,78 @@ def test_a_stack_comes_up_changes_and_goes(stack: Stack, kube: KubeClient, chart
     down = stack.pulumi("destroy", "--yes", "--skip-preview")
     assert down.code == 0, down.output
     assert kube.find("v1", "Namespace", namespace) is None
+
+
+NOWHERE = {"no": "such-node"}  # pods that find no node go at once, too
+STUCK = """
+deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "stuck", "namespace": "{namespace}",
+    "annotations": {{"pulumi.com/timeoutSeconds": "{timeout}"}}}},
+    spec={{"selector": {{"match_labels": {{"app": "a"}}}}, "template": {{
+        "metadata": {{"labels": {{"app": "a"}}, "annotations": {{"simulator/run-by": "kwok"}}}},
+        "spec": {{"node_selector": {selector}, "containers": [{{"name": "c", "image": "x", "env": [{{"name": "BIG", "value": "x" * 20000}}]}}]}}}}}})
+"""
+
+
+def test_what_failed_to_become_ready_is_kept_and_tried_again(stack: Stack, kube: KubeClient, namespace: str) -> None:
+    stack.program(STUCK.format(namespace=namespace, timeout=2, selector=NOWHERE))
+    failed = stack.up()
+    assert failed.code != 0
+    assert "'stuck' timed out waiting to be Ready" in failed.output
+    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in failed.output
+    assert stack.state("stuck")["initErrors"]
+    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is not None
+
+    stack.program(STUCK.format(namespace=namespace, timeout=60, selector={}))
+    mended = stack.up()
+    assert mended.code == 0, mended.output
+    assert "initErrors" not in stack.state("stuck")
+
+    stack.program("")
+    gone = stack.up()
+    assert gone.code == 0, gone.output
+    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is None
+
+
+def test_interrupting_an_up_keeps_what_was_made(stack: Stack, kube: KubeClient, namespace: str) -> None:
+    stack.program(STUCK.format(namespace=namespace, timeout=300, selector=NOWHERE))
+    process = stack.start("up", "--yes", "--skip-preview")
+    deadline = time.monotonic() + 60
+    while kube.find("apps/v1", "Deployment", "stuck", namespace) is None and time.monotonic() < deadline:
+        time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert 'Resource operation was cancelled for "stuck"' in output
+    assert stack.state("stuck")["id"] == f"{namespace}/stuck"
+
+
+UNKNOWN_CLUSTER = """
+import pulumi_kubernetes.core.v1 as core
+
+later = core.ConfigMap("holds", metadata={{"name": "holds", "namespace": "{namespace}"}}, opts=options,
+    data={{"kubeconfig": os.environ["KUBECONFIG_TEXT"]}})
+second = k8s.Provider("second", kubeconfig=later.data["kubeconfig"], cluster_identifier=later.metadata.uid)
+inside = pulumi.ResourceOptions(provider=second)
+core.ConfigMap("inside", metadata={{"namespace": "{namespace}"}}, opts=inside)
+k8s.helm.v3.Release("rel", name="rel", chart="{chart}", namespace="{namespace}", opts=inside)
+"""
+
+
+def test_a_cluster_that_is_still_to_come(stack: Stack, namespace: str, chart: Path) -> None:
+    stack.program(UNKNOWN_CLUSTER.format(namespace=namespace, chart=chart))
+    preview = stack.pulumi("preview")
+    assert preview.code == 0, preview.output
+    up = stack.up()
+    assert up.code == 0, up.output
+    again = stack.pulumi("preview", "--expect-no-changes", "--diff")
+    assert again.code == 0, again.output
+
+
+def test_a_missing_chart_is_told_before_anything_is_made(stack: Stack) -> None:
+    stack.program('k8s.helm.v3.Release("rel", chart="./nochart", opts=options)\n')
+    preview = stack.pulumi("preview")
+    assert preview.code != 0
+    assert (
+        'property chart value {./nochart} has a problem: path "./nochart" not found; check the chart name and '
+        "repository configuration." in preview.output
+    )

@@ -77,10 +77,11 @@ def until_deleted(session: Session, urn: str, inputs: Object, live: Object, time
     """Waits until the object is gone, or another of its name has come. Raises AwaitFailed when the time is up."""
     if naming.annotated(inputs, naming.SKIP_AWAIT) and _key(live) in _SKIPPED_DELETIONS:
         return
-    deadline = time.monotonic() + timeout_seconds(inputs, timeout)
+    deadline, shown = time.monotonic() + timeout_seconds(inputs, timeout), ""
     try:
         while (remaining := _remaining(session, live)) is not None:
-            session.engine.status(urn, _holding(remaining))
+            if (holding := _holding(remaining)) != shown:
+                session.engine.status(urn, shown := holding)
             if time.monotonic() >= deadline:
                 finalizers = ", ".join(remaining["metadata"].get("finalizers", []))
                 session.engine.log(urn, f"finalizers might be preventing deletion ({finalizers})", WARNING)
