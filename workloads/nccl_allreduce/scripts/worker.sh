@@ -17,11 +17,11 @@ infiniband_devices() {
   echo "=${devices[*]}"
 }
 
-devices=$(infiniband_devices)
-if [[ -n $devices ]]; then
+infiniband=$(infiniband_devices)
+if [[ -n $infiniband ]]; then
   # NCCL reads this file in every process on the node, so that each node chooses among its own devices.
-  echo "NCCL_IB_HCA=$devices" >>/etc/nccl.conf
-  echo "InfiniBand devices: ${devices#=}"
+  echo "NCCL_IB_HCA=$infiniband" >>/etc/nccl.conf
+  echo "InfiniBand devices: ${infiniband#=}"
 else
   echo "InfiniBand devices: none; NCCL will use TCP"
 fi
