@@ -124,6 +124,34 @@ def _node_labels(stack: StackFile) -> Iterator[Problem]:
             yield Problem(path, what, f"true, or operators.{key}.enabled false", set_command(path, True))
 
 
+def _one_kind_of_fabric(stack: StackFile) -> Iterator[Problem]:
+    """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
+
+    Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
+    node without would wait for ever. The ClusterPolicy has one driver for all nodes.
+    """
+    sizes = {key: catalogue().get(pool.vm_sku) for key, pool in stack.gpu_pools().items()}
+    without = [key for key, size in sizes.items() if size and size.gpus and not size.infiniband]
+    mixed = without and any(size and size.infiniband for size in sizes.values())
+    enabled = all(operator(stack, key).enabled for key in ("networkOperator", "gpuOperator"))
+    path = ("operators", "gpuOperator", "values", "driver", "rdma", "enabled")
+    if mixed and enabled and _value(stack, path) is not False:
+        what = (
+            f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
+            "for OFED for ever"
+        )
+        allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
+        yield Problem(path, what, allowed, set_command(path, False))
+
+
+def _value(stack: StackFile, path: tuple[str, ...]) -> object:
+    """A chart value that the user sets, by its path in the stack file; None without it."""
+    found: object = operator(stack, path[1]).values
+    for key in path[3:]:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
 def _chart_values(stack: StackFile) -> Iterator[Problem]:
     for key, chart in OPERATOR_CHARTS.items():
         path = ("operators", key, "values")
@@ -159,6 +187,7 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _system_pool,
     _login,
     _node_labels,
+    _one_kind_of_fabric,
     _chart_values,
     _mirrors,
 )

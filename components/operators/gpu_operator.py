@@ -50,7 +50,10 @@ class GpuOperator(Component):
 
 
 def values(taints: Iterable[str], *, rdma: bool) -> Values:
-    """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that."""
+    """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
+
+    It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
+    """
     return {
         "nfd": {"enabled": False},
         "operator": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},

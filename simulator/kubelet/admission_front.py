@@ -1,7 +1,7 @@
 """In front of vc-webhook-manager 1.10: answers the webhooks that only the chart of 1.15 configures.
 
-PodGroups pass (1.15 only checks that their queue is open); kinds that 1.10 has no controller for are refused, so that nobody
-waits for what will never happen. Everything else goes to the real webhook manager.
+PodGroups pass (1.15 only checks that their queue is open); kinds that 1.10 has no controller for are refused, so that
+nobody waits for what will never happen. Everything else goes to the real webhook manager.
 Run as `python -m simulator.kubelet.admission_front PORT UPSTREAM_PORT CERTIFICATE KEY -- vc-webhook-manager ...`.
 """
 
@@ -65,7 +65,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         finally:
             connection.close()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+    def log_message(self, format: str, *args: object) -> None:
         """The webhook manager logs its own requests."""
 
 

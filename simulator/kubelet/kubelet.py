@@ -25,7 +25,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.logs import LogFile, LogServer
-from simulator.kubelet.nodes import NodeKeeper
+from simulator.kubelet.nodes import FAULT, NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram
@@ -91,7 +91,7 @@ class Kubelet:
                 self._sync()
             except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
                 self._stop.wait(_TICK_S)
-            except Exception:  # one pod's fault must not stop all kubelets; the daemon's log has it
+            except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
                 _log.exception("kubelet of %s", self.plane.name)
                 self._stop.wait(_TICK_S)
 
@@ -126,7 +126,10 @@ class Kubelet:
                 self._hand_to_kwok(pod)
         elif pod["metadata"].get("deletionTimestamp"):
             self._end_worker(pod)
-        elif uid not in self._workers and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+        elif uid in self._workers:
+            if FAULT not in node["metadata"].get("annotations", {}):
+                self._workers[uid].restore(pod)
+        elif pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             self._start_worker(pod, node)
 
     def _gates_open(self, pod: Object, node: Object) -> bool:

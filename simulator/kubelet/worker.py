@@ -57,6 +57,13 @@ class PodWorker:
     def join(self) -> None:
         self._thread.join()
 
+    def restore(self, pod: Object) -> None:
+        """Reports again where the API server has it otherwise: pods of a silent node are marked not ready for it."""
+        conditions = pod.get("status", {}).get("conditions", [])
+        ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+        if self.alive and ready != all(state.ready for state in self._main):
+            self._report()
+
     def stop(self, *, delete: bool) -> None:
         self.delete_when_stopped = delete
         self._stop_event.set()

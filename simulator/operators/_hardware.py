@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from config import skus
-from simulator.azure.nodes import DRIVER_ANNOTATION
-from simulator.world.faults import FaultStore
+from simulator.azure.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
+from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = "10de", "15b3"
@@ -18,9 +18,14 @@ Object = dict[str, Any]
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """With the kernel and OS of the node's image; raises skus.UnknownSku for an instance type not in the catalogue."""
+    """With the kernel and OS of the node's image, and in the InfiniBand partition that its pool was made with.
+
+    Raises skus.UnknownSku for an instance type that is not in the catalogue.
+    """
     sku = skus.sku(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
-    hardware = node_hardware(sku, node["metadata"]["name"], FaultStore().load())
+    name, annotations = node["metadata"]["name"], node["metadata"].get("annotations", {})
+    alone = [Fault(name, FaultKind.PARTITION)] if PARTITION_ANNOTATION in annotations else []
+    hardware = node_hardware(sku, name, [*FaultStore().load(), *alone])
     info = node.get("status", {}).get("nodeInfo", {})
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
     kernel = info.get("kernelVersion") or hardware.kernel

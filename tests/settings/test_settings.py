@@ -13,6 +13,11 @@ from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from tests.settings.stacks import H100, T4, load
 
 ROOT = Path(__file__).resolve().parents[2]
+MIXED = {
+    "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}},
+    "operators": {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}},
+}
+"""Pools with and without InfiniBand."""
 
 
 @pytest.mark.parametrize("count", [3, "3"])
@@ -55,7 +60,7 @@ def test_the_default_pool_is_tainted() -> None:
 
 
 def test_a_workload_takes_the_first_pool_that_suits_it() -> None:
-    settings = load({"workloads": "nccl-allreduce,notebook", "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}}})
+    settings = load({**MIXED, "workloads": "nccl-allreduce,notebook"})
     assert {name: placed.pool_key for name, placed in settings.placements.items()} == {
         "nccl-allreduce": "b",
         "notebook": "a",
@@ -64,7 +69,7 @@ def test_a_workload_takes_the_first_pool_that_suits_it() -> None:
 
 def test_a_workload_takes_the_pool_that_it_is_told() -> None:
     stack = {"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}}
-    assert load({**stack, "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}}}).placements["notebook"].pool_key == "b"
+    assert load({**stack, **MIXED}).placements["notebook"].pool_key == "b"
 
 
 def test_nodes_of_a_workload_are_its_own() -> None:
