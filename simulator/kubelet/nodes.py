@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from config import skus
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
+from simulator.kubelet.volumes import VolumeNotReady
+from simulator.operators._hardware import hardware_of
 from simulator.operators.device_plugins import extended_resources
 from simulator.world import snapshot
-from simulator.world.faults import FaultKind, FaultStore
-from simulator.world.hardware import NodeHardware, node_hardware
+from simulator.world.faults import FaultKind
+from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 FAULT = "simulator/fault"
@@ -25,7 +26,6 @@ class NodeKeeper:
 
     def __init__(self, kube: KubeClient, devices: DeviceManager, folder: Path) -> None:
         self._kube, self._devices, self._folder = kube, devices, folder
-        self._faults = FaultStore()
         self._offered: dict[str, dict[str, int]] = {}
         self._said: dict[str, str] = {}
 
@@ -46,8 +46,7 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def hardware(self, node: Object) -> NodeHardware:
-        size = node["metadata"]["labels"]["node.kubernetes.io/instance-type"]
-        return node_hardware(skus.sku(size), node["metadata"]["name"], self._faults.load())
+        return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
         offered = self._offered.get(node["metadata"]["name"], {})
@@ -106,7 +105,10 @@ class NodeKeeper:
 
 def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
     for container in pod["spec"]["containers"]:
-        found = context(pod, container).file(path)
+        try:
+            found = context(pod, container).file(path)
+        except VolumeNotReady:  # its ConfigMap went before the pod did, or has yet to come
+            continue
         if found is not None:
             return found
     return None
