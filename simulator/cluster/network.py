@@ -2,7 +2,8 @@
 simulated addresses are really served.
 
 A webhook's Service resolves to the address of a ready pod, a node's kubelet to the node's address; both exist only in
-the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready fails as there.
+the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready fails as
+there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pulumi property values: between the engine's protobuf structs and plain Python, secrets and unknowns kept.
 
 The signatures are those of Pulumi's wire protocol (pulumi/sdk, `resource.PropertyValue` marshalling). An output value
-(`accept_outputs`) is read as its value, its secretness or unknownness; its dependencies are dropped, since a provider that
-answers with plain values gets the dependencies tracked by the engine. `serving.py` starts the gRPC server.
+(`accept_outputs`) is read as its value, its secretness or unknownness; its dependencies are dropped, since a provider
+that answers with plain values gets the dependencies tracked by the engine. `serving.py` starts the gRPC server.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from google.protobuf import json_format, struct_pb2
 
 SIGNATURE: Final = "4dabf18193072939515e22adb298388d"
-_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"
+_SECRET: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - the wire protocol's mark of a secret, none itself
 _OUTPUT: Final = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 _RESOURCE: Final = "5cf8f73096256a8f31e491e813e4eb8e"
 _REFUSED: Final = {"c44067f5952c0a294b673a41bacd8c17": "assets", "0def7320c3a5731c473e5ecbe6d01bc7": "archives"}
@@ -37,7 +37,7 @@ class MarshalError(ValueError):
 
 
 class Unknown:
-    """A value that only a later step of the deployment knows. Use the constant UNKNOWN; it is never equal to plain data."""
+    """A value that only a later step of the deployment knows. Use UNKNOWN; it is never equal to plain data."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
