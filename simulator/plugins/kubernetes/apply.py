@@ -98,13 +98,19 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
 
 
 def _hand_over(session: Session, live: Object, manager: str) -> Object:
-    patch = managed_fields.hand_over(live, manager)
-    if patch is None:
-        return live
-    kind, metadata = kind_of(live), live["metadata"]
-    return session.kube.patch(
-        kind.api_version, kind.name, metadata["name"], metadata.get("namespace"), patch, content_type=JSON_PATCH
-    )
+    """Tries again where a controller wrote the object's status in between."""
+    kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
+    for last in (False, False, False, True):
+        patch = managed_fields.hand_over(live, manager)
+        if patch is None:
+            return live
+        try:
+            return session.kube.patch(kind.api_version, kind.name, name, namespace, patch, content_type=JSON_PATCH)
+        except ApiError as error:
+            if last or not error.conflict:
+                raise
+        live = session.kube.get(kind.api_version, kind.name, name, namespace)
+    raise AssertionError("the last try returns or raises")
 
 
 def _force(session: Session, inputs: Object, live: Object, *, preview: bool) -> bool:

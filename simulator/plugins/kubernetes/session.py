@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
-from simulator.plugins.kubernetes import kubeconfig
+from simulator.plugins.kubernetes import exec_credentials, kubeconfig
 from simulator.plugins.kubernetes.engine import Engine
 from simulator.plugins.kubernetes.errors import PluginError
 from simulator.plugins.kubernetes.kinds import Kind
@@ -54,8 +54,8 @@ class Session:
 
     def _connect(self) -> None:
         try:
-            client = KubeClient.from_kubeconfig(self.config)
-        except (OSError, KeyError, ValueError) as error:
+            client = KubeClient.from_kubeconfig(exec_credentials.resolve(self.config))
+        except (OSError, KeyError, ValueError) as error:  # a KubeconfigError is a ValueError
             self.unreachable = f"unable to load Kubernetes client configuration from kubeconfig file: {error}"
             return
         try:

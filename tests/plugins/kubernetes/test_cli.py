@@ -70,7 +70,8 @@ deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "s
     "annotations": {{"pulumi.com/timeoutSeconds": "{timeout}"}}}},
     spec={{"selector": {{"match_labels": {{"app": "a"}}}}, "template": {{
         "metadata": {{"labels": {{"app": "a"}}, "annotations": {{"simulator/run-by": "kwok"}}}},
-        "spec": {{"node_selector": {selector}, "containers": [{{"name": "c", "image": "x", "env": [{{"name": "BIG", "value": "x" * 20000}}]}}]}}}}}})
+        "spec": {{"node_selector": {selector}, "containers": [{{"name": "c", "image": "x",
+            "env": [{{"name": "BIG", "value": "x" * 20000}}]}}]}}}}}})
 """
 
 

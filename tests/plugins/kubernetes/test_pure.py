@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
-from simulator.plugins.kubernetes import configuration, managed_fields
+from simulator.plugins.kubernetes import configuration, exec_credentials, managed_fields
 from simulator.plugins.kubernetes.awaiters import wait_for
 from simulator.plugins.kubernetes.awaiters.jsonpath import JsonPath
 from simulator.plugins.kubernetes.checkpoint import prune, to_object, to_properties
 from simulator.plugins.kubernetes.kinds import Kind, kind_of_urn
+from simulator.plugins.kubernetes.kubeconfig import KubeconfigError
 from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.quantity import canonical
-from simulator.plugins.kubernetes.release import options
+from simulator.plugins.kubernetes.release import options, tether
 from simulator.plugins.kubernetes.release.helm import _reason
 from simulator.plugins.kubernetes.structural import compare, ignored, parse_path, path_text
 from simulator.plugins.marshal import UNKNOWN, Secret, encode
@@ -234,3 +241,53 @@ def test_options_become_flags() -> None:
 def test_helm_s_own_words_are_kept() -> None:
     stderr = "level=WARN msg=x\nError: INSTALLATION FAILED: values don't meet the schema:\ndemo:\n- at '/n': wrong\n"
     assert _reason(stderr) == "values don't meet the schema:\ndemo:\n- at '/n': wrong"
+
+
+# -- credentials and processes -----------------------------------------------------------------------------------------
+
+
+def with_command(*command: str) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(ONE)
+    config["users"][0]["user"] = {"exec": {"command": command[0], "args": list(command[1:]), "installHint": "get it"}}
+    return config
+
+
+def test_a_kubeconfig_s_command_gives_the_token() -> None:
+    printed = json.dumps({"kind": "ExecCredential", "status": {"token": "t0ken", "clientCertificateData": "pem"}})
+    resolved = exec_credentials.resolve(with_command(sys.executable, "-c", f"print({printed!r})"))
+    expected = {"token": "t0ken", "client-certificate-data": base64.b64encode(b"pem").decode()}
+    assert resolved["users"][0]["user"] == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (["no-such-command"], '"no-such-command", which is not on PATH: get it'),
+        ([sys.executable, "-c", "raise SystemExit('log in first')"], "which failed: log in first"),
+        ([sys.executable, "-c", ""], "which printed no ExecCredential"),
+    ],
+    ids=["missing", "failing", "silent"],
+)
+def test_a_kubeconfig_s_command_that_gives_nothing(command: list[str], complaint: str) -> None:
+    with pytest.raises(KubeconfigError, match=complaint):
+        exec_credentials.resolve(with_command(*command))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")
+def test_helm_ends_with_the_plugin_that_started_it() -> None:
+    start = f"""
+import os, subprocess, sys, time
+command = [sys.executable, {tether.__file__!r}, str(os.getpid()), sys.executable, "-c", "import time; time.sleep(60)"]
+print(subprocess.Popen(command).pid, flush=True)
+time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = Path("/proc", parent.stdout.readline().strip(), "stat")
+    time.sleep(1)
+    parent.kill()
+    parent.communicate()
+    deadline = time.monotonic() + 10
+    while child.exists() and child.read_text().split()[2] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not child.exists() or child.read_text().split()[2] == "Z"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+import httpx
+
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.awaiters import networking, pods, storage, wait_for, workloads
@@ -107,7 +109,9 @@ def _remaining(session: Session, live: Object) -> Object | None:
     except ApiError as error:
         if error.not_found:
             return None
-        raise
+        raise AwaitFailed(str(error), live) from error
+    except httpx.TransportError:  # an API server that restarts
+        return live
     return found if found["metadata"].get("uid") == metadata.get("uid", found["metadata"].get("uid")) else None
 
 

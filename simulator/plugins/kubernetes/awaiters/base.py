@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from simulator.kube.client import ApiError, KubeClient
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Cancelled, Session
 
@@ -80,23 +82,22 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
     """The object as it was when it was done. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
     deadline, shown = time.monotonic() + seconds, ""
     live, progress = made, Progress(done=False)
-    try:
-        while True:
-            live = _get(session, live)
-            progress = check(Look(session.kube, live, before))
-            if progress.done:
-                session.engine.status(urn, "")
-                return live
-            if progress.failed:
-                raise AwaitFailed(_not_initialized(live), live, progress.reasons)
-            if progress.status != shown:
-                session.engine.status(urn, shown := progress.status)
-            if time.monotonic() >= deadline:
-                raise AwaitFailed(f"'{_name(live)}' timed out waiting to be Ready", live, progress.reasons)
+    while True:
+        live, progress = _look(session, live, before, check)
+        if progress.done:
+            session.engine.status(urn, "")
+            return live
+        if progress.failed:
+            raise AwaitFailed(_not_initialized(live), live, progress.reasons)
+        if progress.status != shown:
+            session.engine.status(urn, shown := progress.status)
+        if time.monotonic() >= deadline:
+            raise AwaitFailed(f"'{_name(live)}' timed out waiting to be Ready", live, progress.reasons)
+        try:
             session.sleep(min(_LOOK_EVERY_SECONDS, max(0.0, deadline - time.monotonic())))
-    except Cancelled:
-        message = f'Resource operation was cancelled for "{_name(live)}"'
-        raise AwaitFailed(message, live, progress.reasons) from None
+        except Cancelled:
+            message = f'Resource operation was cancelled for "{_name(live)}"'
+            raise AwaitFailed(message, live, progress.reasons) from None
 
 
 def look_once(session: Session, live: Object, check: Check) -> None:
@@ -106,14 +107,16 @@ def look_once(session: Session, live: Object, check: Check) -> None:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)
 
 
-def _get(session: Session, live: Object) -> Object:
+def _look(session: Session, live: Object, before: Object | None, check: Check) -> tuple[Object, Progress]:
+    """The object and its progress now. The object is there, whatever goes wrong: so failures are AwaitFailed too."""
     kind, metadata = kind_of(live), live["metadata"]
     try:
-        return session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
-    except ApiError as error:
-        if error.not_found:
-            raise AwaitFailed(f"'{_name(live)}' was deleted while it was waited for", live) from error
-        raise
+        live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
+        return live, check(Look(session.kube, live, before))
+    except httpx.TransportError as error:  # an API server that restarts
+        return live, Progress(done=False, status=f"The API server does not answer: {error}", reasons=[str(error)])
+    except (ApiError, NoKindMatch) as error:
+        raise AwaitFailed(str(error), live) from error
 
 
 def _name(live: Object) -> str:
