@@ -39,4 +39,4 @@ check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint
 
 stack-file:
-	@$(RUN) exec "$$python" -m config.check_stack_file Pulumi.$(STACK).yaml
+	@$(RUN) exec "$$python" -m simulator.stacks

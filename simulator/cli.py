@@ -13,12 +13,15 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from simulator import daemon, environment, paths, ports, status
+from simulator import daemon, environment, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, leftovers, marked_environment
 from simulator.up import UpFailed, down, up
 from simulator.world import commands as faults
 from simulator.world.faults import FaultError
 
+_GIB = 2**30
+_SPACE_GIB = 1
+"""A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _START_TIMEOUT_S = 180
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
@@ -37,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("status", lambda: status.show(Console()), "what runs, and in which state it is"),
         ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
-        ("up", lambda: _started(up), "pulumi up of the stack, then wait for its jobs"),
-        ("down", lambda: _started(down), "destroy the stack and stop"),
+        ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
+        ("down", take_down, "destroy the stack and stop"),
         ("clean", clean, "remove all state of this checkout's simulator"),
     ):
         commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
@@ -57,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def start() -> None:
     """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
     if daemon.running_state() is None:
+        ports.check_chosen()
+        _require_space()
         log = paths.home() / "daemon.log"
         log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         ports.require_free("arm")
@@ -112,14 +117,30 @@ def clean() -> None:
     console.print("removed the simulator's state; tools stay in the cache")
 
 
-def _started(action: object) -> object:
+def bring_up() -> None:
+    if problem := stacks.problem(stacks.chosen()):
+        raise Refused(problem)
     start()
-    result = action()  # type: ignore[operator]
-    if action is down:
-        stop()
-        if pids := leftovers():
-            raise Refused(f"processes {pids} of this simulator do not end")
-    return result
+    up()
+
+
+def take_down() -> None:
+    start()
+    down()
+    stop()
+    if pids := leftovers():
+        raise Refused(f"processes {pids} of this simulator do not end")
+
+
+def _require_space() -> None:
+    home = paths.home().resolve()
+    disk = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(disk).free / _GIB
+    if free < _SPACE_GIB:
+        raise Refused(
+            f"not enough disk space in {home}: {free:.1f} GiB are free, {_SPACE_GIB} GiB are needed for the clusters' "
+            "data and logs.\nFree some, or put SIMULATOR_HOME=<folder on a larger disk> before the same command."
+        )
 
 
 def _daemon_environment() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The simulator's one process: simulated Azure, and the clusters that it runs. Started by `python -m simulator start`."""
+"""The simulator's one process: simulated Azure and the clusters that it runs. `python -m simulator start` starts it."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shlex
@@ -18,8 +19,8 @@ OFFICIAL = {
     "pulumi-language-python": ("bin", "pulumi-language-python"),
     "pulumi-resource-kubernetes": ("plugins", "resource-kubernetes-v*"),
 }
-"""Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the official
-plugin speaks to the real Azure only."""
+"""Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the
+official plugin speaks to the real Azure only."""
 STAND_INS = (*OFFICIAL, "pulumi-resource-azure-native")
 _CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_")
 _ALWAYS_UNSET = (
@@ -43,11 +44,16 @@ _ALWAYS_UNSET = (
 
 
 def token_file() -> Path:
+    """The token of simulated Azure, made once; the first of several processes makes it."""
     file = paths.home() / "arm-token"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file.touch(mode=0o600)
-        file.write_text(secrets.token_urlsafe(32))
+        fresh = file.with_name(f"arm-token.{os.getpid()}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(32))
+        with contextlib.suppress(FileExistsError):
+            file.hardlink_to(fresh)
+        fresh.unlink()
     return file
 
 
@@ -56,7 +62,8 @@ def kubeconfig_file() -> Path:
 
 
 def settings() -> dict[str, str]:
-    """Variables to set. Makes the folders and files that they name."""
+    """Variables to set. Makes the folders and files that they name. Raises ports.PortTaken for a port that is none."""
+    endpoint = f"http://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -65,7 +72,7 @@ def settings() -> dict[str, str]:
     passphrase.write_text(PASSPHRASE)
     return {
         "SIMULATOR_HOME": str(home),
-        "SIMULATOR_ARM_ENDPOINT": f"http://127.0.0.1:{ports.port('arm')}",
+        "SIMULATOR_ARM_ENDPOINT": endpoint,
         "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
         "SIMULATOR_PYTHON": sys.executable,
         "KUBECONFIG": str(kubeconfig_file()),

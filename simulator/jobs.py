@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simulator.kube.client import KubeClient
+from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import placements
 
 Object = dict[str, Any]
 _KINDS = (("batch.volcano.sh/v1alpha1", "Job"), ("batch/v1", "Job"), ("apps/v1", "Deployment"))
+_VERDICT = "VERDICT:"
 _POLL_S = 1.0
 _BAD = ("Failed", "Aborted", "Terminated", "Gone")
 _DONE = ("Completed", "Complete", "Available")
@@ -28,7 +29,10 @@ class Workload:
     command: str
     phase: str = "Unknown"
     message: str = ""
-    nodes: tuple[str, ...] = ()
+    ran_on: tuple[tuple[str, str], ...] = ()
+    """Pods and their nodes."""
+    verdict: str = ""
+    """The line in which a test job judges itself."""
 
     @property
     def failed(self) -> bool:
@@ -47,9 +51,21 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, str]], ran: Pat
         workload = _find(kube, namespace, object_name)
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
         uid = workload["metadata"]["uid"] if workload else ""
-        nodes = [f"{p['pod']} on {p['node']}" for p in placements.load(ran) if p["job_uid"] == uid]
-        found.append(Workload(name, namespace, object_name, output["command"], phase, message, tuple(sorted(nodes))))
+        ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
+        found.append(Workload(name, namespace, object_name, output["command"], phase, message, tuple(ran_on)))
     return found
+
+
+def judged(kube: KubeClient, workload: Workload) -> Workload:
+    """With the verdict that the log of one of its pods ends with; as it is when none has any."""
+    for pod, _ in workload.ran_on:
+        try:
+            last = kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1})
+        except ApiError:  # Volcano has removed the pod
+            continue
+        if last.startswith(_VERDICT):
+            return replace(workload, verdict=last.strip())
+    return workload
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -22,12 +24,34 @@ def cache() -> Path:
 
 
 def tools_bin() -> Path:
-    """The folder with one executable per tool (pulumi, kubectl, helm, kube-apiserver, kwok, vc-scheduler, bwrap, ...)."""
-    return cache() / "bin"
+    """The folder with one executable per tool (pulumi, kubectl, helm, kube-apiserver, kwok, vc-scheduler, bwrap, ...).
+
+    Named by the versions that this checkout pins: checkouts of other versions have a folder of their own.
+    """
+    return cache() / f"bin-{_pins()}"
+
+
+@functools.cache
+def _pins() -> str:
+    tools = ROOT / "simulator" / "tools"
+    digest = hashlib.sha256()
+    for file in (tools / "tools.yaml", *sorted((tools / "modules").glob("*/go.*"))):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def cluster(cluster_id: str) -> Path:
+    """The folder of a simulated AKS cluster; `.../resourceGroups/rg/.../managedClusters/aks` has `clusters/rg-aks`.
+
+    ARM compares ids without case.
+    """
+    parts = cluster_id.lower().strip("/").split("/")
+    group = f"{parts[parts.index('resourcegroups') + 1]}-" if "resourcegroups" in parts else ""
+    return home() / "clusters" / f"{group}{parts[-1]}"
 
 
 def tool(name: str) -> Path:
-    """The executable of a tool: the cache's own, else what PATH has. Raises FileNotFoundError with the mending command."""
+    """The executable of a tool: the cache's own, else what PATH has. Raises FileNotFoundError, which says the mend."""
     own = tools_bin() / name
     found = own if own.exists() else shutil.which(name)
     if not found:

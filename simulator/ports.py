@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from simulator import paths
@@ -19,47 +22,68 @@ def port(name: str) -> int:
 
     Raises PortTaken only through `require_free`; choosing never hands out a port twice.
     """
-    file = paths.home() / "ports.json"
-    ports: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
-    chosen = _chosen(name) or ports.get(name) or free(set(ports.values()))
-    if ports.get(name) != chosen:
-        ports[name] = chosen
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_suffix(".partial")
-        partial.write_text(json.dumps(ports, indent=1, sort_keys=True))
-        partial.replace(file)
+    asked = _chosen(_variable(name))
+    with _one_at_a_time() as file:
+        ports: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+        chosen = asked or ports.get(name) or free(set(ports.values()))
+        if ports.get(name) != chosen:
+            ports[name] = chosen
+            partial = file.with_suffix(".partial")
+            partial.write_text(json.dumps(ports, indent=1, sort_keys=True))
+            partial.replace(file)
     return chosen
 
 
 def require_free(name: str) -> int:
     """As `port`, and raises PortTaken, saying how to mend it, if something already listens there."""
     number = port(name)
+    _probe(number, name, _variable(name))
+    return number
+
+
+def check_chosen() -> None:
+    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is no port or taken, before anything is started."""
+    for variable in sorted(os.environ):
+        if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
+            _probe(number, variable, variable)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[Path]:
+    """The file of ports, while no other process changes it."""
+    file = paths.home() / "ports.json"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield file
+
+
+def _probe(number: int, name: str, variable: str) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", number))
         except OSError as error:
-            raise PortTaken(_taken(name, number)) from error
-    return number
+            raise PortTaken(_taken(number, name, variable)) from error
 
 
 def _variable(name: str) -> str:
     return f"SIMULATOR_{name.rsplit('.', 1)[-1].replace('-', '_').upper()}_PORT"
 
 
-def _chosen(name: str) -> int | None:
-    text = os.environ.get(_variable(name), "")
+def _chosen(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
     if not text:
         return None
-    if not text.isdecimal() or not 1024 <= int(text) <= 65535:
-        raise PortTaken(f"{_variable(name)}={text} is no port: set a number from 1024 to 65535, or unset it.")
+    if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
+        raise PortTaken(f"{variable}={text} is no port: set a number from 1024 to 65535, or unset it.")
     return int(text)
 
 
-def _taken(name: str, number: int) -> str:
+def _taken(number: int, name: str, variable: str) -> str:
     mend = (
-        f"set {_variable(name)} to a free one, or unset it"
-        if _chosen(name)
+        f"set {variable} to a free one, or unset it"
+        if _chosen(variable)
         else f"end what listens there, or delete {paths.home().name}/ports.json to have new ports chosen"
     )
     return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{_owner(number)}: {mend}."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +17,27 @@ class PulumiFailed(Exception):
 
 
 def run(*arguments: str, stack: str | None = None) -> None:
-    """Shows what pulumi prints. Raises PulumiFailed."""
-    if subprocess.run(
-        _command(arguments, stack), env=environment.environment(), cwd=paths.ROOT, check=False
-    ).returncode:
+    """Shows what pulumi prints. Raises PulumiFailed.
+
+    An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it.
+    """
+    pulumi = subprocess.Popen(
+        _command(arguments, stack),
+        env=environment.environment(),
+        cwd=paths.ROOT,
+        start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
+    )
+    try:
+        pulumi.wait()
+    except KeyboardInterrupt:
+        pulumi.send_signal(signal.SIGINT)
+        try:
+            pulumi.wait()
+        except KeyboardInterrupt:
+            os.killpg(pulumi.pid, signal.SIGKILL)
+            pulumi.wait()
+        raise
+    if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
 
 

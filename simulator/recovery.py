@@ -1,7 +1,8 @@
-"""Takes up a stack where a killed `pulumi up` or `destroy` left it: its lock, half-made resources, unfinished releases."""
+"""Takes up a stack where a killed `pulumi up` or `destroy` left it: its lock, half-made resources, pending releases."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,25 @@ from typing import Any
 from simulator import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.recovery import release_leftovers
-from simulator.pulumi_cli import quiet, read
+from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
+CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
-def recover(stack: str, kubeconfig: str | None, told: Callable[[str], None]) -> None:
-    """Does nothing to a stack that is whole. Azure's half-made resources need nothing: their creation is taken up again."""
-    if _locked(stack) and not _pulumi_runs():
-        quiet("cancel", "--yes", stack=stack)
-        told("took over the lock of an update that was killed")
+def recover(stack: str, told: Callable[[str], None]) -> None:
+    """Does nothing to a stack that is whole.
+
+    Azure's half-made resources need nothing: their creation is taken up again. Looks only at the cluster that this
+    stack made. Raises PulumiFailed, also while another pulumi works on the stack.
+    """
+    _free_lock(stack, told)
+    deployment = (read("stack", "export", stack=stack) or {}).get("deployment") or {}
+    kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
         for line in release_leftovers(kubeconfig):
             told(line)
-    pending = _pending(stack)
+    pending = _pending(deployment)
     if not pending:
         return
     kube = KubeClient.from_kubeconfig(kubeconfig) if kubeconfig else None
@@ -33,7 +39,7 @@ def recover(stack: str, kubeconfig: str | None, told: Callable[[str], None]) -> 
     if found:
         quiet("refresh", "--yes", "--skip-preview", *imports, *_targets(found), stack=stack)
         told(f"adopted {len(found)} resources that a killed update had made but not recorded")
-    if _pending(stack):
+    if found.keys() != pending.keys():
         quiet("refresh", "--yes", "--skip-preview", "--clear-pending-creates", *_targets(pending), stack=stack)
         told(f"forgot {len(pending) - len(found)} resources that a killed update had begun but not made")
 
@@ -42,9 +48,17 @@ def _targets(resources: dict[str, Any]) -> list[str]:
     return [argument for urn in sorted(resources) for argument in ("--target", urn)]
 
 
-def _pending(stack: str) -> dict[str, Object]:
+def _kubeconfig(deployment: Object) -> str | None:
+    """The administrator's kubeconfig of the cluster that this stack made, if it runs."""
+    for resource in deployment.get("resources") or []:
+        if resource["type"] == CLUSTER and resource.get("id"):
+            file = paths.cluster(resource["id"]) / "admin.kubeconfig"
+            return file.read_text() if file.exists() else None
+    return None
+
+
+def _pending(deployment: Object) -> dict[str, Object]:
     """Resources whose creation was under way, by URN."""
-    deployment = (read("stack", "export", stack=stack) or {}).get("deployment") or {}
     operations = deployment.get("pending_operations") or []
     return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == "creating"}
 
@@ -73,18 +87,19 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
     return f"{namespace or 'default'}/{metadata['name']}" if namespaced else str(metadata["name"])
 
 
-def _locked(stack: str) -> bool:
-    """The file backend's lock files of this stack."""
-    return any((paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"))
+def _free_lock(stack: str, told: Callable[[str], None]) -> None:
+    """Gives up the file backend's locks of this stack whose process was killed."""
+    locks = (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json")
+    owners = {int(json.loads(lock.read_text())["pid"]) for lock in locks}
+    if working := sorted(pid for pid in owners if _is_pulumi(pid)):
+        raise PulumiFailed(f"pulumi (pid {working[0]}) is at work on stack {stack}: let it end, then try again.")
+    if owners:
+        quiet("cancel", "--yes", stack=stack)
+        told("took over the lock of an update that was killed")
 
 
-def _pulumi_runs() -> bool:
-    """Whether a pulumi process of this checkout is at work."""
-    home = str(paths.home().resolve()).encode()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if (entry / "comm").read_text().strip() == "pulumi" and home in (entry / "environ").read_bytes():
-                return True
-        except OSError:  # ended meanwhile, or another user's
-            continue
-    return False
+def _is_pulumi(pid: int) -> bool:
+    try:
+        return Path("/proc", str(pid), "comm").read_text().strip() == "pulumi"
+    except OSError:  # it ended
+        return False

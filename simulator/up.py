@@ -2,90 +2,88 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import time
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from simulator import jobs, paths, pulumi_cli
+from simulator import jobs, paths, pulumi_cli, stacks
 from simulator.kube.client import KubeClient
 from simulator.recovery import recover
+from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
-console = Console()
+console = Console(soft_wrap=True, highlight=False)
 
 
 class UpFailed(Exception):
     """The stack is not what it should be; the message says what to look at."""
 
 
-def stack_name() -> str:
-    return os.environ.get("STACK") or "dev"
-
-
 def up() -> None:
     """Raises UpFailed when pulumi fails, or a job failed or did not settle in ten minutes."""
-    stack = stack_name()
+    stack, start = stacks.chosen(), time.monotonic()
     try:
         pulumi_cli.quiet("stack", "select", "--create", stack)
-        recover(stack, _kubeconfig(), console.print)
+        recover(stack, console.print)
         pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack)
         outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
+    applied = time.monotonic()
     workloads = _settle(outputs)
     _show(workloads)
+    console.print(
+        f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
+        "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
+        "`make down` takes it away."
+    )
     _judge(workloads)
 
 
 def down() -> None:
-    """Destroys the stack, if there is one. Raises UpFailed."""
-    stack = stack_name()
+    """Destroys the stack, if there is one, and tells of other stacks that stay. Raises UpFailed."""
+    stack = stacks.chosen()
     try:
-        if stack not in _stacks():
-            return
-        recover(stack, _kubeconfig(), console.print)
-        pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack)
+        sizes = _sizes()
+        if stack in sizes:
+            recover(stack, console.print)
+            pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack)
+        else:
+            console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
+    for other in sorted(name for name, size in sizes.items() if size and name != stack):
+        console.print(f"stack {other} stays ({sizes[other]} resources): `make down STACK={other}` destroys it too")
 
 
-def _stacks() -> set[str]:
-    return {entry["name"].rpartition("/")[2] for entry in pulumi_cli.read("stack", "ls", "--json") or []}
+def _sizes() -> dict[str, int]:
+    """How many resources each stack of the simulator has."""
+    listed = pulumi_cli.read("stack", "ls", "--json") or []
+    return {entry["name"].rpartition("/")[2]: entry.get("resourceCount") or 0 for entry in listed}
 
 
-def _kubeconfig() -> str | None:
-    file = paths.home() / "kubeconfig"
-    return file.read_text() if file.exists() else None
-
-
-def _settle(outputs: dict[str, dict[str, dict[str, str]]]) -> list[jobs.Workload]:
+def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     wanted = outputs.get("workloads") or {}
     if not wanted:
         return []
-    kube = KubeClient.from_kubeconfig(str(outputs["kubeconfig"]))
-    console.print(f"waiting for {len(wanted)} workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
-    return jobs.wait(lambda: _observe(kube, wanted), JOBS_TIMEOUT_S, console.print)
-
-
-def _observe(kube: KubeClient, wanted: dict[str, dict[str, str]]) -> list[jobs.Workload]:
-    return jobs.observe(kube, wanted, placements_file())
-
-
-def placements_file() -> Path:
-    return next(iter(sorted(paths.home().glob("clusters/*/placements.json"))), paths.home() / "none")
+    ran = paths.cluster(outputs["clusterId"]) / "placements.json"
+    with KubeClient.from_kubeconfig(outputs["kubeconfig"]) as kube:
+        console.print(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
+        workloads = jobs.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, console.print)
+        return [jobs.judged(kube, workload) for workload in workloads]
 
 
 def _show(workloads: list[jobs.Workload]) -> None:
-    table = Table("workload", "namespace", "phase", "ran on", "look at it with", title="workloads")
+    """Lines of 80 columns at most where names allow it."""
     for workload in workloads:
-        nodes = "\n".join(workload.nodes)
-        table.add_row(workload.name, workload.namespace, workload.phase, nodes, workload.command)
-    console.print(table)
-    console.print(
-        "`make shell` enters the simulator: pulumi, kubectl and helm act on it there. `make down` takes it away."
-    )
+        colour = "red" if workload.failed else "green" if workload.settled else "yellow"
+        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]  {workload.command}")
+        if workload.verdict:
+            console.print(f"  {workload.verdict}", markup=False)
+        width = max((len(pod) for pod, _ in workload.ran_on), default=0)
+        for pod, node in workload.ran_on:
+            console.print(f"  {pod:{width}}  {node}", markup=False)
 
 
 def _judge(workloads: list[jobs.Workload]) -> None:

@@ -55,7 +55,7 @@ class Clusters:
             name = _name(cluster_id)
             if running := self._running.pop(name, None):
                 running.stop()
-            shutil.rmtree(paths.home() / "clusters" / name, ignore_errors=True)
+            shutil.rmtree(paths.cluster(cluster_id), ignore_errors=True)
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return self.running(cluster_id).plane.kubeconfig()
@@ -93,10 +93,7 @@ class Clusters:
 
 
 def _name(cluster_id: str) -> str:
-    """`/subscriptions/.../resourceGroups/rg/.../managedClusters/aks` -> `rg-aks`; ARM compares ids without case."""
-    parts = cluster_id.lower().strip("/").split("/")
-    group = parts[parts.index("resourcegroups") + 1] if "resourcegroups" in parts else ""
-    return f"{group}-{parts[-1]}" if group else parts[-1]
+    return paths.cluster(cluster_id).name
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(catalogue, arguments)
     try:
         tools = _chosen(catalogue, options)
-        installer = Installer(catalogue, Store(paths.cache()))
+        installer = Installer(catalogue, Store(paths.cache(), paths.tools_bin().name))
         if options.check:
             return _check(installer, tools)
         installer.install(tools)

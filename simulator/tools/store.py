@@ -1,7 +1,7 @@
 """The folder of finished tools: one folder per tool and key, made elsewhere and moved in when it is complete.
 
 <root>/tools/<key>/...       a finished tool: its executable, named as the tool, and what belongs beside it
-<root>/bin/<name>            a link to the executable
+<root>/<bin>/<name>          a link to the executable
 <root>/staging/, logs/, go/  work in progress, what builds said, Go's caches
 """
 
@@ -18,7 +18,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Store:
+    """`bin` is named by what a checkout pins, so that checkouts of other versions do not change its links."""
+
     root: Path
+    bin: str = "bin"
 
     @property
     def staging(self) -> Path:
@@ -64,7 +67,7 @@ class Store:
 
     def link(self, name: str, executable: Path) -> None:
         """Puts the executable into the folder of all tools; replaces another version's link in one step."""
-        target = self.root / "bin" / name
+        target = self.root / self.bin / name
         if target.is_symlink() and target.readlink() == executable:
             return
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -189,7 +189,7 @@ def test_interrupted_build_leaves_nothing_half_made(
         _, said = process.communicate(timeout=30)
     assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else 1)
     assert "Traceback" not in said
-    assert not (cache / "bin").exists()
+    assert not list(cache.glob("bin*"))
     if how != signal.SIGKILL:
         assert said.endswith("Interrupted. Finished tools are kept; the same command goes on from here.\n")
         assert not list((cache / "staging").iterdir())

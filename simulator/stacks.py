@@ -1,0 +1,32 @@
+"""`python -m simulator.stacks`: refuses a stack name or file that Pulumi could not use, before anything is made."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from config.check_stack_file import fault
+from simulator import paths
+
+
+def chosen() -> str:
+    """The stack that `STACK` names, else `dev`."""
+    return os.environ.get("STACK") or "dev"
+
+
+def problem(stack: str) -> str | None:
+    """What is wrong with a stack's name or file, and how to mend it; None when Pulumi can read it."""
+    known = sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
+    if stack not in known:
+        return (
+            f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(known)}.\n"
+            "  fix: choose one of them (make up STACK=dev), or copy a stack's file to the new name"
+        )
+    return fault(paths.ROOT / f"Pulumi.{stack}.yaml")
+
+
+if __name__ == "__main__":
+    found = problem(chosen())
+    if found:
+        sys.stderr.write(f"error: {found}\n")
+    sys.exit(1 if found else 0)
