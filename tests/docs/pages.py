@@ -1,0 +1,32 @@
+"""README.md and docs/ as text, and what they quote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from simulator.paths import ROOT
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+
+def code(page: Path) -> list[str]:
+    """Everything in code type, span by span and line by line."""
+    text = page.read_text("utf-8")
+    blocks = [line.strip() for line in text.splitlines() if re.match(r" {4,}\S", line)]
+    joined = re.sub(r"`[^`]*`", lambda span: span[0].replace("\n", " "), text)
+    return [*re.findall(r"`([^`]+)`", joined), *blocks]
+
+
+def links(page: Path) -> list[str]:
+    """Targets of links to files, without fragments."""
+    found = re.findall(r"\]\(([^)#]+)", page.read_text("utf-8"))
+    return [target for target in found if "://" not in target]
+
+
+def table(page: Path, heading: str) -> list[list[str]]:
+    """Rows of the first table below a heading, cell by cell."""
+    below = page.read_text("utf-8").split(f"\n{heading}\n", 1)[1]
+    rows = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)
+    lines = rows[0].splitlines()[2:] if rows else []
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -1,0 +1,63 @@
+"""The README's table of settings is the models': every key, with its default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+import workloads
+from config.models import StackFile
+from simulator.paths import ROOT
+from tests.docs.pages import PAGES, code, table
+
+README = ROOT / "README.md"
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a type is or holds: itself, `Model | None`, `dict[str, Model]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := model_in(part))), None)
+
+
+def shown(default: Any) -> str:
+    """A default as the table has it; empty for what is not set."""
+    if isinstance(default, tuple):
+        return ", ".join(map(shown, default))
+    if isinstance(default, bool):
+        return str(default).lower()
+    return "" if default in (None, {}, PydanticUndefined) else str(default)
+
+
+def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Paths and defaults of all settings below a model."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        below = model_in(field.annotation)
+        if path == "workloadOptions":
+            for workload in workloads.find().values():
+                yield from keys(workload.options, f"{path}.{workload.name}.")
+        elif below:
+            yield from keys(below, f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}.")
+        else:
+            yield path, shown(field.default)
+
+
+def documented() -> dict[str, str]:
+    return {row[0].strip("`"): row[1].strip("`") for row in table(README, "## Configuration")}
+
+
+def test_table_has_every_setting_with_its_default() -> None:
+    assert documented() == dict(keys(StackFile))
+
+
+def test_settings_that_examples_set_exist() -> None:
+    commands = [text for page in PAGES for text in code(page)]
+    settable = {re.sub(r"\.<key>\..*", "", key) for key in documented()} | {"azure-native:location"}
+    for command in commands:
+        for key in re.findall(r"pulumi config (?:set|rm) (?:--path )?([\w:.-]+)", command):
+            assert key in settable or any(known.startswith(f"{key}.") for known in settable), command

@@ -1,0 +1,74 @@
+"""What the pages name is there: make targets, commands, files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from simulator import cli
+from simulator.paths import ROOT
+from simulator.world.faults import FaultKind
+from tests.docs.pages import PAGES, code, links
+
+README = ROOT / "README.md"
+NOT_HERE = (".simulator", "nvidia.com/")
+"""Beginnings of what looks like a file of the checkout and is none."""
+FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
+SUFFIXES = {".md", ".py", ".yaml", ".yml", ".sh", ".txt", ".in", ".toml"}
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def targets() -> set[str]:
+    """The Makefile's targets that have a description."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    return {name for names in re.findall(r"^([a-z -]+):.*##", text, re.MULTILINE) for name in names.split()}
+
+
+def make_targets(text: str) -> list[str]:
+    """Targets of a `make` call, with which it must begin."""
+    words = re.sub(r'^(eval "\$\(|[A-Z]+=\S+ )', "", text.removeprefix("$ ")).split("#")[0].split()
+    called = [word.rstrip(')"') for word in words[1:] if not word.startswith("-")] if words[:1] == ["make"] else []
+    return [target for target in called if target]
+
+
+@every_page
+def test_make_targets_exist(page: Path) -> None:
+    named = [target for text in code(page) for target in make_targets(text)]
+    assert not set(named) - targets()
+
+
+def test_readme_names_every_make_target() -> None:
+    assert not targets() - {target for text in code(README) for target in make_targets(text)}
+
+
+@every_page
+def test_commands_of_the_simulator_exist(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    calls = [call for text in code(page) for call in re.findall(r"python -m simulator ([^#&\n]+)", text)]
+    for call in calls:
+        command = call.split()[0]
+        with pytest.raises(SystemExit) as done:
+            cli.main([command, "--help"])
+        assert done.value.code == 0, call
+        text = capsys.readouterr().out
+        assert not set(re.findall(r"--\w+", call)) - set(re.findall(r"--\w+", text)), call
+
+
+def test_readme_names_every_fault() -> None:
+    kinds = {kind for text in code(README) for kind in re.findall(r"^python -m simulator fault (\w+)", text)}
+    assert kinds == set(FaultKind)
+
+
+@every_page
+def test_files_exist(page: Path) -> None:
+    named = [text for text in code(page) if FILE.fullmatch(text) and ("/" in text or Path(text).suffix in SUFFIXES)]
+    missing = [name for name in named if not name.startswith(NOT_HERE) and not (ROOT / name).exists()]
+    assert not missing
+    assert not [target for target in links(page) if not (page.parent / target).exists()]
+
+
+@every_page
+def test_pages_name_no_place_of_a_machine(page: Path) -> None:
+    assert not re.findall(r"(?<![\w.])/(?:root|home|work|Users)/\S*", page.read_text("utf-8"))
