@@ -1,0 +1,33 @@
+"""One simulator per test process, and stacks on it; each stack is a cluster of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.simulator.world import Stack, World
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    running = World(tmp_path_factory.mktemp("simulator"))
+    running.simulator("start")
+    yield running
+    running.close()
+    running.simulator("stop")
+
+
+@pytest.fixture(scope="module")
+def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
+    """Makes stacks with the settings of `dev`, changed as given; they are destroyed after the module's tests."""
+    made: list[Stack] = []
+
+    def create(name: str, **config: Any) -> Stack:
+        made.append(Stack.create(world, name, tmp_path_factory.mktemp(name) / "project", config))
+        return made[-1]
+
+    yield create
+    for stack in made:
+        stack.destroy()

@@ -1,0 +1,74 @@
+"""Mistakes put in front of the real program, and gangs made beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.kube.client import KubeClient
+
+Object = dict[str, Any]
+_MISTAKE = """
+import pulumi
+
+
+def mistake(args):
+    props, opts = args.props, args.opts
+    if args.type_ == {kind!r} and args.name == {name!r}:
+        {change}
+    return pulumi.ResourceTransformationResult(props, opts)
+
+
+pulumi.runtime.register_stack_transformation(mistake)
+"""
+
+
+def mistake(kind: str, name: str, change: str) -> str:
+    """Python that changes `props` and `opts` of one resource before it is registered."""
+    return _MISTAKE.format(kind=kind, name=name, change=change.strip().replace("\n", "\n        "))
+
+
+def _worker(change: str) -> str:
+    text = f"worker = props['spec']['tasks'][1]['template']['spec']\n{change}"
+    return mistake("kubernetes:batch.volcano.sh/v1alpha1:Job", "nccl-allreduce", text)
+
+
+WITHOUT_GPU_TOLERATIONS = _worker("del worker['tolerations']")
+WITHOUT_RDMA = _worker(
+    "for amounts in worker['containers'][0]['resources'].values():\n    del amounts['nvidia.com/mlnxnics']"
+)
+WRONG_CHART_KEY = mistake(
+    "kubernetes:helm.sh/v3:Release", "volcano", "props['values'] = {**props['values'], 'nonsense': True}"
+)
+
+
+def fixed_pool(name: str) -> str:
+    """The pool keeps its name whatever changes, and nothing says what ARM cannot change."""
+    text = f"props['agent_pool_name'] = {name!r}\nopts.replace_on_changes = []"
+    return mistake("azure-native:containerservice:AgentPool", "pool-gpu", text)
+
+
+def gang(name: str, pods: int) -> Object:
+    """A Volcano job of pods that take a whole node each; they end by themselves."""
+    devices = {"nvidia.com/gpu": "8"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": devices}}
+    spec = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "tolerations": [{"key": "sku", "operator": "Exists"}],
+    }
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "minAvailable": pods,
+            "schedulerName": "volcano",
+            "tasks": [{"name": "worker", "replicas": pods, "template": {"spec": spec}}],
+        },
+    }
+
+
+def running(kube: KubeClient, namespace: str, job: str) -> list[str]:
+    """Pods of the job that are on a node."""
+    pods = kube.list("v1", "Pod", namespace, labels=f"volcano.sh/job-name={job}")
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
