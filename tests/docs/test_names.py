@@ -29,9 +29,10 @@ def targets() -> set[str]:
 
 def make_targets(text: str) -> list[str]:
     """Targets of a `make` call, with which it must begin."""
-    words = re.sub(r'^(eval "\$\(|[A-Z]+=\S+ )', "", text.removeprefix("$ ")).split("#")[0].split()
-    called = [word.rstrip(')"') for word in words[1:] if not word.startswith("-")] if words[:1] == ["make"] else []
-    return [target for target in called if target]
+    words = re.sub(r'^(\$ |eval "\$\()', "", text).split("#")[0].split()
+    if words[:1] != ["make"]:
+        return []
+    return [word.rstrip(')"') for word in words[1:] if not re.match(r"-|[A-Z]+=", word)]
 
 
 @every_page
