@@ -12,6 +12,7 @@ from simulator import paths
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes import awaiters
+from simulator.plugins.marshal import Properties
 from tests.plugins.kubernetes.engine import Plugin
 
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "pulumi")
@@ -70,6 +71,12 @@ def chart(tmp_path: Path) -> Path:
     (folder / "values.schema.json").write_text(SCHEMA)
     (folder / "templates" / "all.yaml").write_text(TEMPLATE)
     return folder
+
+
+@pytest.fixture
+def release(chart: Path, namespace: str) -> Properties:
+    """The inputs of a release of that chart."""
+    return {"chart": str(chart), "name": "rel", "namespace": namespace, "values": {"size": 5}}
 
 
 SCHEMA = """{"type": "object", "additionalProperties": false,

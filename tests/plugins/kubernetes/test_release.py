@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -14,7 +11,6 @@ import pytest
 
 from simulator import paths
 from simulator.kube.client import KubeClient
-from simulator.plugins.kubernetes import recovery
 from simulator.plugins.kubernetes.release import records
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret
 from tests.plugins.kubernetes.engine import Failed, Plugin
@@ -22,11 +18,6 @@ from tests.plugins.kubernetes.engine import Failed, Plugin
 pytestmark = pytest.mark.simulator
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
-
-
-@pytest.fixture
-def release(chart: Path, namespace: str) -> Properties:
-    return {"chart": str(chart), "name": "rel", "namespace": namespace, "values": {"size": 5}}
 
 
 def test_checked_inputs_hold_every_option(plugin: Plugin, release: Properties) -> None:
@@ -208,68 +199,6 @@ def test_a_chart_tells_the_scope_of_its_kinds(plugin: Plugin, release: Propertie
 def test_values_and_credentials_leave_no_file(plugin: Plugin, release: Properties) -> None:
     plugin.create(RELEASE, "rel", release)
     assert list((paths.home() / "tmp").iterdir()) == []
-
-
-@pytest.mark.parametrize("stage", ["install", "upgrade"])
-def test_a_killed_helm_is_recovered(
-    stage: str, plugin: Plugin, release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
-) -> None:
-    made = plugin.create(RELEASE, "rel", release) if stage == "upgrade" else None
-    kill_helm(stage, release, kubeconfig, kube)
-    left = records.latest(kube, namespace, "rel")
-    assert left is not None
-    assert left.status == f"pending-{stage}"
-
-    if made is None:
-        with pytest.raises(Failed, match="cannot re-use a name that is still in use"):
-            plugin.create(RELEASE, "rel", release)
-    else:
-        with pytest.raises(Failed, match=re.escape("another operation (install/upgrade/rollback) is in progress")):
-            plugin.update(made, release | {"values": {"size": 6}})
-
-    assert len(recovery.release_leftovers(kubeconfig)) == 1
-    assert recovery.release_leftovers(kubeconfig) == []
-    again = plugin.create(RELEASE, "rel", release) if made is None else plugin.update(made, release)
-    assert again.state["status"]["status"] == "deployed"
-
-
-def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
-    process = start_helm("install", release, kubeconfig, kube)
-    assert recovery.release_leftovers(kubeconfig) == []
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert len(recovery.release_leftovers(kubeconfig)) == 1
-
-
-def kill_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> None:
-    process = start_helm(stage, release, kubeconfig, kube)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def start_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> subprocess.Popen[bytes]:
-    """A helm that waits for a deployment which never comes up; returns when its record is pending."""
-    file = Path(release["chart"]).parent / "kubeconfig"
-    file.write_text(kubeconfig)
-    namespace = release["namespace"]
-    command = [
-        str(paths.tool("helm")),
-        stage,
-        "rel",
-        release["chart"],
-        "--namespace",
-        namespace,
-        "--kubeconfig",
-        str(file),
-    ]
-    process = subprocess.Popen([*command, "--set", "replicas=1", "--wait"], stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        record = records.latest(kube, namespace, "rel")
-        if record is not None and record.pending:
-            return process
-        time.sleep(0.1)
-    raise AssertionError("helm did not begin")
 
 
 CRD = """

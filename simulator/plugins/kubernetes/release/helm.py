@@ -21,6 +21,7 @@ from simulator.plugins.kubernetes.session import Session
 
 _LOOK_EVERY_SECONDS: Final = 0.2
 _GRACE_SECONDS: Final = 20.0  # helm marks a cancelled release as failed before it ends
+_PREFIX: Final = "kubeconfig-"
 _SETTINGS: Final = {
     "driver": "HELM_DRIVER",
     "pluginsPath": "HELM_PLUGINS",
@@ -48,33 +49,40 @@ def helm(session: Session, arguments: list[str], values: Mapping[str, Any] | Non
 
 def _run(session: Session, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
     tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
-    process = subprocess.Popen(
-        tethered,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=dict(environment),
-        start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
-    )
+    # Files, not pipes: when the plugin is killed, a broken pipe would end helm before it has marked the release failed.
+    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
+        process = subprocess.Popen(
+            tethered,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
+        )
+        _await_end(session, process, stdin)
+        stdout.seek(0)
+        stderr.seek(0)
+        if process.returncode:
+            raise HelmError(_reason(stderr.read()) or f"helm ended with exit code {process.returncode}")
+        return stdout.read()
+
+
+def _await_end(session: Session, process: subprocess.Popen[str], stdin: str) -> None:
     pending: str | None = stdin
     told_to_stop = False
     while True:
         try:
-            stdout, stderr = process.communicate(
-                pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS
-            )
-            break
+            process.communicate(pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
         except subprocess.TimeoutExpired:
             pending = None
+        else:
+            return
         if told_to_stop:
             process.kill()
         elif session.cancelled.is_set():
             process.terminate()
             told_to_stop = True
-    if process.returncode:
-        raise HelmError(_reason(stderr) or f"helm ended with exit code {process.returncode}")
-    return stdout
 
 
 def _reason(stderr: str) -> str:
@@ -100,10 +108,21 @@ def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
     folder = Path(inside) / "tmp" if inside else None
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    settings = {
-        variable: session.options.helm[name] for name, variable in _SETTINGS.items() if session.options.helm.get(name)
-    }
-    with tempfile.NamedTemporaryFile("w", prefix="kubeconfig-", dir=folder) as file:  # made with mode 0600
+        _remove_orphans(folder)
+    given = session.options.helm
+    settings = {variable: given[name] for name, variable in _SETTINGS.items() if given.get(name)}
+    with tempfile.NamedTemporaryFile("w", prefix=f"{_PREFIX}{os.getpid()}-", dir=folder) as file:  # made with mode 0600
         yaml.safe_dump(session.config, file)
         file.flush()
         yield {**os.environ, **settings, "KUBECONFIG": file.name}
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Kubeconfigs of plugins that were killed."""
+    for path in folder.glob(f"{_PREFIX}*-*"):
+        try:
+            os.kill(int(path.name.split("-")[1]), 0)
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            continue  # the number belongs to a process of another user now

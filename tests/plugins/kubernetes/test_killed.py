@@ -1,0 +1,131 @@
+"""Releases when Helm, the plugin or the engine is killed: what is left, and how `make up` frees it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from simulator import paths
+from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes import recovery
+from simulator.plugins.kubernetes.release import records
+from simulator.plugins.kubernetes.release.options import DEFAULTS
+from simulator.plugins.marshal import Properties, encode
+from tests.plugins.kubernetes.engine import Failed, Plugin, urn
+from tests.plugins.kubernetes.stack import PLUGINS
+
+pytestmark = pytest.mark.simulator
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+
+
+@pytest.mark.parametrize("stage", ["install", "upgrade"])
+def test_a_killed_helm_is_recovered(
+    stage: str, plugin: Plugin, release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
+) -> None:
+    made = plugin.create(RELEASE, "rel", release) if stage == "upgrade" else None
+    kill_helm(stage, release, kubeconfig, kube)
+    left = records.latest(kube, namespace, "rel")
+    assert left is not None
+    assert left.status == f"pending-{stage}"
+
+    if made is None:
+        with pytest.raises(Failed, match="cannot re-use a name that is still in use"):
+            plugin.create(RELEASE, "rel", release)
+    else:
+        with pytest.raises(Failed, match=re.escape("another operation (install/upgrade/rollback) is in progress")):
+            plugin.update(made, release | {"values": {"size": 6}})
+
+    assert len(recovery.release_leftovers(kubeconfig)) == 1
+    assert recovery.release_leftovers(kubeconfig) == []
+    again = plugin.create(RELEASE, "rel", release) if made is None else plugin.update(made, release)
+    assert again.state["status"]["status"] == "deployed"
+
+
+def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
+    process = start_helm("install", release, kubeconfig, kube)
+    assert recovery.release_leftovers(kubeconfig) == []
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(recovery.release_leftovers(kubeconfig)) == 1
+
+
+def test_a_killed_engine_takes_plugin_and_helm_along(
+    release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
+) -> None:
+    start = "import subprocess, sys, time; subprocess.Popen(sys.argv[1]); time.sleep(120)"
+    environment = os.environ | {"SIMULATOR_PYTHON": sys.executable}
+    engine = subprocess.Popen(
+        [sys.executable, "-c", start, str(PLUGINS / "pulumi-resource-kubernetes")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert engine.stdout is not None
+    with engine, grpc.insecure_channel(f"127.0.0.1:{engine.stdout.readline().strip()}") as channel:
+        stub = provider_pb2_grpc.ResourceProviderStub(channel)
+        stub.Configure(provider_pb2.ConfigureRequest(variables={"kubernetes:config:kubeconfig": kubeconfig}))
+        inputs = DEFAULTS | release | {"values": {"replicas": 1}}
+        request = provider_pb2.CreateRequest(urn=urn(RELEASE, "rel"), properties=encode(inputs))
+        call = stub.Create.future(request)
+        wait_for_record(kube, namespace)
+        engine.kill()
+        engine.wait()
+        assert engine.stdout.read() == ""  # returns when the plugin, which holds the other end, has gone
+        assert call.exception() is not None
+    assert status_within(kube, namespace, "failed", seconds=20)
+
+
+def kill_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> None:
+    process = start_helm(stage, release, kubeconfig, kube)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def start_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> subprocess.Popen[bytes]:
+    """A helm that waits for a deployment which never comes up; returns when its record is pending."""
+    file = Path(release["chart"]).parent / "kubeconfig"
+    file.write_text(kubeconfig)
+    namespace = release["namespace"]
+    command = [
+        str(paths.tool("helm")),
+        stage,
+        "rel",
+        release["chart"],
+        "--namespace",
+        namespace,
+        "--kubeconfig",
+        str(file),
+    ]
+    process = subprocess.Popen([*command, "--set", "replicas=1", "--wait"], stdout=subprocess.DEVNULL)
+    wait_for_record(kube, namespace)
+    return process
+
+
+def wait_for_record(kube: KubeClient, namespace: str) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        record = records.latest(kube, namespace, "rel")
+        if record is not None and record.pending:
+            return
+        time.sleep(0.1)
+    raise AssertionError("helm did not begin")
+
+
+def status_within(kube: KubeClient, namespace: str, wanted: str, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        record = records.latest(kube, namespace, "rel")
+        if record is not None and record.status == wanted:
+            return True
+        time.sleep(0.1)
+    return False
