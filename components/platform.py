@@ -9,8 +9,8 @@ from components._base import Component
 from components.cluster import Cluster
 from components.context import WorkloadContext
 from components.kubernetes_access import KubernetesAccess
+from components.namespace import namespace
 from components.node_pools import NodePools
-from components.operators._release import namespace
 from components.operators.operators import Operators
 from components.operators.volcano import MpiAccount
 from config.models import Settings
@@ -24,6 +24,8 @@ class Platform(Component):
     cluster: Cluster
     pools: NodePools
     access: KubernetesAccess
+    operators: Operators
+    workspace: Workspace
 
     def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
@@ -35,7 +37,7 @@ class Platform(Component):
         self.operators = Operators(
             "operators", settings, self.pools, self.access.first_contact, opts=self.child(providers=in_cluster)
         )
-        self.workloads = Workspace("workspace", self.access.first_contact, opts=self.child(providers=in_cluster))
+        self.workspace = Workspace("workspace", self.access.first_contact, opts=self.child(providers=in_cluster))
         self.register_outputs({"cluster": self.cluster.name})
 
     def context(self) -> WorkloadContext:
@@ -43,8 +45,8 @@ class Platform(Component):
         ready = self.operators.ready() if self.settings.workloads else []
         return WorkloadContext(
             provider=self.access.provider,
-            namespace=self.workloads.namespace,
-            service_account=self.workloads.account,
+            namespace=self.workspace.namespace,
+            service_account=self.workspace.account,
             pools=self.pools.pools,
             rdma_resource=self.settings.operators.network_operator.resource_name,
             image=lambda name: images.reference(name, self.settings.images.registry),

@@ -58,17 +58,6 @@ def merge(values: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     return merged
 
 
-def namespace(
-    name: str, level: str, parent: Component, hooks: pulumi.ResourceHookBinding | None = None
-) -> kubernetes.core.v1.Namespace:
-    """A namespace of that very name, whose pods may do what the pod-security `level` allows."""
-    return kubernetes.core.v1.Namespace(
-        f"namespace-{name}",
-        metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}},
-        opts=parent.child(hooks=hooks),
-    )
-
-
 def release(
     name: str,
     site: Site,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import pulumi
 
 from components._base import Component
 from components.context import GpuPool
+from components.namespace import namespace
 from components.node_pools import NodePools
-from components.operators._release import Site, namespace
+from components.operators._release import Site
 from components.operators.gpu_operator import GpuOperator
 from components.operators.network_operator import NetworkOperator
 from components.operators.nfd import NodeFeatureDiscovery
@@ -60,7 +62,7 @@ class Operators(Component):
             ready.append(self.gpu.ready(self._pools.resources))
         return ready
 
-    def _site(self, name: str, level: str) -> Site:
+    def _site(self, name: str, level: Literal["baseline", "privileged"]) -> Site:
         return Site(
             namespace=namespace(name, level, parent=self, hooks=self._hooks),
             charts=self._settings.charts.source,

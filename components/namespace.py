@@ -1,0 +1,25 @@
+"""Namespaces."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+
+
+def namespace(
+    name: str,
+    level: Literal["baseline", "privileged"],
+    *,
+    parent: Component,
+    hooks: pulumi.ResourceHookBinding | None,
+) -> kubernetes.core.v1.Namespace:
+    """A namespace of that very name, whose pods may do what the pod-security `level` allows."""
+    return kubernetes.core.v1.Namespace(
+        f"namespace-{name}",
+        metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}},
+        opts=parent.child(hooks=hooks),
+    )
