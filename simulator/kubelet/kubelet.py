@@ -25,7 +25,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.logs import LogFile, LogServer
-from simulator.kubelet.nodes import FAULT, NodeKeeper
+from simulator.kubelet.nodes import RUN_BY, NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram
@@ -36,7 +36,6 @@ from simulator.kubelet.worker import PodServices, PodWorker
 
 Object = dict[str, Any]
 _log = logging.getLogger(__name__)
-RUN_BY = "simulator/run-by"
 KUBELET_PORT = 10250
 _TICK_S = 1.0
 
@@ -102,8 +101,10 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
+        down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
-            self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+            if pod["spec"]["nodeName"] not in down:  # a dead kubelet starts, ends and reports nothing
+                self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
         alive = {pod["metadata"]["uid"] for pod in pods}
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
@@ -127,8 +128,7 @@ class Kubelet:
         elif pod["metadata"].get("deletionTimestamp"):
             self._end_worker(pod)
         elif uid in self._workers:
-            if FAULT not in node["metadata"].get("annotations", {}):
-                self._workers[uid].restore(pod)
+            self._workers[uid].restore(pod)
         elif pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             self._start_worker(pod, node)
 

@@ -18,6 +18,9 @@ from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 FAULT = "simulator/fault"
+RUN_BY = "simulator/run-by"
+"""Annotation of pods that KWOK runs."""
+_STRATEGIC = "application/strategic-merge-patch+json"
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -36,7 +39,7 @@ class NodeKeeper:
         for node in nodes:
             name = node["metadata"]["name"]
             here = [pod for pod in pods if pod["spec"]["nodeName"] == name]
-            self._mark_fault(node, up=hardware[name].up)
+            self._mark_fault(node, here, up=hardware[name].up)
             offered = extended_resources(node, here, hardware[name], lambda pod, path: _file(context, pod, path))
             self._offered[name] = offered
             patch = status_patch(node, offered)
@@ -60,13 +63,12 @@ class NodeKeeper:
         self._said[metadata["uid"]] = reason
         condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": reason}
         body = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}}
-        path = "application/strategic-merge-patch+json"
         self._kube.patch(
-            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=path
+            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=_STRATEGIC
         )
 
-    def _mark_fault(self, node: Object, *, up: bool) -> None:
-        """A dead node stops reporting: its condition turns Unknown, as the controller-manager finds after a while."""
+    def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
+        """A dead node stops reporting: the controller-manager finds it Unknown and its pods not ready in time."""
         name = node["metadata"]["name"]
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
@@ -81,6 +83,21 @@ class NodeKeeper:
                 "message": "Kubelet stopped posting node status.",
             }
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
+            for pod in pods:
+                self._silence(pod)
+
+    def _silence(self, pod: Object) -> None:
+        """Takes a pod from KWOK, which would make it ready at once; its kubelet hands it over again when it is back."""
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        if pod.get("status", {}).get("phase") in _ENDED:
+            return
+        try:
+            self._kube.patch("v1", "Pod", name, namespace, {"metadata": {"annotations": {RUN_BY: None}}})
+            not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+            self._kube.patch("v1", "Pod", name, namespace, not_ready, subresource="status", content_type=_STRATEGIC)
+        except ApiError as error:
+            if not error.not_found:
+                raise
 
     def _patch_status(self, name: str, body: Object, *, strategic: bool = False) -> None:
         kind = "strategic-merge-patch" if strategic else "merge-patch"
