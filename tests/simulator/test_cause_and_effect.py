@@ -97,7 +97,7 @@ def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stac
     stack.up()
     why = unschedulable(stack, "nccl-allreduce", "ai")
     assert "3 tasks in gang unschedulable" in why
-    assert "untolerated taint" in why or "taint" in why
+    assert "taint" in why
     assert running(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
 
@@ -152,7 +152,7 @@ def test_a_node_that_fails_is_not_ready_and_comes_back_with_its_pods(healed: Sta
 
 def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack: Stack) -> None:
     stack.kube.create(gang("big", 3))
-    assert "3/3 tasks in gang unschedulable" in unschedulable(stack, "big", "default")
+    assert "1/3 tasks in gang unschedulable" in unschedulable(stack, "big", "default")
     stack.kube.create(gang("fits", 2))
     eventually(partial(completed, stack, "fits"), "the fitting gang completes")
     assert job_phase(stack.kube, "big", "default") == "Pending"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -41,7 +42,9 @@ class World:
     home: Path
     _clients: dict[str, KubeClient] = field(default_factory=dict)
 
+    @functools.cached_property
     def environment(self) -> dict[str, str]:
+        """As `make shell` has it: the same while the simulator's folder is, whether it runs or not."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SIMULATOR_", "PULUMI_"))}
         inherited |= {"SIMULATOR_HOME": str(self.home), "PYTHONPATH": str(paths.ROOT)}
         lines = subprocess.run(
@@ -58,16 +61,15 @@ class World:
     def run(
         self, command: list[str], *, cwd: Path = paths.ROOT, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        answer = subprocess.run(command, env=self.environment(), cwd=cwd, capture_output=True, text=True, check=False)
+        answer = subprocess.run(command, env=self.environment, cwd=cwd, capture_output=True, text=True, check=False)
         if check and answer.returncode:
             raise CommandFailed(f"{' '.join(command)}\n{answer.stdout}\n{answer.stderr}")
         return answer
 
     def arm(self, method: str, path: str, body: Object | None = None) -> Object:
         """What simulated Azure answers at a path below the subscription; long operations have ended then."""
-        environment = self.environment()
-        token = Path(environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
-        with httpx.Client(base_url=environment["SIMULATOR_ARM_ENDPOINT"], timeout=60) as http:
+        token = Path(self.environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
+        with httpx.Client(base_url=self.environment["SIMULATOR_ARM_ENDPOINT"], timeout=60) as http:
             http.headers["Authorization"] = f"Bearer {token}"
             answer = http.request(method, f"/subscriptions/{subscription.load().subscription_id}/{path}", json=body)
             answer.raise_for_status()
