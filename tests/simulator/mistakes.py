@@ -1,12 +1,7 @@
-"""Mistakes put in front of the real program, and gangs made beside it."""
+"""Mistakes of somebody who changes the program, put in front of the real one (`Stack.alter`)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from simulator.kube.client import KubeClient
-
-Object = dict[str, Any]
 _MISTAKE = """
 import pulumi
 
@@ -45,30 +40,3 @@ def fixed_pool(name: str) -> str:
     """The pool keeps its name whatever changes, and nothing says what ARM cannot change."""
     text = f"props['agent_pool_name'] = {name!r}\nopts.replace_on_changes = []"
     return mistake("azure-native:containerservice:AgentPool", "pool-gpu", text)
-
-
-def gang(name: str, pods: int) -> Object:
-    """A Volcano job of pods that take a whole node each; they end by themselves."""
-    devices = {"nvidia.com/gpu": "8"}
-    container = {"name": "main", "image": "busybox", "resources": {"limits": devices}}
-    spec = {
-        "restartPolicy": "Never",
-        "containers": [container],
-        "tolerations": [{"key": "sku", "operator": "Exists"}],
-    }
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "minAvailable": pods,
-            "schedulerName": "volcano",
-            "tasks": [{"name": "worker", "replicas": pods, "template": {"spec": spec}}],
-        },
-    }
-
-
-def running(kube: KubeClient, namespace: str, job: str) -> list[str]:
-    """Pods of the job that are on a node."""
-    pods = kube.list("v1", "Pod", namespace, labels=f"volcano.sh/job-name={job}")
-    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]

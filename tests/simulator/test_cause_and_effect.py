@@ -7,26 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
-from tests.simulator.mistakes import (
-    WITHOUT_GPU_TOLERATIONS,
-    WITHOUT_RDMA,
-    WRONG_CHART_KEY,
-    fixed_pool,
+from tests.simulator.cluster import (
+    CLUSTER_POLICY,
+    Object,
+    all_ready,
+    completed,
+    condition,
     gang,
-    running,
+    is_ready,
+    offers,
+    offers_gpus,
+    offers_none,
+    placed,
+    unready_pods,
+    unschedulable,
 )
+from tests.simulator.mistakes import WITHOUT_GPU_TOLERATIONS, WITHOUT_RDMA, WRONG_CHART_KEY, fixed_pool
 from tests.simulator.world import Stack, ended, eventually, gpu_nodes, job_phase, log, names
 
 pytestmark = pytest.mark.simulator
-JOB, GROUP = "batch.volcano.sh/v1alpha1", "scheduling.volcano.sh/v1beta1"
+JOB = "batch.volcano.sh/v1alpha1"
+SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
+NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 FAILED = "Terminated"  # by the policy of the job's master; Volcano says Failed of jobs that it gave up itself
-H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
-CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
-NIC_POLICY = ("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
+H100 = "Standard_ND96isr_H100_v5"
 FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
 FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"
 
@@ -52,41 +59,9 @@ def run_again(stack: Stack, iterations: int) -> str:
     return ended(stack.kube)
 
 
-def condition(obj: dict[str, Any], kind: str) -> str:
-    found = obj.get("status", {}).get("conditions", [])
-    return next((entry["status"] for entry in found if entry["type"] == kind), "")
-
-
-def is_ready(stack: Stack, node: str) -> bool:
-    return condition(stack.kube.get("v1", "Node", node), "Ready") == "True"
-
-
-def unready_pods(stack: Stack, node: str) -> list[str]:
-    pods = stack.kube.list("v1", "Pod", fields=f"spec.nodeName={node},status.phase=Running")
-    return names(pod for pod in pods if condition(pod, "Ready") != "True")
-
-
-def all_ready(stack: Stack, node: str) -> bool:
-    return not unready_pods(stack, node)
-
-
-def completed(stack: Stack, job: str) -> bool:
-    return job_phase(stack.kube, job, "default") == "Completed"
-
-
-def unschedulable(stack: Stack, job: str, namespace: str) -> str:
-    """Why Volcano holds the job's pods back."""
-
-    def reason() -> str:
-        groups = [
-            group
-            for group in stack.kube.list(GROUP, "PodGroup", namespace)
-            if group["metadata"]["ownerReferences"][0]["name"] == job
-        ]
-        conditions = groups[0]["status"].get("conditions", []) if groups else []
-        return next((entry["message"] for entry in conditions if entry["type"] == "Unschedulable"), "")
-
-    return str(eventually(reason, f"the PodGroup of {job} says why it waits"))
+def tolerate(stack: Stack, tolerations: list[Object]) -> None:
+    """Makes them those of the GPU operator's DaemonSets."""
+    stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
 
 
 # -- left out ----------------------------------------------------------------------------------------------------------
@@ -98,7 +73,7 @@ def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stac
     why = unschedulable(stack, "nccl-allreduce", "ai")
     assert "3 tasks in gang unschedulable" in why
     assert "taint" in why
-    assert running(stack.kube, "ai", "nccl-allreduce") == []
+    assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
 
 
@@ -109,6 +84,19 @@ def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) 
     text = log(stack.kube)
     assert "Using network Socket" in text
     assert "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes" in text
+
+
+def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: Stack) -> None:
+    tolerations = stack.kube.get(*CLUSTER_POLICY)["spec"]["daemonsets"]["tolerations"]
+    tolerate(stack, [NVIDIA_DEFAULT])
+    for pod in stack.kube.list("v1", "Pod", "nvidia-operator", labels="app=nvidia-device-plugin-daemonset"):
+        stack.kube.delete("v1", "Pod", pod["metadata"]["name"], "nvidia-operator")  # as a reboot of its node would
+    eventually(partial(offers_none, stack), "the nodes offer no GPUs")
+    stack.kube.create(gang("hungry", 2))
+    assert "2/2 tasks in gang unschedulable" in unschedulable(stack, "hungry")
+    tolerate(stack, tolerations)
+    eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
+    eventually(partial(completed, stack, "hungry"), "the gang completes")
 
 
 # -- broken ------------------------------------------------------------------------------------------------------------
@@ -127,13 +115,13 @@ def test_one_slow_link_fails_the_job_and_mending_it_passes_the_next(healed: Stac
 def test_a_gpu_off_the_bus_leaves_the_node_with_seven(healed: Stack) -> None:
     node = names(gpu_nodes(healed.kube))[1]
 
-    def offered() -> str:
-        return str(healed.kube.get("v1", "Node", node)["status"]["allocatable"]["nvidia.com/gpu"])
+    def offered() -> int:
+        return offers(healed.kube.get("v1", "Node", node))
 
     healed.world.simulator("fault", "gpu", "--node", node, "--device", "5")
-    eventually(lambda: offered() == "7", "the node offers 7 GPUs")
+    eventually(lambda: offered() == 7, "the node offers 7 GPUs")
     healed.world.simulator("heal")
-    eventually(lambda: offered() == "8", "the node offers 8 GPUs again")
+    eventually(lambda: offered() == 8, "the node offers 8 GPUs again")
 
 
 def test_a_node_that_fails_is_not_ready_and_comes_back_with_its_pods(healed: Stack) -> None:
@@ -152,11 +140,11 @@ def test_a_node_that_fails_is_not_ready_and_comes_back_with_its_pods(healed: Sta
 
 def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack: Stack) -> None:
     stack.kube.create(gang("big", 3))
-    assert "1/3 tasks in gang unschedulable" in unschedulable(stack, "big", "default")
+    assert "1/3 tasks in gang unschedulable" in unschedulable(stack, "big")
     stack.kube.create(gang("fits", 2))
     eventually(partial(completed, stack, "fits"), "the fitting gang completes")
     assert job_phase(stack.kube, "big", "default") == "Pending"
-    assert running(stack.kube, "default", "big") == []
+    assert placed(stack.kube, "default", "big") == []
     stack.kube.delete(JOB, "Job", "big", "default")
 
 
@@ -239,61 +227,7 @@ def test_a_spot_pool_without_the_infiniband_feature_runs_the_job_in_two_partitio
     stack.up()
     for node in gpu_nodes(stack.kube):
         assert node["metadata"]["labels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
-        assert {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"} in node[
-            "spec"
-        ]["taints"]
+        assert SPOT in node["spec"]["taints"]
     assert ended(stack.kube) == FAILED
     assert "status=12" in log(stack.kube)
     stack.world.arm("PUT", FEATURE)
-
-
-# -- without InfiniBand ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def t4(new_stack: Callable[..., Stack]) -> Stack:
-    made = new_stack("t4", vmSku=T4, nodeCount="1", workloads="")
-    made.up()
-    return made
-
-
-def policy_is_ready(stack: Stack, api_version: str, kind: str, name: str) -> bool:
-    policy = stack.kube.find(api_version, kind, name) or {}
-    return bool(policy.get("status", {}).get("state") == "ready")
-
-
-def offers_gpus(stack: Stack) -> bool:
-    return all(node["status"]["allocatable"].get("nvidia.com/gpu", "0") != "0" for node in gpu_nodes(stack.kube))
-
-
-def check_t4(stack: Stack, node: dict[str, Any]) -> None:
-    labels, allocatable = node["metadata"]["labels"], node["status"]["allocatable"]
-    assert labels["feature.node.kubernetes.io/pci-10de.present"] == "true"
-    assert "feature.node.kubernetes.io/pci-15b3.present" not in labels
-    assert allocatable["nvidia.com/gpu"] == "1"
-    assert "nvidia.com/mlnxnics" not in allocatable
-    pods = stack.kube.list("v1", "Pod", fields=f"spec.nodeName={node['metadata']['name']}")
-    assert [name for name in names(pods) if name.startswith("mofed")] == []
-
-
-def test_a_t4_pool_offers_its_gpus_and_nothing_of_infiniband(t4: Stack) -> None:
-    eventually(partial(offers_gpus, t4), "the T4 node offers its GPU")
-    eventually(partial(policy_is_ready, t4, *CLUSTER_POLICY), "the ClusterPolicy is ready")
-    (node,) = gpu_nodes(t4.kube)
-    check_t4(t4, node)
-    assert t4.kube.find(*NIC_POLICY) is None
-
-
-def test_t4_beside_infiniband_is_refused_until_gpu_direct_rdma_is_off(t4: Stack) -> None:
-    t4.set(vmSku=None, nodeCount=None, pools={"gpu": {"vmSku": T4, "count": 1}, "ib": {"vmSku": H100, "count": 1}})
-    text = t4.pulumi("preview", check=False)
-    assert t4.returncode != 0
-    assert "its GPU driver would wait for OFED for ever" in text
-    t4.set(operators={"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}})
-    t4.up()
-    for policy in (CLUSTER_POLICY, NIC_POLICY):
-        eventually(partial(policy_is_ready, t4, *policy), f"the {policy[1]} is ready")
-    eventually(partial(offers_gpus, t4), "all GPU nodes offer their GPUs")
-    nodes = {node["metadata"]["labels"]["node.kubernetes.io/instance-type"]: node for node in gpu_nodes(t4.kube)}
-    check_t4(t4, nodes[T4])
-    assert nodes[H100]["status"]["allocatable"]["nvidia.com/mlnxnics"] == "8"

@@ -53,7 +53,7 @@ def test_a_second_up_changes_nothing(stack: Stack) -> None:
 
 
 def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Stack) -> None:
-    """As the official provider, it reads separately made pools into the cluster's own list; `up` takes them out of it."""
+    """As the official provider, it reads separate pools into the cluster's own list; `up` takes them out again."""
     assert stack.refreshed() == {CLUSTER: ["agentPoolProfiles"]}
     assert stack.steps() == {CLUSTER: "update"}
     assert len(gpu_nodes(stack.kube)) == 2
