@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from typing import TypeAlias
 
 import grpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
+Severity: TypeAlias = "engine_pb2.LogSeverity.ValueType"
 INFO = engine_pb2.INFO
 WARNING = engine_pb2.WARNING
 
@@ -17,15 +19,15 @@ class Engine:
     def __init__(self, address: str = "") -> None:
         self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address)) if address else None
 
-    def log(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType = INFO) -> None:
+    def log(self, urn: str, message: str, severity: Severity = INFO) -> None:
         """A line that stays."""
         self._send(urn, message, severity, ephemeral=False)
 
-    def status(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType = INFO) -> None:
+    def status(self, urn: str, message: str, severity: Severity = INFO) -> None:
         """What is being waited for now; the next status takes its place, an empty one clears it."""
         self._send(urn, message, severity, ephemeral=True)
 
-    def _send(self, urn: str, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool) -> None:
+    def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:
         if self._stub is None:
             return
         request = engine_pb2.LogRequest(severity=severity, message=message, urn=urn, ephemeral=ephemeral)

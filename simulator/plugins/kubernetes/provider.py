@@ -13,7 +13,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.kubernetes import VERSION, check, configuration, diff, invokes, objects
-from simulator.plugins.kubernetes.engine import INFO, WARNING, Engine
+from simulator.plugins.kubernetes.engine import INFO, WARNING, Engine, Severity
 from simulator.plugins.kubernetes.errors import PluginError, abort
 from simulator.plugins.kubernetes.kinds import RELEASE_TYPE, urn_type
 from simulator.plugins.kubernetes.options import Options
@@ -88,7 +88,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: provider_pb2.CreateRequest, context: Context) -> provider_pb2.CreateResponse:
         with _reported(context):
             if not request.preview:
-                self.session.kube  # noqa: B018 - raises where the cluster is unreachable
+                self.session.require_cluster()
             operation: Callable[..., Any] = release.create if _is_release(request) else objects.create
             identity, state = operation(self.session, request)
             return provider_pb2.CreateResponse(id=identity, properties=encode(state))
@@ -107,7 +107,7 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Update(self, request: provider_pb2.UpdateRequest, context: Context) -> provider_pb2.UpdateResponse:
         with _reported(context):
             if not request.preview:
-                self.session.kube  # noqa: B018 - raises where the cluster is unreachable
+                self.session.require_cluster()
             operation: Callable[..., Any] = release.update if _is_release(request) else objects.update
             return provider_pb2.UpdateResponse(properties=encode(operation(self.session, request)))
 
@@ -139,8 +139,8 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
             raise PluginError(f"configured Kubernetes cluster is unreachable. {_UNREACHABLE_ADVICE}")
         self._log(urn, "`deleteUnreachable` is enabled: deleting the resource from Pulumi state", INFO)
 
-    def _log(self, urn: str, message: str, severity: int) -> None:
-        self.session.engine.log(urn, message, severity)  # type: ignore[arg-type]
+    def _log(self, urn: str, message: str, severity: Severity) -> None:
+        self.session.engine.log(urn, message, severity)
 
 
 _UNREACHABLE_ADVICE = (

@@ -41,6 +41,10 @@ class Session:
             raise PluginError(f"configured Kubernetes cluster is unreachable: {self.unreachable}")
         return self.client
 
+    def require_cluster(self) -> None:
+        """Raises PluginError where the cluster is unreachable."""
+        _ = self.kube
+
     def configure(self, options: Options) -> None:
         """An unusable kubeconfig or cluster is no error yet: only operations that need the cluster fail."""
         self.options = options
