@@ -26,6 +26,9 @@ class KubernetesAccess(Component):
     With local accounts: the admin certificate, which needs no login. Without: a kubeconfig that calls kubelogin, and a
     role assignment, because Azure RBAC gives an owner of the cluster no right inside it. The settings refuse clusters
     with neither local accounts nor Entra ID.
+
+    Turning local accounts on later needs `pulumi up --skip-preview`: a preview asks the cluster as it still is for its
+    admin certificate, and is refused. Waiting for the change would cost every preview of a cluster's change its details.
     """
 
     kubeconfig: pulumi.Output[str]
