@@ -5,8 +5,9 @@ SHELL := /bin/bash
 
 STACK ?= dev
 export STACK
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.simulator/pycache
 PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
-RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python"; export PYTHONPYCACHEPREFIX="$(CURDIR)/.simulator/pycache";
+RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python";
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /'

@@ -22,6 +22,8 @@ from simulator.world.faults import FaultError
 _GIB = 2**30
 _SPACE_GIB = 1
 """A cluster's etcd and logs take 0.2 to 0.5 GiB."""
+_NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+"""Without these nothing can be done; other tools are asked for where they are used."""
 _START_TIMEOUT_S = 180
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
@@ -59,24 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def start() -> None:
     """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
-    if daemon.running_state() is None:
-        ports.check_chosen()
-        _require_space()
-        log = paths.home() / "daemon.log"
-        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        ports.require_free("arm")
-        with log.open("wb") as sink:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "simulator.daemon"],
-                cwd=paths.ROOT,
-                env=_daemon_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=sink,
-                start_new_session=True,
-            )
-    else:
-        process = None
+    running = daemon.running_state()
+    if running and running.get("port", ports.port("arm")) != ports.port("arm"):
+        raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
+    process = _launch() if running is None else None
     with console.status("starting the simulator"):
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not (daemon.running_state() or {}).get("ready"):
@@ -86,6 +74,27 @@ def start() -> None:
                 raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")
             time.sleep(0.1)
     console.print("the simulator runs")
+
+
+def _launch() -> subprocess.Popen[bytes]:
+    """Begins the daemon if everything that it needs is there."""
+    for tool in _NEEDED:
+        paths.tool(tool)
+    ports.check_chosen()
+    ports.require_free("arm")
+    _require_space()
+    log = paths.home() / "daemon.log"
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("wb") as sink:
+        return subprocess.Popen(
+            [sys.executable, "-m", "simulator.daemon"],
+            cwd=paths.ROOT,
+            env=_daemon_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
 
 
 def stop() -> None:

@@ -91,7 +91,7 @@ def main() -> int:
         server = _serve(clusters)
         kubeconfig = KubeconfigFile(clusters)
         kubeconfig.write()
-        state_file().write_text(json.dumps({"pid": os.getpid(), "ready": True}))
+        state_file().write_text(json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
         while not stop.wait(1):
             kubeconfig.write()
     except (NotReady, ports.PortTaken, FileNotFoundError) as error:

@@ -22,22 +22,27 @@ def port(name: str) -> int:
 
     Raises PortTaken only through `require_free`; choosing never hands out a port twice.
     """
-    asked = _chosen(_variable(name))
+    if asked := _chosen(_variable(name)):
+        return asked
     with _one_at_a_time() as file:
-        ports: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
-        chosen = asked or ports.get(name) or free(set(ports.values()))
-        if ports.get(name) != chosen:
-            ports[name] = chosen
-            partial = file.with_suffix(".partial")
-            partial.write_text(json.dumps(ports, indent=1, sort_keys=True))
-            partial.replace(file)
-    return chosen
+        ports = _read(file)
+        if name not in ports:
+            ports[name] = free(set(ports.values()))
+            _write(file, ports)
+        return ports[name]
 
 
 def require_free(name: str) -> int:
-    """As `port`, and raises PortTaken, saying how to mend it, if something already listens there."""
+    """As `port`, for the process that will listen: a port that the user chose is kept from now on.
+
+    Raises PortTaken, saying how to mend it, if something already listens there.
+    """
     number = port(name)
     _probe(number, name, _variable(name))
+    with _one_at_a_time() as file:
+        ports = _read(file)
+        if ports.get(name) != number:
+            _write(file, ports | {name: number})
     return number
 
 
@@ -45,7 +50,7 @@ def check_chosen() -> None:
     """Raises PortTaken for the first `SIMULATOR_..._PORT` that is no port or taken, before anything is started."""
     for variable in sorted(os.environ):
         if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
-            _probe(number, variable, variable)
+            _probe(number, variable.removeprefix("SIMULATOR_").removesuffix("_PORT").lower(), variable)
 
 
 @contextmanager
@@ -56,6 +61,17 @@ def _one_at_a_time() -> Iterator[Path]:
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield file
+
+
+def _read(file: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def _write(file: Path, ports: dict[str, int]) -> None:
+    partial = file.with_suffix(".partial")
+    partial.write_text(json.dumps(ports, indent=1, sort_keys=True))
+    partial.replace(file)
 
 
 def _probe(number: int, name: str, variable: str) -> None:

@@ -13,6 +13,8 @@ from simulator.plugins.kubernetes.recovery import release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
+_IMPORT = "--import-pending-creates"
+"""Takes a URN and, given again, the id to it; whole refreshes only, as a target has to be in the state."""
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
@@ -33,19 +35,9 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
         return
     kube = KubeClient.from_kubeconfig(kubeconfig) if kubeconfig else None
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
-    imports = [
-        argument for urn, made in sorted(found.items()) for argument in ("--import-pending-creates", f"{urn},{made}")
-    ]
-    if found:
-        quiet("refresh", "--yes", "--skip-preview", *imports, *_targets(found), stack=stack)
-        told(f"adopted {len(found)} resources that a killed update had made but not recorded")
-    if found.keys() != pending.keys():
-        quiet("refresh", "--yes", "--skip-preview", "--clear-pending-creates", *_targets(pending), stack=stack)
-        told(f"forgot {len(pending) - len(found)} resources that a killed update had begun but not made")
-
-
-def _targets(resources: dict[str, Any]) -> list[str]:
-    return [argument for urn in sorted(resources) for argument in ("--target", urn)]
+    imports = [argument for pair in sorted(found.items()) for part in pair for argument in (_IMPORT, part)]
+    quiet("refresh", "--yes", "--skip-preview", *imports, "--clear-pending-creates", stack=stack)
+    told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
 
 
 def _kubeconfig(deployment: Object) -> str | None:

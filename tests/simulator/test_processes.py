@@ -1,0 +1,164 @@
+"""The simulator's processes: started once, ended to the last, side by side, and back as they were after a kill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kube.client import ApiError, KubeClient
+from tests.simulator.checkout import kill, listening, processes
+from tests.simulator.world import Stack, World, ended, eventually, job_phase
+
+pytestmark = pytest.mark.simulator
+Object = dict[str, Any]
+JOB = ("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[World]:
+    """A simulator that was never started."""
+    world = World(tmp_path / "home")
+    yield world
+    world.simulator("stop")
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("processes")
+    made.up()
+    assert ended(made.kube) == "Completed"
+    return made
+
+
+def daemon_pid(world: World) -> int:
+    return int(json.loads((world.home / "daemon.json").read_text())["pid"])
+
+
+def running(kube: KubeClient) -> dict[str, str]:
+    """Nodes and pods that are ready, by name, and what makes them the same: their uid."""
+    found = {}
+    for obj in (*kube.list("v1", "Node"), *kube.list("v1", "Pod")):
+        conditions = {c["type"]: c["status"] for c in obj["status"].get("conditions", [])}
+        if conditions.get("Ready") == "True":
+            found[f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"] = obj["metadata"]["uid"]
+    return found
+
+
+def as_before(kube: KubeClient, before: dict[str, str]) -> bool:
+    try:
+        return running(kube) == before
+    except (ApiError, OSError):
+        return False
+
+
+def test_start_is_idempotent_and_a_restart_changes_no_address(empty: World) -> None:
+    empty.simulator("start")
+    pid, ports = daemon_pid(empty), (empty.home / "ports.json").read_text()
+    token = (empty.home / "arm-token").read_text()
+    empty.simulator("start")
+    assert daemon_pid(empty) == pid
+    empty.simulator("stop")
+    assert empty.simulator("status", check=False).returncode == 3
+    assert processes(empty.home) == []
+    assert not any(listening(port) for port in json.loads(ports).values())
+    empty.simulator("stop")
+    empty.simulator("start")
+    assert ((empty.home / "ports.json").read_text(), (empty.home / "arm-token").read_text()) == (ports, token)
+
+
+def test_two_starts_at_once_start_one(empty: World) -> None:
+    environment = empty.environment
+    for file in ("arm-token", "ports.json"):
+        (empty.home / file).unlink()
+    command = [sys.executable, "-m", "simulator", "start"]
+    both = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [each.communicate(timeout=120)[1] for each in both]
+    assert [each.returncode for each in both] == [0, 0], said
+    assert len([pid for pid in processes(empty.home) if pid == daemon_pid(empty)]) == 1
+    assert listening(json.loads((empty.home / "ports.json").read_text())["arm"])
+
+
+def test_down_of_a_stack_that_never_was(empty: World) -> None:
+    answer = empty.simulator("down")
+    assert "there is no stack dev" in answer.stdout
+    assert processes(empty.home) == []
+
+
+def test_two_simulators_side_by_side(world: World, empty: World) -> None:
+    empty.simulator("start")
+    ours, theirs = (json.loads((w.home / "ports.json").read_text())["arm"] for w in (world, empty))
+    assert ours != theirs
+    empty.simulator("stop")
+    assert processes(empty.home) == []
+    assert world.simulator("status").returncode == 0
+    assert listening(ours)
+
+
+@pytest.mark.parametrize("part", ["etcd", "kube-apiserver", "kwok", "kube-scheduler", "vc-scheduler"])
+def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
+    before = running(stack.kube)
+    killed = processes(stack.world.home, part)
+    assert killed
+    kill(killed)
+    eventually(
+        lambda: len(now := processes(stack.world.home, part)) == len(killed) and not set(now) & set(killed),
+        f"{part} runs again",
+    )
+    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
+
+
+def begin_job(stack: Stack) -> None:
+    """The job anew, as `kubectl replace --force` makes it; returns while it runs."""
+    kube = stack.kube
+    job = kube.get(*JOB)
+    kube.delete(*JOB)
+    eventually(
+        lambda: kube.find(*JOB) is None and not kube.find("v1", "Pod", "nccl-allreduce-mpimaster-0", "ai"), "gone"
+    )
+    metadata = {
+        key: job["metadata"][key] for key in ("name", "namespace", "labels", "annotations") if key in job["metadata"]
+    }
+    kube.create({"apiVersion": job["apiVersion"], "kind": "Job", "metadata": metadata, "spec": job["spec"]})
+    eventually(lambda: job_phase(kube) == "Running", "the job runs")
+
+
+def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(stack: Stack) -> None:
+    world = stack.world
+    before = running(stack.kube)
+    kubeconfig = (world.home / "kubeconfig").read_text()
+    begin_job(stack)
+    kill([daemon_pid(world)])
+    answer = world.simulator("status", check=False)
+    assert "stopped" in answer.stdout
+    world.simulator("start")
+    assert ended(stack.kube) == "Completed"
+    eventually(lambda: before.items() <= running(stack.kube).items(), "nodes and pods are as before")
+    assert (world.home / "kubeconfig").read_text() == kubeconfig
+
+
+def test_state_survives_a_stop(stack: Stack) -> None:
+    world = stack.world
+    before = running(stack.kube)
+    ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
+    world.simulator("stop")
+    assert processes(world.home) == []
+    world.simulator("start")
+    assert (world.home / "ports.json").read_text() == ports
+    assert (world.home / "kubeconfig").read_text() == kubeconfig
+    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
+    assert stack.refreshed() == {}
+    stack.up("--expect-no-changes")
+
+
+def test_down_of_one_stack_tells_of_the_others(stack: Stack) -> None:
+    """Told by another simulator process of the same home, whose own stack `dev` does not exist."""
+    answer = stack.world.simulator("down")
+    assert "there is no stack dev" in answer.stdout
+    assert "stack processes stays" in answer.stdout
+    stack.world.simulator("start")

@@ -1,0 +1,113 @@
+"""A killed `make up` or `make down` loses nothing: the same command goes on. One story, in the order of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from tests.simulator.checkout import Checkout, clients, kill, listening, processes
+from tests.simulator.world import ended, eventually
+
+pytestmark = pytest.mark.simulator
+STACK_STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
+CLUSTER = Path("clusters/ai-on-aks-dev-ai-on-aks-dev")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = Checkout.copy(tmp_path_factory.mktemp("recovery"))
+    yield made
+    kill(clients(made.home))
+    made.make("stop")
+
+
+def state(checkout: Checkout) -> dict[str, Any]:
+    file = checkout.home / STACK_STATE
+    try:
+        found: dict[str, Any] = json.loads(file.read_text())["checkpoint"]["latest"] or {}
+    except (FileNotFoundError, ValueError):  # not written yet, or being written
+        return {}
+    return found
+
+
+def under_way(checkout: Checkout, kind: str, operation: str = "creating") -> bool:
+    pending = state(checkout).get("pending_operations") or []
+    return any(kind in op["resource"]["type"] and op["type"] == operation for op in pending)
+
+
+def installing(checkout: Checkout) -> bool:
+    """Whether a release is recorded as being installed, which a killed Helm leaves behind."""
+    file = checkout.home / CLUSTER / "admin.kubeconfig"
+    if not file.exists():
+        return False
+    with KubeClient.from_kubeconfig(file.read_text()) as kube:
+        return bool(kube.list("v1", "Secret", labels="owner=helm,status=pending-install"))
+
+
+def interrupted(checkout: Checkout, target: str, moment: Callable[[], bool], what: str) -> str:
+    """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed."""
+    command = checkout.begin(target)
+    try:
+        eventually(lambda: moment() or command.poll() is not None, what)
+        assert command.poll() is None, f"ended before {what}: {command.communicate()[0]}"
+    finally:
+        if command.poll() is None:
+            os.killpg(command.pid, signal.SIGKILL)
+        while left := clients(checkout.home):
+            kill(left)
+    return command.communicate()[0]
+
+
+def test_killed_while_the_cluster_is_made(checkout: Checkout) -> None:
+    interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
+
+
+def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
+    said = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
+    assert "took over the lock of an update that was killed" in said
+    assert installing(checkout)
+
+
+def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
+    def moment() -> bool:
+        return under_way(checkout, "kubernetes:nvidia.com") or under_way(checkout, "kubernetes:mellanox.com")
+
+    said = interrupted(checkout, "up", moment, "an operator's policy is being created")
+    assert "whose installation was killed" in said
+
+
+def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
+    said = checkout.make("up").stdout
+    assert "took over the lock of an update that was killed" in said
+    assert re.search("adopted the [1-9]", said), said
+    assert "VERDICT: PASS" in said
+    with KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube:
+        assert ended(kube) == "Completed"
+    latest = state(checkout)
+    assert not latest.get("pending_operations")
+    assert not [resource for resource in latest["resources"] if resource.get("delete")]
+    checkout.inside("pulumi preview --stack dev --non-interactive --expect-no-changes")
+
+
+def test_killed_while_the_stack_is_destroyed(checkout: Checkout) -> None:
+    interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release is being deleted")
+    assert state(checkout)["resources"]
+
+
+def test_down_destroys_the_rest_and_leaves_no_process_and_no_file(checkout: Checkout) -> None:
+    checkout.make("down")
+    assert not state(checkout).get("resources")
+    assert not (checkout.home / CLUSTER).exists()
+    assert processes(checkout.home) == []
+    assert clients(checkout.home) == []
+    assert not [port for port in json.loads((checkout.home / "ports.json").read_text()).values() if listening(port)]
+    fresh = Checkout.copy(checkout.folder.parent / "fresh")
+    assert checkout.files() == fresh.files()
