@@ -28,7 +28,7 @@ class KubernetesAccess(Component):
     with neither local accounts nor Entra ID.
 
     Turning local accounts on later needs `pulumi up --skip-preview`: a preview asks the cluster as it still is for its
-    admin certificate, and is refused. Waiting for the change would cost every preview of a cluster's change its details.
+    admin certificate, and is refused. Turning them off revokes no certificate: `az aks rotate-certs` does.
     """
 
     kubeconfig: pulumi.Output[str]
