@@ -11,10 +11,12 @@ import sys
 import time
 from collections.abc import Sequence
 
+import httpx
 from rich.console import Console
 
 from simulator import daemon, environment, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, leftovers, marked_environment
+from simulator.kube.client import ApiError
 from simulator.up import UpFailed, down, up
 from simulator.world import commands as faults
 from simulator.world.faults import FaultError
@@ -34,6 +36,22 @@ class Refused(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.run(options) or 0)
+    except (Refused, UpFailed, FaultError, ports.PortTaken, FileNotFoundError) as error:
+        return _failed(str(error))
+    except (ApiError, httpx.HTTPError) as error:
+        return _failed(
+            f"the simulated cluster does not answer: {error}\n"
+            "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
+        )
+    except KeyboardInterrupt:
+        console.print("interrupted; nothing is lost, the same command goes on from here")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     for name, run, text in (
@@ -48,15 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     ):
         commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
     faults.add_parsers(commands)
-    options = parser.parse_args(argv)
-    try:
-        return int(options.run(options) or 0)
-    except (Refused, UpFailed, FaultError, ports.PortTaken, FileNotFoundError) as error:
-        console.print(f"[red]error:[/] {error}", highlight=False, soft_wrap=True)
-        return 1
-    except KeyboardInterrupt:
-        console.print("interrupted; nothing is lost, the same command goes on from here")
-        return 130
+    return parser
+
+
+def _failed(text: str) -> int:
+    console.print("[red]error:[/]", end=" ")
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return 1
 
 
 def start() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 FAULT = "simulator/fault"
-RUN_BY = "simulator/run-by"
-"""Annotation of pods that KWOK runs."""
+RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
+"""Annotation of pods that KWOK runs, and its values: nobody while the node is down."""
 _STRATEGIC = "application/strategic-merge-patch+json"
 _ENDED = ("Succeeded", "Failed")
 
@@ -52,7 +53,8 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        offered = self._offered.get(node["metadata"]["name"], {})
+        before_restart = node.get("status", {}).get("allocatable", {})
+        offered = self._offered.get(node["metadata"]["name"], before_restart)
         return self._devices.allocate(pod, self.hardware(node), lambda name: name in offered and name != GPU)
 
     def say_waiting(self, pod: Object, reason: str) -> None:
@@ -73,6 +75,8 @@ class NodeKeeper:
         marked = FAULT in node["metadata"].get("annotations", {})
         if up == (not marked):
             return
+        for pod in pods:
+            self._set_ready(pod, ready=up)
         annotation = None if up else str(FaultKind.NODE)
         self._kube.patch("v1", "Node", name, None, {"metadata": {"annotations": {FAULT: annotation}}})
         if not up:
@@ -83,31 +87,30 @@ class NodeKeeper:
                 "message": "Kubelet stopped posting node status.",
             }
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
-            for pod in pods:
-                self._silence(pod)
 
-    def _silence(self, pod: Object) -> None:
-        """Takes a pod from KWOK, which would make it ready at once; its kubelet hands it over again when it is back."""
+    def _set_ready(self, pod: Object, *, ready: bool) -> None:
+        """Takes a pod from KWOK, which would make it ready at once, and gives it back; other pods' workers report."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        if pod.get("status", {}).get("phase") in _ENDED:
+        kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
+        if pod.get("status", {}).get("phase") in _ENDED or (ready and not kept_by_kwok):
             return
-        try:
-            self._kube.patch("v1", "Pod", name, namespace, {"metadata": {"annotations": {RUN_BY: None}}})
-            not_ready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
-            self._kube.patch("v1", "Pod", name, namespace, not_ready, subresource="status", content_type=_STRATEGIC)
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        patches: list[Callable[[], object]] = [partial(self._patch_ready, name, namespace, ready=ready)]
+        if kept_by_kwok:
+            body = {"metadata": {"annotations": {RUN_BY: KWOK if ready else NOBODY}}}
+            patches.insert(int(ready), partial(self._kube.patch, "v1", "Pod", name, namespace, body))
+        for patch in patches:
+            ignore_missing(patch)
+
+    def _patch_ready(self, name: str, namespace: str, *, ready: bool) -> None:
+        body = {"status": {"conditions": [{"type": "Ready", "status": str(ready)}]}}
+        self._kube.patch("v1", "Pod", name, namespace, body, subresource="status", content_type=_STRATEGIC)
 
     def _patch_status(self, name: str, body: Object, *, strategic: bool = False) -> None:
         kind = "strategic-merge-patch" if strategic else "merge-patch"
-        try:
-            self._kube.patch(
-                "v1", "Node", name, None, body, subresource="status", content_type=f"application/{kind}+json"
-            )
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        content_type = f"application/{kind}+json"
+        ignore_missing(
+            lambda: self._kube.patch("v1", "Node", name, None, body, subresource="status", content_type=content_type)
+        )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
         """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
@@ -118,6 +121,15 @@ class NodeKeeper:
         }
         world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
         snapshot.write(world, self._folder / "world")
+
+
+def ignore_missing(call: Callable[[], object]) -> None:
+    """Makes a call to the API server; what is gone by then needs it no more."""
+    try:
+        call()
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from simulator.kube.client import KubeClient
+from simulator.kube.client import ApiError, KubeClient
 from tests.simulator.checkout import Checkout, clients, kill, listening, processes
 from tests.simulator.world import ended, eventually
 
@@ -48,8 +49,11 @@ def installing(checkout: Checkout) -> bool:
     file = checkout.home / CLUSTER / "admin.kubeconfig"
     if not file.exists():
         return False
-    with KubeClient.from_kubeconfig(file.read_text()) as kube:
-        return bool(kube.list("v1", "Secret", labels="owner=helm,status=pending-install"))
+    try:
+        with KubeClient.from_kubeconfig(file.read_text()) as kube:
+            return bool(kube.list("v1", "Secret", labels="owner=helm,status=pending-install"))
+    except (ApiError, httpx.HTTPError):  # the control plane is still starting
+        return False
 
 
 def interrupted(checkout: Checkout, target: str, moment: Callable[[], bool], what: str) -> str:
