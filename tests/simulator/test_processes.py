@@ -114,6 +114,21 @@ def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
     eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
 
 
+def test_state_survives_a_stop(stack: Stack) -> None:
+    world = stack.world
+    stack.refreshed()  # Azure's clusters list pools that were added after them: known from here on
+    before = running(stack.kube)
+    ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
+    world.simulator("stop")
+    assert processes(world.home) == []
+    world.simulator("start")
+    assert (world.home / "ports.json").read_text() == ports
+    assert (world.home / "kubeconfig").read_text() == kubeconfig
+    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
+    assert stack.refreshed() == {}
+    stack.up("--expect-no-changes")
+
+
 def begin_job(stack: Stack) -> None:
     """The job anew, as `kubectl replace --force` makes it; returns while it runs."""
     kube = stack.kube
@@ -141,21 +156,6 @@ def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(sta
     assert ended(stack.kube) == "Completed"
     eventually(lambda: before.items() <= running(stack.kube).items(), "nodes and pods are as before")
     assert (world.home / "kubeconfig").read_text() == kubeconfig
-
-
-def test_state_survives_a_stop(stack: Stack) -> None:
-    world = stack.world
-    stack.refreshed()  # Azure's clusters list pools that were added after them: known from here on
-    before = running(stack.kube)
-    ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
-    world.simulator("stop")
-    assert processes(world.home) == []
-    world.simulator("start")
-    assert (world.home / "ports.json").read_text() == ports
-    assert (world.home / "kubeconfig").read_text() == kubeconfig
-    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
-    assert stack.refreshed() == {}
-    stack.up("--expect-no-changes")
 
 
 def test_down_of_one_stack_tells_of_the_others(stack: Stack) -> None:
