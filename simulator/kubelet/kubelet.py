@@ -25,7 +25,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.logs import LogFile, LogServer
-from simulator.kubelet.nodes import RUN_BY, NodeKeeper
+from simulator.kubelet.nodes import KWOK, RUN_BY, NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram
@@ -120,7 +120,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         if node is None:  # its node was removed: AKS deletes the machine, and the pod with it
             self._remove(pod)
-        elif pod["metadata"].get("annotations", {}).get(RUN_BY) == "kwok":
+        elif RUN_BY in pod["metadata"].get("annotations", {}):
             return
         elif not self.catalogue.runs_here(pod):
             if pod["metadata"].get("deletionTimestamp") or self._gates_open(pod, node):
@@ -143,7 +143,7 @@ class Kubelet:
 
     def _hand_to_kwok(self, pod: Object) -> None:
         metadata = pod["metadata"]
-        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: "kwok"}}}
+        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: KWOK}}}
         try:
             self.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body)
         except ApiError as error:

@@ -38,6 +38,10 @@ def is_ready(stack: Stack, node: str) -> bool:
     return condition(stack.kube.get("v1", "Node", node), "Ready") == "True"
 
 
+def is_silent(stack: Stack, node: str) -> bool:
+    return condition(stack.kube.get("v1", "Node", node), "Ready") == "Unknown"
+
+
 def unready_pods(stack: Stack, node: str) -> list[str]:
     pods = stack.kube.list("v1", "Pod", fields=f"spec.nodeName={node},status.phase=Running")
     return names(pod for pod in pods if condition(pod, "Ready") != "True")
