@@ -116,7 +116,6 @@ def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
 
 def test_state_survives_a_stop(stack: Stack) -> None:
     world = stack.world
-    stack.refreshed()  # Azure's clusters list pools that were added after them: known from here on
     before = running(stack.kube)
     ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
     world.simulator("stop")
@@ -125,7 +124,6 @@ def test_state_survives_a_stop(stack: Stack) -> None:
     assert (world.home / "ports.json").read_text() == ports
     assert (world.home / "kubeconfig").read_text() == kubeconfig
     eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
-    assert stack.refreshed() == {}
     stack.up("--expect-no-changes")
 
 
