@@ -34,7 +34,7 @@ tools: ## the tools alone
 	@$(RUN) exec "$$python" -m simulator.tools
 
 test: ## all tests
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint

@@ -1,4 +1,4 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | clean | fault | heal | evict`."""
+"""`python -m simulator start | stop | status | env | shell | up | down | clean | fault | heal`."""
 
 from __future__ import annotations
 
