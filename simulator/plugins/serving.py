@@ -17,11 +17,14 @@ _PARENT_POLL_SECONDS = 1.0
 
 
 def serve(
-    servicer: object, register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server
+    servicer: object,
+    register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server,
+    ended: Callable[[], None] = lambda: None,
 ) -> None:
     """Serves on a free port of 127.0.0.1 until the parent process (the engine) has gone or SIGTERM arrives.
 
     `servicer` is a resource provider, unless `register` adds another kind of service to the gRPC server.
+    The process ends here; `ended` is called before.
     SIGINT is ignored: Ctrl-C reaches the whole process group, and the engine asks for an orderly end with `Cancel`.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
@@ -36,4 +39,5 @@ def serve(
     while not stopped.wait(_PARENT_POLL_SECONDS) and os.getppid() == parent:
         pass
     server.stop(grace=None)
+    ended()
     os._exit(0)  # calls under way have nobody to answer to, and the interpreter would wait for their threads

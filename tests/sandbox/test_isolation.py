@@ -7,7 +7,8 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,14 +115,14 @@ def test_no_variable_of_the_machine_comes_along(run_folder: Path, monkeypatch: p
 
 
 def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
+    """A killed process takes a moment to go on a busy machine, so the test waits for it, and fails if one stays."""
     marker = f"86399.{os.getpid()}"
     with (run_folder / "log").open("wb") as stream:
         process = sandbox.start(_spec(run_folder, f"sleep {marker} & sleep {marker}"), stream.fileno())
+        _wait_for(lambda: len(_sleepers(marker)) == 2)
         process.kill()
         process.wait(10)
-    subprocess.run(["sleep", "0.3"], check=True)
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"sleep\0{marker}" in _read(path)]
-    assert not left
+    _wait_for(lambda: not _sleepers(marker))
 
 
 def test_an_unknown_image_is_refused_with_those_there_are(run_folder: Path) -> None:
@@ -132,6 +133,17 @@ def test_an_unknown_image_is_refused_with_those_there_are(run_folder: Path) -> N
 def test_a_program_that_this_machine_lacks_is_named() -> None:
     with pytest.raises(executables.MissingExecutables, match="no-such-program"):
         executables.binds(("bash", "no-such-program"))
+
+
+def _sleepers(marker: str) -> list[Path]:
+    return [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"sleep\0{marker}" in _read(path)]
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within 30 s"
+        time.sleep(0.05)
 
 
 def _read(path: Path) -> str:

@@ -14,8 +14,7 @@ def main(arguments: list[str]) -> None:
     if not arguments:
         sys.exit("pulumi-language-python is a plugin of the pulumi CLI, which starts it with the engine's address.")
     host = LanguageHost(engine_address=arguments[-1])
-    serve(host, language_pb2_grpc.add_LanguageRuntimeServicer_to_server)
-    host.stop()
+    serve(host, language_pb2_grpc.add_LanguageRuntimeServicer_to_server, ended=host.stop)
 
 
 main(sys.argv[1:])
