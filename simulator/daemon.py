@@ -9,7 +9,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import yaml
 
 from simulator import paths, ports
 from simulator.azure import subscription
@@ -21,6 +23,7 @@ from simulator.environment import kubeconfig_file, token_file
 from simulator.kubelet import volcano
 from simulator.operators import PROGRAMS
 
+Object = dict[str, Any]
 ALREADY_RUNNING = 3
 _BOOT_TIMEOUT_S = 150
 
@@ -59,21 +62,41 @@ def running_state() -> dict[str, object] | None:
 
 
 class KubeconfigFile:
-    """Keeps `.simulator/kubeconfig` pointing at the clusters that run, for kubectl in `make shell`."""
+    """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`."""
 
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
+        self._written: dict[str, Object] = {}
 
     def write(self) -> None:
-        running = self._clusters.all()
+        """Only when clusters came or went, so that a context that somebody chose stays chosen."""
+        configs = {name: yaml.safe_load(running.plane.kubeconfig()) for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
-        if not running:
+        if not configs:
             file.unlink(missing_ok=True)
-            return
-        partial = file.with_suffix(".partial")
-        partial.touch(mode=0o600)
-        partial.write_text(next(iter(running.values())).plane.kubeconfig())
-        partial.replace(file)
+        elif configs != self._written:
+            partial = file.with_suffix(".partial")
+            partial.touch(mode=0o600)
+            partial.write_text(yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
+            partial.replace(file)
+        self._written = configs
+
+
+def merged(configs: dict[str, Object], chosen: str | None) -> Object:
+    """One kubeconfig with a context per cluster, called as the cluster; `chosen` stays current while it is there."""
+    users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [config["clusters"][0] for config in configs.values()],
+        "users": users,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in configs],
+        "current-context": chosen if chosen in configs else next(iter(configs)),
+    }
+
+
+def _chosen_context(file: Path) -> str | None:
+    return (yaml.safe_load(file.read_text()) or {}).get("current-context") if file.exists() else None
 
 
 def main() -> int:
