@@ -104,7 +104,9 @@ def _parse(own: Mapping[str, str], hidden: Collection[str], problems: list[Probl
             parsed[key] = _names(text)
         elif here.get("type") == "object":
             try:
-                parsed[key] = json.loads(text)
+                found = json.loads(text)
+                if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
+                    parsed[key] = found
             except json.JSONDecodeError:
                 problems.append(Problem((key,), "is text where a map belongs", allowed(here), remove_command((key,))))
         else:

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Known names nearest to `name`, best first, whatever their case; else those that contain it; else none."""
+    """Known names nearest to `name`, best first, in any case; else by their first word; else those that contain it."""
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
     wanted = name.lower()
     matches = difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)
+    if not matches:
+        matches = [found for found in by_lower if difflib.get_close_matches(wanted, [found.split("-")[0]], cutoff=0.6)]
     if not matches and wanted:
         matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
     return [by_lower[match] for match in matches]

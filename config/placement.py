@@ -58,18 +58,20 @@ class Placer:
         if key is None:
             return None
         pool = self._pools[key]
-        nodes = max(spec.requires.min_nodes, spec.nodes(options, pool.max_nodes))
+        nodes = _nodes(spec, options, pool)
         if nodes > pool.max_nodes:
             self.problems.append(self._too_few(spec, key, pool, nodes))
             return None
         return Placement(options, key, pool, nodes)
 
     def _pool_key(self, spec: WorkloadSpec, options: WorkloadOptions) -> str | None:
-        """The pool asked for, else the first that has what the workload requires."""
+        """The pool asked for, else the first that has what the workload requires, with enough nodes where one has."""
         suitable = [key for key, pool in self._pools.items() if _suits(pool, spec.requires)]
         if options.pool is None:
             if suitable:
-                return suitable[0]
+                pools = ((key, self._pools[key]) for key in suitable)
+                enough = (key for key, pool in pools if _nodes(spec, options, pool) <= pool.max_nodes)
+                return next(enough, suitable[0])
             self.problems += (self._no_infiniband(spec, key, pool) for key, pool in list(self._pools.items())[:1])
         elif options.pool not in self._pools:
             path = ("workloadOptions", spec.name, "pool")
@@ -100,6 +102,11 @@ class Placer:
         """Where a pool's property is set: the default pool's stand at the top."""
         default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
         return (leaf,) if default else ("pools", key, leaf)
+
+
+def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> int:
+    """How many nodes the workload needs if it runs on the pool."""
+    return max(spec.requires.min_nodes, spec.nodes(options, pool.max_nodes))
 
 
 def _suits(pool: PoolSettings, requires: Requirements) -> bool:

@@ -28,7 +28,7 @@ class WorkloadOptions(Model):
     """Base of every workload's own options, found under `workloadOptions.<name>`."""
 
     pool: str | None = None
-    """Key of the GPU pool to run on; by default the first pool that has what the workload requires."""
+    """Key of the GPU pool to run on; by default the first that has what the workload requires, and nodes enough."""
 
 
 class WorkloadSpec(Protocol):

@@ -39,6 +39,12 @@ def test_empty_text_is_not_set() -> None:
     assert (settings.workloads, settings.location, list(settings.gpu_pools())) == ((), "eastus", ["gpu"])
 
 
+def test_an_empty_map_is_not_set() -> None:
+    """`pulumi config rm --path pools.gpu` leaves one."""
+    settings = load({"vmSku": H100, "pools": {}, "workloads": "notebook"})
+    assert (list(settings.gpu_pools()), list(settings.placements)) == (["gpu"], ["notebook"])
+
+
 @pytest.mark.parametrize("version", ["1.36", 1.36, "1.36.2"])
 def test_kubernetes_version_may_be_a_number(version: Any) -> None:
     assert load({"vmSku": H100, "cluster": {"kubernetesVersion": version}}).cluster.kubernetes_version == str(version)
@@ -65,6 +71,12 @@ def test_a_workload_takes_the_first_pool_that_suits_it() -> None:
         "nccl-allreduce": "b",
         "notebook": "a",
     }
+
+
+def test_a_workload_passes_over_pools_with_too_few_nodes() -> None:
+    pools = {"a": {"vmSku": H100, "count": 0}, "b": {"vmSku": H100, "count": 1}, "c": {"vmSku": H100, "count": 2}}
+    placements = load({"pools": pools, "workloads": "nccl-allreduce,training"}).placements
+    assert {name: placed.pool_key for name, placed in placements.items()} == {"nccl-allreduce": "b", "training": "c"}
 
 
 def test_a_workload_takes_the_pool_that_it_is_told() -> None:
