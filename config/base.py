@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 
 class Model(BaseModel):
@@ -18,14 +20,25 @@ class Model(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
 
 
-def _no_truth_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("not a number")  # noqa: TRY004  pydantic reports ValueError only
+UNFIT: Final = "unfit"
+
+
+def unfit(what: str, instead: object, *below: str) -> PydanticCustomError:
+    """What a validator raises that knows what to set instead, at its own key or at one `below` it."""
+    return PydanticCustomError(UNFIT, "{what}", {"what": what, "instead": instead, "below": below})
+
+
+def _plain_digits(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]+", value)):
+        raise ValueError("not a number in plain digits")
     return value
 
 
-NOT_BOOL = BeforeValidator(_no_truth_value)
-"""For whole numbers: `true` is not 1."""
+PLAIN_DIGITS = BeforeValidator(_plain_digits)
+"""For whole numbers that are not negative: `true` is not 1, and 1_0 is not 10."""
+
+EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
+"""For optional text."""
 
 
 def _as_text(value: Any) -> Any:

@@ -29,7 +29,7 @@ def set_command(path: Path, value: object) -> str:
     """The command that sets one key; `--` keeps values that begin with a dash from being read as options."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     dashes = "-- " if text.startswith("-") else ""
-    return f"pulumi config set {_key(path)} {dashes}{_shell_value(text)}"
+    return f"pulumi config set {_key(path)} {dashes}{shlex.quote(text)}"
 
 
 def remove_command(path: Path) -> str:
@@ -40,11 +40,6 @@ def remove_command(path: Path) -> str:
 def _key(path: Path) -> str:
     """The arguments that name a key; a top-level one is never read as a path, whatever is in its name."""
     return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))
-
-
-def _shell_value(text: str) -> str:
-    """Quoted where the shell needs it; placeholders such as <name> stay readable."""
-    return text if re.fullmatch(r"<[^<>]+>", text) else shlex.quote(text)
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class Problem:
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""
-        return replace(self, what=_HIDDEN, fix=f"pulumi config set --secret {_key(self.path)} <value>")
+        return replace(self, what=_HIDDEN, fix=f"pulumi config set --secret {_key(self.path)} '<value>'")
 
     def __str__(self) -> str:
         return f"{path_text(self.path)} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"

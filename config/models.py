@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from config.base import NOT_BOOL, Model, Text
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
 from config.names import Names
 from config.pools import MAX_NODES, NodeCount, PoolSettings
 from config.skus import VmSku, sku
@@ -16,7 +16,11 @@ from config.workload import WorkloadOptions
 
 DEFAULT_POOL = "gpu"
 
-ObjectId = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
+ObjectId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
+    Field(description="an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
+]
 """Object id of an Entra user, group or service principal."""
 
 
@@ -24,7 +28,7 @@ class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
     vm_sku: str = "Standard_D4ads_v5"
-    count: Annotated[int, Field(ge=1, le=MAX_NODES), NOT_BOOL] = 2
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
     taint: bool = False
     """Keeps workloads off it, by CriticalAddonsOnly=true:NoSchedule."""
 
@@ -64,7 +68,11 @@ class Operator(Model):
 class NetworkOperator(Operator):
     """NVIDIA Network Operator: OFED drivers and the RDMA device plugin."""
 
-    rdma_resource: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$")] = "mlnxnics"
+    rdma_resource: Annotated[
+        str,
+        StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"),
+        Field(description="at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
+    ] = "mlnxnics"
     """The extended resource's name, after `nvidia.com/`."""
     drain_on_upgrade: bool = False
     """Let a driver upgrade evict pods from its node, by force: it kills jobs."""
@@ -87,14 +95,14 @@ class Operators(Model):
 class Charts(Model):
     """Where charts come from."""
 
-    source: str | None = None
+    source: Annotated[str | None, EMPTY_IS_UNSET] = None
     """An OCI registry (oci://...) or a folder with one unpacked chart per folder; by default each chart's own place."""
 
 
 class Images(Model):
     """Where images come from."""
 
-    registry: str | None = None
+    registry: Annotated[str | None, EMPTY_IS_UNSET] = None
     """A registry that mirrors all of them, without a scheme; by default each image's own."""
 
 

@@ -75,9 +75,10 @@ class Placer:
             self.problems += (self._no_infiniband(spec, key, pool) for key, pool in list(self._pools.items())[:1])
         elif options.pool not in self._pools:
             path = ("workloadOptions", spec.name, "pool")
-            likely = (near(options.pool, self._pools) or list(self._pools) or ["<pool>"])[0]
+            likely = (near(options.pool, self._pools) or [*self._pools, DEFAULT_POOL])[0]
             what = f"is {options.pool!r}, not a pool of this stack"
-            self.problems.append(Problem(path, what, ", ".join(self._pools), set_command(path, likely)))
+            keys = ", ".join(self._pools) or "a key of pools"
+            self.problems.append(Problem(path, what, keys, set_command(path, likely)))
         elif options.pool in suitable:
             return options.pool
         else:

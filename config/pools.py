@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
-from config.base import NOT_BOOL, Model, Text
+from config.base import PLAIN_DIGITS, Model, Text, unfit
 from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint
@@ -26,7 +26,7 @@ GPU_TAINT = "sku=gpu:NoSchedule"
 
 GpuSku = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))]
 """Name of a VM size; the sizes are for messages about its type, `gpu_sku_problems` checks it."""
-NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), NOT_BOOL]
+NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 
 class Autoscale(Model):
@@ -45,10 +45,18 @@ class PoolSettings(Model):
     autoscale: Autoscale | None = None
     labels: dict[str, Text] = {}
     taints: tuple[str, ...] = (GPU_TAINT,)
-    os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), NOT_BOOL] = 128
+    os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), PLAIN_DIGITS] = 128
     os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
     replace: Literal["create-first", "delete-first"] = "create-first"
     """What happens when a property changes that ARM forbids to change: `create-first` needs quota for both pools."""
+
+    @field_validator("autoscale", mode="before")
+    @classmethod
+    def _max_is_set(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, dict) and "max" not in value:
+            low = str(value.get("min"))
+            raise unfit("is not set", max(info.data.get("count", 0), int(low) if low.isdecimal() else 0), "max")
+        return value
 
     @property
     def sku(self) -> VmSku:

@@ -10,6 +10,7 @@ from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
 from config.near import near
 from config.pools import gpu_sizes, gpu_sku_problems, pool_problems
+from config.references import REGISTRY
 from config.skus import catalogue
 from config.translate import unknown_key
 from config.versions import versions
@@ -22,6 +23,16 @@ OPERATOR_CHARTS = {
     "gpuOperator": "gpu-operator",
     "volcano": "volcano",
 }
+
+TYPE_WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "list": "a list",
+    "map": "a map",
+}
+"""What the types in lists of chart keys are called in messages."""
 
 
 def problems(stack: StackFile) -> Iterator[Problem]:
@@ -39,7 +50,7 @@ def operator(stack: StackFile, key: str) -> Operator:
 
 def _location(stack: StackFile) -> Iterator[Problem]:
     if not re.fullmatch(r"[a-z][a-z0-9]*", stack.location):
-        better = re.sub(r"[^a-z0-9]", "", stack.location.lower()) or "eastus"
+        better = re.sub(r"[^a-z0-9]", "", stack.location.lower()).lstrip("0123456789") or "eastus"
         what = f"is {stack.location!r}, not the name of an Azure region"
         allowed = "a region's name in lower case, as `az account list-locations -o table` prints it"
         yield Problem(("location",), what, allowed, set_command(("location",), better))
@@ -163,7 +174,7 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     version = versions().charts[chart].version
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
-        return Problem(path, what, f"a value of type {found.expected}", remove_command(path))
+        return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path))
     return unknown_key(path, found.known, found.value, f"is a key that chart {chart} {version} does not have")
 
 
@@ -173,9 +184,10 @@ def _mirrors(stack: StackFile) -> Iterator[Problem]:
         path: Path = ("charts", "source")
         allowed = "oci://<registry>/<folder>, or a folder with one unpacked chart per folder"
         yield Problem(path, f"is {source!r}, neither an OCI registry nor a folder", allowed, remove_command(path))
-    if registry is not None and not re.fullmatch(r"[a-z0-9]([a-z0-9._:/-]*[a-z0-9])?", registry.replace("://", " ")):
+    if registry is not None and not re.fullmatch(REGISTRY, registry):
         path = ("images", "registry")
-        better = registry.rpartition("://")[2].rstrip("/").lower() or "<registry>"
+        host = registry.rpartition("://")[2].rstrip("/").lower()
+        better = host if re.fullmatch(REGISTRY, host) else "mirror.example.com/nvidia"
         allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
         yield Problem(path, f"is {registry!r}, not a registry", allowed, set_command(path, better))
 

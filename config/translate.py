@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from config.base import UNFIT
 from config.errors import Path, Problem, remove_command, set_command
 from config.near import hint, near
 
@@ -26,7 +28,14 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
             yield unknown_key(path, parent.get("properties", {}), error["input"])
         elif error["type"] == "missing":
             here = schema_at(schema, location)
-            yield Problem(path, "is not set", allowed(here), set_command(path, _example(here)))
+            example = _example(here)
+            fix = set_command(path, "<value>" if example is None else example)
+            yield Problem(path, "is not set", allowed(here), fix)
+        elif error["type"] == UNFIT:
+            ctx = error["ctx"]
+            here = schema_at(schema, (*location, *ctx["below"]))
+            path = (*path, *ctx["below"])
+            yield Problem(path, ctx["what"], allowed(here), set_command(path, ctx["instead"]))
         else:
             here = schema_at(schema, location)
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
@@ -37,7 +46,7 @@ def unknown_key(path: Path, known: Iterable[str], value: object, what: str = "is
     known = sorted(known)
     likely = near(str(path[-1]), known)
     fix = remove_command(path)
-    if likely and not isinstance(value, dict | list):
+    if likely and isinstance(value, str | int | float):
         fix = f"{set_command((*path[:-1], likely[0]), value)} && {fix}"
     return Problem(path, what + hint(likely), ", ".join(known) or "no keys at all", fix)
 
@@ -73,6 +82,8 @@ def allowed(schema: Schema) -> str:
     match schema.get("type"):
         case "integer":
             return "a whole number" + _bounds(schema)
+        case "number":
+            return f"a number above {schema['exclusiveMinimum']:g}" if "exclusiveMinimum" in schema else "a number"
         case "boolean":
             return "true or false"
         case "array":
@@ -81,7 +92,7 @@ def allowed(schema: Schema) -> str:
             keys = ", ".join(schema.get("properties", {}))
             return f"a map with the keys {keys}" if keys else "a map"
         case "string":
-            return f"text that matches {schema['pattern']}" if "pattern" in schema else "text"
+            return str(schema.get("description", "text"))
         case _:
             return "a value"
 
@@ -94,20 +105,26 @@ def _bounds(schema: Schema) -> str:
 
 
 def _mend(path: Path, schema: Schema) -> str:
-    if schema.get("type") in {"object", "array"} or not isinstance(path[-1], str):
-        return remove_command(path)
-    return set_command(path, _example(schema))
+    example = None if schema.get("type") in {"object", "array"} else _example(schema)
+    return remove_command(path) if example is None or isinstance(path[-1], int) else set_command(path, example)
 
 
 def _example(schema: Schema) -> object:
-    """A value to begin with: the default, else the least, else the first choice, else a placeholder."""
+    """A value to begin with: the default, else the least, else the first choice; None without any."""
     for key in ("default", "minimum"):
         if schema.get(key) is not None:
             return schema[key]
-    choices = schema.get("enum")
-    return choices[0] if choices else "<value>"
+    return next(iter(schema.get("enum", ())), None)
 
 
 def _shown(value: object) -> str:
-    text = "a map" if isinstance(value, dict) else "a list" if isinstance(value, list) else repr(value)
+    match value:
+        case dict():
+            text = "a map"
+        case list():
+            text = "a list"
+        case None | bool():
+            text = json.dumps(value)  # as YAML has them
+        case _:
+            text = repr(value)
     return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

@@ -10,6 +10,7 @@ from typing import Any
 from config.loader import load_settings
 from config.models import Settings
 from config.workload import Requirements, WorkloadOptions
+from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 H100 = "Standard_ND96isr_H100_v5"
 T4 = "Standard_NC4as_T4_v3"
@@ -26,13 +27,13 @@ class Workload:
     options: type[WorkloadOptions] = WorkloadOptions
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
-        return options.num_nodes if isinstance(options, TrainingOptions) else pool_nodes
+        return getattr(options, "num_nodes", None) or pool_nodes
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano")),
+        Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano"), NcclAllreduceOptions),
         Workload("training", Requirements(scheduler="volcano", min_nodes=2), TrainingOptions),
         Workload("notebook", Requirements()),
     )

@@ -33,6 +33,23 @@ def test_workloads_may_be_a_list_or_text(written: Any) -> None:
     assert load({"vmSku": H100, "workloads": written}).workloads == ("notebook", "training")
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"maxBytes": 1073741824, "minBytes": 8}, {"max_bytes": "1073741824", "min_bytes": "8"}),
+        ({"maxBytes": "8M"}, {"max_bytes": "8M"}),
+        ({"image": ""}, {"image": None}),
+        ({"image": "nccl-test"}, {"image": "nccl-test"}),
+        ({"image": f"localhost:5000/a/b_c:1.0@sha256:{'0' * 64}"}, {}),
+        ({"floorGbs": "12.5"}, {"floor_gbs": 12.5}),
+    ],
+)
+def test_options_of_the_nccl_all_reduce(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    stack = {"vmSku": H100, "workloads": "nccl-allreduce", "workloadOptions": {"nccl-allreduce": options}}
+    placed = load(stack).placements["nccl-allreduce"].options
+    assert expected.items() <= placed.model_dump().items()
+
+
 def test_empty_text_is_not_set() -> None:
     """Pulumi.yaml gives keys an empty default, because Pulumi demands keys that have none."""
     settings = load({"vmSku": H100, "workloads": "", "cluster": "", "pools": "", "location": ""})

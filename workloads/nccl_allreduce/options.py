@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from config.base import NOT_BOOL
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Text, unfit
+from config.references import Image
 from config.workload import WorkloadOptions
 
-WholeNumber = Annotated[int, NOT_BOOL]
-Size = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$")]
+WholeNumber = Annotated[int, PLAIN_DIGITS]
+Size = Annotated[
+    Text,
+    StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$"),
+    Field(description="a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
+]
 """A message size as nccl-tests reads it: bytes, or with K, M or G."""
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 class NcclAllreduceOptions(WorkloadOptions):
@@ -25,9 +31,20 @@ class NcclAllreduceOptions(WorkloadOptions):
     max_bytes: Size = "16G"
     """The largest message is the one judged; floors are published for 16G."""
     iterations: Annotated[WholeNumber, Field(ge=1, le=10000)] = 20
-    floor_gbs: Annotated[float, Field(gt=0)] | None = None
+    floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Least bus bandwidth that passes, GB/s; by default the catalogue's for VM size, node count and SHARP."""
     ssh_timeout_seconds: Annotated[WholeNumber, Field(ge=10, le=86400)] = 1800
     """How long the master waits for all workers to answer; their image has several GB."""
-    image: str | None = None
+    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
     """A whole image reference, in place of the one built from docker/nccl-test."""
+
+    @model_validator(mode="after")
+    def _sizes_in_order(self) -> Self:
+        if _bytes(self.min_bytes) > _bytes(self.max_bytes):
+            raise unfit(f"is {self.max_bytes}, less than minBytes ({self.min_bytes})", self.min_bytes, "maxBytes")
+        return self
+
+
+def _bytes(size: str) -> int:
+    unit = _UNITS.get(size[-1])
+    return int(size[:-1]) * unit if unit else int(size)
