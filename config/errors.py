@@ -53,7 +53,7 @@ class Problem:
     allowed: str
     """What may stand there."""
     fix: str
-    """The command that mends it, ready to paste."""
+    """The command that mends it, ready to paste; in words where no command can."""
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""

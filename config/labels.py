@@ -18,6 +18,8 @@ _RESERVED = {
     "k8s.io": "Kubernetes keeps them for itself",
     "ai-on-aks": "this program sets them itself",
 }
+_OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
+"""Labels without a prefix that AKS gives to nodes, from before it had a prefix of its own."""
 _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
 _KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
@@ -35,6 +37,7 @@ def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
 
 def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
     """What is wrong with a pool's taints, written `key=value:Effect` (`key:Effect` without a value)."""
+    seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = (*path, index)
         key_and_value, colon, effect = taint.rpartition(":")
@@ -44,15 +47,23 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
             yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, "sku=gpu:NoSchedule"))
         elif what := _key_fault(key):
             yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), remove_command(where))
+        elif (key, effect) in seen:
+            what = f"is {taint!r}, but a taint before it has that key and effect"
+            yield Problem(where, what, "each key and effect once", remove_command(where))
+        seen.add((key, effect))
 
 
 def _key_fault(key: str) -> str:
     if not _KEY.fullmatch(key):
         return f"is not a valid key ({key!r})"
+    if key in _OF_AKS:
+        return "is a key that AKS sets itself"
     return f"has the reserved prefix {key.rpartition('/')[0]}/" if _reserved(key) else ""
 
 
 def _key_rule(key: str) -> str:
+    if key in _OF_AKS:
+        return f"any key but {', '.join(_OF_AKS)}"
     reserved = _reserved(key)
     return f"any prefix but {reserved}/: {_RESERVED[reserved]}" if reserved else _KEY_RULE
 

@@ -11,7 +11,7 @@ from config.errors import Path, Problem, remove_command, set_command
 from config.models import DEFAULT_POOL, Placement, StackFile
 from config.near import hint, near
 from config.pools import MAX_NODES, PoolSettings
-from config.rules import operator
+from config.rules import chart_value, operator
 from config.skus import catalogue
 from config.translate import problems_of, unknown_key
 from config.workload import Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
@@ -141,4 +141,16 @@ def missing_operators(stack: StackFile, spec: WorkloadSpec) -> Iterator[Problem]
         if needed and not operator(stack, key).enabled:
             path = ("operators", key, "enabled")
             what = f"is false, but workload {spec.name} needs it {why}"
+            yield Problem(path, what, f"true, or a stack without {spec.name}", set_command(path, True))
+    if spec.requires.scheduler == "volcano":
+        yield from _missing_daemons(stack, spec)
+
+
+def _missing_daemons(stack: StackFile, spec: WorkloadSpec) -> Iterator[Problem]:
+    """One problem for each part of Volcano that its chart is told to leave out."""
+    for daemon in ("scheduler", "controller", "admission"):
+        value = ("custom", f"{daemon}_enable")
+        if chart_value(stack, "volcano", *value) is False:
+            path = ("operators", "volcano", "values", *value)
+            what = f"is false, but workload {spec.name} needs all of Volcano"
             yield Problem(path, what, f"true, or a stack without {spec.name}", set_command(path, True))

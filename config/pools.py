@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from config.base import PLAIN_DIGITS, Model, Text, unfit
-from config.errors import Path, Problem, remove_command, set_command
+from config.errors import Path, Problem, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint
 from config.skus import UnknownSku, VmSku, catalogue, sku
@@ -82,7 +82,7 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
 
 def pool_problems(key: str, pool: PoolSettings, path: Path, sku_path: Path) -> Iterator[Problem]:
     """What is wrong with one pool, beyond the types of its keys. `path` leads to it, `sku_path` to its VM size."""
-    yield from _key_problems(key, pool, path)
+    yield from _key_problems(key, path)
     yield from gpu_sku_problems(pool.vm_sku, sku_path)
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)
@@ -90,7 +90,7 @@ def pool_problems(key: str, pool: PoolSettings, path: Path, sku_path: Path) -> I
     yield from taint_problems(pool.taints, (*path, "taints"))
 
 
-def _key_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
+def _key_problems(key: str, path: Path) -> Iterator[Problem]:
     if re.fullmatch(rf"[a-z][a-z0-9]{{0,{MAX_POOL_KEY - 1}}}", key):
         return
     better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
@@ -99,7 +99,7 @@ def _key_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]
         f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
         f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
         f"AKS allows {MAX_POOL_NAME})",
-        f"{set_command(('pools', better, 'vmSku'), pool.vm_sku)} && {remove_command(path)}",
+        f"rename the key {key} to {better} under pools in the stack file, with all that stands below it",
     )
 
 

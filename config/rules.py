@@ -48,6 +48,14 @@ def operator(stack: StackFile, key: str) -> Operator:
     return settings
 
 
+def chart_value(stack: StackFile, key: str, *path: str) -> object:
+    """A value that the user sets for an operator's chart; None without it."""
+    found: object = operator(stack, key).values
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
 def _location(stack: StackFile) -> Iterator[Problem]:
     if not re.fullmatch(r"[a-z][a-z0-9]*", stack.location):
         better = re.sub(r"[^a-z0-9]", "", stack.location.lower()).lstrip("0123456789") or "eastus"
@@ -135,6 +143,15 @@ def _node_labels(stack: StackFile) -> Iterator[Problem]:
             yield Problem(path, what, f"true, or operators.{key}.enabled false", set_command(path, True))
 
 
+def _one_node_feature_discovery(stack: StackFile) -> Iterator[Problem]:
+    """Two would fight over the labels of the nodes."""
+    for key in ("networkOperator", "gpuOperator"):
+        if chart_value(stack, key, "nfd", "enabled") is True:
+            path = ("operators", key, "values", "nfd", "enabled")
+            what = "is true, but a cluster has one Node Feature Discovery, that of operators.nodeFeatureDiscovery"
+            yield Problem(path, what, "false, or not set", remove_command(path))
+
+
 def _one_kind_of_fabric(stack: StackFile) -> Iterator[Problem]:
     """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
 
@@ -145,22 +162,15 @@ def _one_kind_of_fabric(stack: StackFile) -> Iterator[Problem]:
     without = [key for key, size in sizes.items() if size and size.gpus and not size.infiniband]
     mixed = without and any(size and size.infiniband for size in sizes.values())
     enabled = all(operator(stack, key).enabled for key in ("networkOperator", "gpuOperator"))
-    path = ("operators", "gpuOperator", "values", "driver", "rdma", "enabled")
-    if mixed and enabled and _value(stack, path) is not False:
+    rdma = ("driver", "rdma", "enabled")
+    if mixed and enabled and chart_value(stack, "gpuOperator", *rdma) is not False:
+        path = ("operators", "gpuOperator", "values", *rdma)
         what = (
             f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
             "for OFED for ever"
         )
         allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
         yield Problem(path, what, allowed, set_command(path, False))
-
-
-def _value(stack: StackFile, path: tuple[str, ...]) -> object:
-    """A chart value that the user sets, by its path in the stack file; None without it."""
-    found: object = operator(stack, path[1]).values
-    for key in path[3:]:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
 
 
 def _chart_values(stack: StackFile) -> Iterator[Problem]:
@@ -180,7 +190,7 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
 
 def _mirrors(stack: StackFile) -> Iterator[Problem]:
     source, registry = stack.charts.source, stack.images.registry
-    if source is not None and "://" in source and not source.startswith("oci://"):
+    if source is not None and "://" in source and not re.fullmatch(REGISTRY, source.removeprefix("oci://").rstrip("/")):
         path: Path = ("charts", "source")
         allowed = "oci://<registry>/<folder>, or a folder with one unpacked chart per folder"
         yield Problem(path, f"is {source!r}, neither an OCI registry nor a folder", allowed, remove_command(path))
@@ -199,6 +209,7 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _system_pool,
     _login,
     _node_labels,
+    _one_node_feature_discovery,
     _one_kind_of_fabric,
     _chart_values,
     _mirrors,

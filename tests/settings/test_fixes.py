@@ -18,7 +18,7 @@ from tests.settings.stacks import load
 
 pytestmark = pytest.mark.simulator
 ROOT = Path(__file__).resolve().parents[2]
-CASES = cases.read()
+CASES = {name: case for name, case in cases.read().items() if not case.get("by_hand")}
 
 
 @pytest.fixture(scope="module")
