@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from config import rules
 from config.errors import Path, Problem, SettingsError, remove_command, set_command
+from config.mirrors import IsFile, mirror_problems
 from config.models import Settings, StackFile
 from config.names import name_problems
 from config.placement import Placer
@@ -25,7 +27,8 @@ def load(workloads: WorkloadCatalogue) -> Settings:
     """
     raw, secret = _engine_config()
     try:
-        return load_settings(raw, pulumi.get_project(), pulumi.get_stack(), workloads, secret_keys=secret)
+        project, stack = pulumi.get_project(), pulumi.get_stack()
+        return load_settings(raw, project, stack, workloads, is_file=os.path.isfile, secret_keys=secret)
     except SettingsError as error:
         raise pulumi.RunError(str(error)) from None
 
@@ -44,6 +47,7 @@ def load_settings(
     stack: str,
     workloads: WorkloadCatalogue,
     *,
+    is_file: IsFile,
     secret_keys: Collection[str] = (),
 ) -> Settings:
     """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
@@ -68,7 +72,12 @@ def load_settings(
         stack=stack,
         placements=placements,
     )
-    later = [*rules.problems(stack_file), *name_problems(settings.names), *placer.problems]
+    later = [
+        *rules.problems(stack_file),
+        *mirror_problems(stack_file, is_file),
+        *name_problems(settings.names),
+        *placer.problems,
+    ]
     broken = [problem.path for problem in problems]
     problems += (problem for problem in later if not _concerns(problem.path, broken))
     if problems:

@@ -10,7 +10,6 @@ from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
 from config.near import near
 from config.pools import gpu_sizes, gpu_sku_problems, pool_problems
-from config.references import REGISTRY
 from config.skus import catalogue
 from config.translate import unknown_key
 from config.versions import versions
@@ -188,20 +187,6 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     return unknown_key(path, found.known, found.value, f"is a key that chart {chart} {version} does not have")
 
 
-def _mirrors(stack: StackFile) -> Iterator[Problem]:
-    source, registry = stack.charts.source, stack.images.registry
-    if source is not None and "://" in source and not re.fullmatch(REGISTRY, source.removeprefix("oci://").rstrip("/")):
-        path: Path = ("charts", "source")
-        allowed = "oci://<registry>/<folder>, or a folder with one unpacked chart per folder"
-        yield Problem(path, f"is {source!r}, neither an OCI registry nor a folder", allowed, remove_command(path))
-    if registry is not None and not re.fullmatch(REGISTRY, registry):
-        path = ("images", "registry")
-        host = registry.rpartition("://")[2].rstrip("/").lower()
-        better = host if re.fullmatch(REGISTRY, host) else "mirror.example.com/nvidia"
-        allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
-        yield Problem(path, f"is {registry!r}, not a registry", allowed, set_command(path, better))
-
-
 RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _location,
     _kubernetes_version,
@@ -212,5 +197,4 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _one_node_feature_discovery,
     _one_kind_of_fabric,
     _chart_values,
-    _mirrors,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from config.loader import load_settings
@@ -12,6 +13,7 @@ from config.models import Settings
 from config.workload import Requirements, WorkloadOptions
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
+ROOT = Path(__file__).resolve().parents[2]
 H100 = "Standard_ND96isr_H100_v5"
 T4 = "Standard_NC4as_T4_v3"
 
@@ -51,4 +53,8 @@ def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
 
 def load(stack: Mapping[str, Any], *, name: str = "dev", secret: tuple[str, ...] = ()) -> Settings:
     secret_keys = {f"ai-on-aks:{key}" for key in secret}
-    return load_settings(as_engine(stack), "ai-on-aks", name, WORKLOADS, secret_keys=secret_keys)
+    return load_settings(as_engine(stack), "ai-on-aks", name, WORKLOADS, is_file=is_file, secret_keys=secret_keys)
+
+
+def is_file(path: str) -> bool:
+    return (ROOT / path).is_file()

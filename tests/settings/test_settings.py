@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from config.mirrors import mirror_problems
 from config.models import StackFile
 from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from tests.settings.stacks import H100, T4, load
@@ -105,6 +106,20 @@ def test_nodes_of_a_workload_are_its_own() -> None:
     stack = {"vmSku": H100, "nodeCount": 8, "workloads": "nccl-allreduce,training"}
     nodes = {name: placed.nodes for name, placed in load(stack).placements.items()}
     assert nodes == {"nccl-allreduce": 8, "training": 2}
+
+
+@pytest.mark.parametrize(
+    "source", ["simulator/charts", "simulator/charts/", "oci://mirror.example.com:5000/charts", ""]
+)
+def test_charts_may_come_from_a_folder_or_a_registry(source: str) -> None:
+    assert load({"vmSku": H100, "charts": {"source": source}}).charts.source == (source or None)
+
+
+def test_a_folder_needs_only_the_charts_that_are_installed() -> None:
+    stack = StackFile.model_validate({"charts": {"source": "charts"}, "operators": {"volcano": {"enabled": False}}})
+    assert list(mirror_problems(stack, lambda path: path.endswith("/Chart.yaml") and "volcano" not in path)) == []
+    (problem,) = mirror_problems(stack, lambda path: path.endswith("/Chart.yaml") and "gpu" not in path)
+    assert problem.what == "is 'charts', a folder without gpu-operator/Chart.yaml"
 
 
 def test_settings_cannot_change() -> None:
