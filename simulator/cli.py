@@ -84,7 +84,7 @@ def start() -> None:
     with console.status("starting the simulator"):
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not (daemon.running_state() or {}).get("ready"):
-            if process is not None and process.poll() not in (None, daemon.ALREADY_RUNNING):
+            if process is not None and process.poll() is not None and daemon.running_state() is None:
                 raise Refused(f"the simulator did not start:\n{(paths.home() / 'daemon.log').read_text().strip()}")
             if time.monotonic() > deadline:
                 raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")

@@ -58,6 +58,8 @@ def running_state() -> dict[str, object] | None:
         state: dict[str, object] = json.loads(state_file().read_text())
     except (FileNotFoundError, ValueError):  # it has only just begun
         return {"ready": False}
+    if not Path(f"/proc/{state['pid']}").exists():  # a killed daemon left it; the one that has the lock now begins
+        return {"ready": False}
     return state
 
 

@@ -57,7 +57,10 @@ class Checkout:
         return self.run("bash", "-c", f'eval "$(make -s env)" && {command}', check=check)
 
     def begin(self, target: str) -> subprocess.Popen[str]:
-        """`make <target>` in a process group of its own, not waited for."""
+        """`make <target>` in a process group of its own, not waited for.
+
+        It heeds Ctrl-C as in a terminal, also where the tests themselves run in the background and ignore it.
+        """
         return subprocess.Popen(
             ["make", "-s", target],
             cwd=self.folder,
@@ -66,6 +69,7 @@ class Checkout:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def files(self) -> set[str]:
