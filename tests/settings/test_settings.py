@@ -148,9 +148,11 @@ def test_pulumi_yaml_describes_every_key_and_no_other() -> None:
 
 
 def test_the_stacks_of_the_repository_are_good() -> None:
-    for file in sorted(ROOT.glob("Pulumi.*.yaml")):
+    files = sorted(ROOT.glob("Pulumi.*.yaml"))
+    assert files
+    for file in files:
         stack = {
             key.removeprefix("ai-on-aks:"): value
             for key, value in yaml.safe_load(file.read_text("utf-8"))["config"].items()
         }
-        load(stack, name=file.name.split(".")[1])
+        assert load(stack, name=file.name.split(".")[1]).placements
