@@ -21,6 +21,25 @@ class GpuPool:
     taints: tuple[str, ...]
     min_nodes: int
     max_nodes: int
+    scratch: str | None = None
+    """Folder on its nodes that lies on the file system made of all local NVMe disks; it is there once that is mounted.
+
+    Pods mount it as a hostPath of type Directory, and so wait for it. None where nodes have no such scratch.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlobVolume:
+    """A blob container, as pods of one namespace mount it."""
+
+    claim: pulumi.Input[str]
+    """Name of the PersistentVolumeClaim."""
+    read_only: bool
+    """Its SAS cannot write."""
+    annotations: Mapping[str, pulumi.Input[str]]
+    """For pod templates that mount it: they change when the SAS does, so that a new one reaches the mounts."""
+    upload_secret: pulumi.Input[str] | None
+    """Secret with keys `url` (of the container) and `sas` (rcwl), where the settings ask for `upload`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,5 +55,7 @@ class WorkloadContext:
     """Extended resource of the HCAs, as pods request it."""
     image: Callable[[str], str]
     """Reference of an image of `docker/`, by the name of its folder."""
+    volumes: Mapping[str, BlobVolume]
+    """Blob containers of the platform by name."""
     ready: Sequence[pulumi.Resource]
     """Jobs depend on these: scheduler, drivers and device plugins are up once they are."""

@@ -50,6 +50,7 @@ class Platform(Component):
             pools=self.pools.pools,
             rdma_resource=self.settings.operators.network_operator.resource_name,
             image=lambda name: images.reference(name, self.settings.images.registry),
+            volumes={},
             ready=ready,
         )
 

@@ -10,7 +10,9 @@ from pydantic import Field, StringConstraints
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
 from config.names import Names
 from config.pools import MAX_NODES, NodeCount, PoolSettings
+from config.registry import RegistrySettings
 from config.skus import VmSku, sku
+from config.storage import StorageSettings
 from config.versions import versions
 from config.workload import WorkloadOptions
 
@@ -58,6 +60,12 @@ class ClusterSettings(Model):
     system_pool: SystemPool = SystemPool()
 
 
+class Toggle(Model):
+    """Something of ours on the nodes."""
+
+    enabled: bool = True
+
+
 class Operator(Model):
     """One Helm release; `values` are merged last, over the program's own."""
 
@@ -90,6 +98,12 @@ class Operators(Model):
     network_operator: NetworkOperator = NetworkOperator()
     gpu_operator: Operator = Operator()
     volcano: Operator = Operator()
+    blob_csi_driver: Operator = Operator()
+    """Its chart; installed only with `storage.driver: chart` and a container."""
+    local_nvme_scratch: Toggle = Toggle()
+    """Makes one file system of all local NVMe disks, on pools that have `localNvmeScratch`."""
+    node_labeler: Toggle = Toggle()
+    """Labels GPU nodes with what identifies them to Azure's support."""
 
 
 class Charts(Model):
@@ -114,11 +128,17 @@ class StackFile(Model):
     node_count: NodeCount = 2
     workloads: tuple[str, ...] = ()
     workload_options: dict[str, dict[str, Any]] = {}
+    model_size: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """What Metaseq trains: `workloadOptions.metaseq.modelSize`, at hand."""
+    platform_stack: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """The stack whose platform to run on, in place of one of its own: a name, or organization/project/name."""
     cluster: ClusterSettings = ClusterSettings()
     pools: dict[str, PoolSettings] = {}
     operators: Operators = Operators()
     charts: Charts = Charts()
     images: Images = Images()
+    registry: RegistrySettings = RegistrySettings()
+    storage: StorageSettings = StorageSettings()
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
         """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""

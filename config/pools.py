@@ -47,6 +47,8 @@ class PoolSettings(Model):
     taints: tuple[str, ...] = (GPU_TAINT,)
     os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), PLAIN_DIGITS] = 128
     os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
+    local_nvme_scratch: bool | None = None
+    """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
     replace: Literal["create-first", "delete-first"] = "create-first"
     """What happens when a property changes that ARM forbids to change: `create-first` needs quota for both pools."""
 
@@ -62,6 +64,11 @@ class PoolSettings(Model):
     def sku(self) -> VmSku:
         """Hardware of its nodes; raises UnknownSku."""
         return sku(self.vm_sku)
+
+    @property
+    def scratch(self) -> bool:
+        """Whether its nodes are to have NVMe scratch."""
+        return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
 
     @property
     def max_nodes(self) -> int:

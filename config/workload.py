@@ -6,11 +6,14 @@ hands the registry to `config.loader.load`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from config.base import Model
+from config.errors import Problem
+from config.pools import PoolSettings
+from config.storage import ContainerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,19 @@ class WorkloadOptions(Model):
     """Key of the GPU pool to run on; by default the first that has what the workload requires, and nodes enough."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Where a workload is about to be placed, for the rules that only it knows."""
+
+    pool_key: str
+    pool: PoolSettings
+    nodes: int
+    containers: Mapping[str, ContainerSettings]
+    """Blob containers of the platform."""
+    scratch: bool
+    """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
+
+
 class WorkloadSpec(Protocol):
     """One workload, as the settings see it. Attributes are read only."""
 
@@ -48,6 +64,16 @@ class WorkloadSpec(Protocol):
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """How many nodes it would use with these options on a pool of `pool_nodes`."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Top-level settings that set an option of its: {"modelSize": "modelSize"}; mostly none."""
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        """What is wrong with its options where it is placed: a model that does not fit, a container that is not there.
+
+        Paths begin at the top of the stack file: ("workloadOptions", name, ...), or the top-level key that was set.
+        """
 
 
 WorkloadCatalogue = Mapping[str, WorkloadSpec]

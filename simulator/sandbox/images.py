@@ -1,4 +1,4 @@
-"""What an image holds, from `images.yaml` and the image's own Dockerfile."""
+"""What an image holds, from its recipe and its own Dockerfile."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import yaml
 from simulator import paths
 from simulator.sandbox.executables import Bind
 
+_HERE = Path(__file__).parent
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -36,12 +37,22 @@ def image_name(reference: str) -> str:
 
 @functools.cache
 def images() -> dict[str, Image]:
-    """All images that can be run, by name."""
-    recipes: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))["images"]
-    return {name: _image(name, recipe) for name, recipe in recipes.items()}
+    """All images that can be run, by name: one recipe each."""
+    return {file.stem: _image(file.stem, _read(file)) for file in sorted((_HERE / "recipes").glob("*.yaml"))}
+
+
+def _read(file: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
 
 
 def _image(name: str, recipe: dict[str, Any]) -> Image:
+    sets = _read(_HERE / "sets.yaml")
+    executables = [program for each in recipe["executables"] for program in sets["executables"].get(each, [each])]
+    commands: dict[str, str] = {}
+    for each in recipe.get("commandSets", []):
+        commands |= sets["commands"][each]
+    commands |= recipe.get("commands", {})
     folder = paths.ROOT / "docker" / name
     files: list[Bind] = []
     env = {"PATH": DEFAULT_PATH}
@@ -53,7 +64,7 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
             env |= _variables(rest, env)
         elif instruction == "WORKDIR":
             workdir = rest
-    return Image(name, tuple(recipe["executables"]), recipe["commands"], tuple(files), env, workdir)
+    return Image(name, tuple(dict.fromkeys(executables)), commands, tuple(files), env, workdir)
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ class SandboxSpec:
     pod: str
     """"namespace/name", its key in world.json."""
     image: str
-    """Name in `images.yaml`."""
+    """Name of its recipe."""
     argv: tuple[str, ...]
     hostname: str
     hardware: NodeHardware

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
+from config.errors import Problem
 from config.models import Placement
-from config.workload import Requirements, WorkloadOptions
+from config.workload import Ground, Requirements, WorkloadOptions
 from workloads._base import Deployed
 from workloads._volcano import volcano_job
 from workloads.nccl_allreduce.manifests import NAME, Run, files, job_spec
@@ -24,10 +26,15 @@ class NcclAllreduce:
     name: str = NAME
     requires: Requirements = Requirements(infiniband=True, scheduler="volcano")
     options: type[WorkloadOptions] = NcclAllreduceOptions
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """`numNodes`, or all of the pool."""
         return cast(NcclAllreduceOptions, options).num_nodes or pool_nodes
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        """None: what it needs stands in `requires`."""
+        return ()
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """Scripts and topology in a ConfigMap, and the job that mounts it."""
