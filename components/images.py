@@ -1,6 +1,7 @@
 """Where images come from: each from its own place, or all from the mirror that `images.registry` names.
 
-A mirror has every image under its own path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver.
+A mirror has every image under its own path: nvcr.io/nvidia/driver becomes <registry>/nvidia/driver. The images of
+`docker/` come from the stack's own registry, under the tag of their content.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from config.content_tags import content_tag
 from config.data import FOLDER
 from config.versions import versions
 
@@ -30,6 +32,15 @@ def repository(name: str, registry: str | None) -> str:
 def reference(name: str, registry: str | None) -> str:
     """The whole reference of a pinned image."""
     return f"{repository(name, registry)}/{name}:{versions().images[name].version}"
+
+
+def own(name: str, *, login_server: str, mirror: str | None) -> str:
+    """The whole reference of an image of `docker/`: in the stack's registry, or in the mirror (`images.registry`).
+
+    `login_server` is the registry's host name, as in myregistry.azurecr.io. Raises UnknownImage.
+    """
+    place = login_server if mirror is None else mirror.rstrip("/")
+    return f"{place}/{name}:{content_tag(name)}"
 
 
 def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
