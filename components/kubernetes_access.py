@@ -20,6 +20,10 @@ _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
 """Of the role assignments' names: ARM wants GUIDs, and the same one each time."""
 
 
+_REFUSED = "Getting static credential is not allowed"
+"""ARM's words where a cluster has local accounts off."""
+
+
 class KubernetesAccess(Component):
     """Credentials and provider.
 
@@ -27,8 +31,7 @@ class KubernetesAccess(Component):
     role assignment, because Azure RBAC gives an owner of the cluster no right inside it. The settings refuse clusters
     with neither local accounts nor Entra ID.
 
-    Turning local accounts on later needs `pulumi up --skip-preview`: a preview asks the cluster as it still is for its
-    admin certificate, and is refused. Turning them off revokes no certificate: `az aks rotate-certs` does.
+    Turning local accounts off later revokes no certificate: `az aks rotate-certs` does.
     """
 
     kubeconfig: pulumi.Output[str]
@@ -55,12 +58,20 @@ class KubernetesAccess(Component):
         self.register_outputs({"kubeconfig": self.kubeconfig})
 
     def _admin(self) -> pulumi.Output[str]:
-        credentials = containerservice.list_managed_cluster_admin_credentials_output(
-            resource_group_name=self.cluster.resource_group,
-            resource_name=self.cluster.name,
-            opts=pulumi.InvokeOutputOptions(parent=self),
-        )
-        return credentials.kubeconfigs.apply(lambda found: kubeconfig.decode(found[0].value))
+        place = pulumi.Output.all(self.cluster.resource_group, self.cluster.name)
+        return place.apply(lambda names: self._certificate(*names))
+
+    def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
+        """The admin kubeconfig; unknown in a preview that turns local accounts on, which asks the cluster as it is."""
+        try:
+            credentials = containerservice.list_managed_cluster_admin_credentials(
+                resource_group_name=group, resource_name=cluster, opts=pulumi.InvokeOptions(parent=self)
+            )
+        except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
+            if pulumi.runtime.is_dry_run() and _REFUSED in str(error):
+                return pulumi.Output.from_input(pulumi.UNKNOWN)  # type: ignore[arg-type]
+            raise pulumi.RunError(str(error)) from None
+        return pulumi.Output.from_input(kubeconfig.decode(credentials.kubeconfigs[0].value))
 
     def _user(self) -> pulumi.Output[str]:
         credentials = containerservice.list_managed_cluster_user_credentials_output(

@@ -46,7 +46,10 @@ def _heal(options: argparse.Namespace) -> None:
     """Raises FaultError."""
     if options.kind and options.kind not in list(FaultKind):
         raise FaultError(f"unknown fault kind {options.kind!r}; kinds are {', '.join(FaultKind)}")
-    healed = FaultStore().heal(options.kind, options.node, options.device)
+    store = FaultStore()
+    if options.node and options.node not in {fault.node for fault in store.load()}:
+        check_node(options.node, known_nodes())
+    healed = store.heal(options.kind, options.node, options.device)
     print("\n".join(f"healed: {fault}" for fault in healed) or "nothing of that kind is broken")
 
 
@@ -60,12 +63,8 @@ def known_nodes() -> Nodes:
 
 def check(fault: Fault, nodes: Nodes) -> None:
     """Raises FaultError when there is no such node or device, naming those there are."""
-    if not nodes:
-        raise FaultError("there are no simulated nodes yet; `make up` makes some")
-    node = nodes.get(fault.node)
-    if node is None:
-        names = ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")
-        raise FaultError(f"--node {fault.node or 'is missing'}: the nodes are {names}")
+    check_node(fault.node, nodes)
+    node = nodes[fault.node]
     infiniband = {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
     gpus = {str(gpu["index"]): gpu for gpu in node["gpus"]}
     devices = gpus if fault.kind is FaultKind.GPU else infiniband
@@ -76,3 +75,12 @@ def check(fault: Fault, nodes: Nodes) -> None:
     if fault.gbps and fault.gbps >= infiniband[fault.device]["rated_gbps"]:
         rated = infiniband[fault.device]["rated_gbps"]
         raise FaultError(f"--gbps {fault.gbps} is no fault: {fault.device} is rated {rated} Gb/s; give less")
+
+
+def check_node(name: str, nodes: Nodes) -> None:
+    """Raises FaultError when there is no such node."""
+    if not nodes:
+        raise FaultError("there are no simulated nodes yet; `make up` makes some")
+    if name not in nodes:
+        names = ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")
+        raise FaultError(f"--node {name or 'is missing'}: the nodes are {names}")

@@ -8,6 +8,7 @@ import base64
 import pulumi
 import pytest
 import yaml
+from pulumi_azure_native import containerservice
 
 from components import kubeconfig, role_delay
 from components.cluster import Cluster
@@ -66,6 +67,23 @@ def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> N
     inputs = recorder.one("providers:kubernetes").inputs
     assert inputs["kubeconfig"] == SECRET
     assert inputs["clusterIdentifier"].endswith("/ManagedCluster/ai-on-aks-test")
+
+
+@pytest.mark.parametrize(("preview", "unknown"), [(True, True), (False, False)])
+def test_a_preview_that_turns_local_accounts_on_cannot_know_the_certificate_yet(
+    monkeypatch: pytest.MonkeyPatch, preview: bool, unknown: bool
+) -> None:
+    def refuse(**_: object) -> object:
+        raise RuntimeError("Getting static credential is not allowed because this cluster ...")
+
+    monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: preview)
+    if unknown:
+        _, found = access(ClusterSettings(local_accounts=True))
+        assert found == []
+    else:
+        with pytest.raises(pulumi.RunError, match="static credential"):
+            access(ClusterSettings(local_accounts=True))
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,7 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
         (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
         ("fault --gbps 3", "say what kind"),
         ("heal disk", "kinds are"),
+        ("heal --node nowhere", f"the nodes are {NODE}"),
     ],
 )
 def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
