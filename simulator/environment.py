@@ -15,8 +15,10 @@ from simulator import paths, ports
 PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
+_WITH_THE_CLI = ("pulumi-language-python", "pulumi-resource-pulumi-python")
+"""What a released CLI has beside itself: the language host, and the host of the program's own (dynamic) providers."""
 OFFICIAL = {
-    "pulumi-language-python": ("bin", "pulumi-language-python"),
+    **{name: ("bin", name) for name in _WITH_THE_CLI},
     "pulumi-resource-kubernetes": ("plugins", "resource-kubernetes-v*"),
 }
 """Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the
@@ -113,8 +115,8 @@ def serving(stand_in: str) -> Path:
         found = sorted((paths.home() / "pulumi" / folder).glob(pattern))
         if found:
             return found[-1]
-        beside_cli = shutil.which("pulumi-language-python", path=str(paths.tools_bin()))
-        if stand_in == "pulumi-language-python" and beside_cli:
+        beside_cli = shutil.which(stand_in, path=str(paths.tools_bin()))
+        if stand_in in _WITH_THE_CLI and beside_cli:
             return Path(beside_cli)
     return paths.ROOT / "simulator" / "plugins" / "bin" / stand_in
 
