@@ -23,8 +23,8 @@ class Model(BaseModel):
 UNFIT: Final = "unfit"
 
 
-def unfit(what: str, instead: object, *below: str) -> PydanticCustomError:
-    """What a validator raises that knows what to set instead, at its own key or at one `below` it."""
+def unfit(what: str, instead: object, *below: str | int) -> PydanticCustomError:
+    """What a validator raises that knows what to set instead (None: nothing), at its own key or at one `below` it."""
     return PydanticCustomError(UNFIT, "{what}", {"what": what, "instead": instead, "below": below})
 
 

@@ -35,7 +35,9 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
             ctx = error["ctx"]
             here = schema_at(schema, (*location, *ctx["below"]))
             path = (*path, *ctx["below"])
-            yield Problem(path, ctx["what"], allowed(here), set_command(path, ctx["instead"]))
+            instead = ctx["instead"]
+            fix = remove_command(path) if instead is None else set_command(path, instead)
+            yield Problem(path, ctx["what"], allowed(here), fix)
         else:
             here = schema_at(schema, location)
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from config.base import Model
 from config.errors import Problem
+from config.overrides import PodOverrides
 from config.pools import PoolSettings
 from config.storage import ContainerSettings
 
@@ -32,6 +33,8 @@ class WorkloadOptions(Model):
 
     pool: str | None = None
     """Key of the GPU pool to run on; by default the first that has what the workload requires, and nodes enough."""
+    pod_overrides: PodOverrides = {}
+    """Laid over the template of its GPU pods, last: {spec: {nodeSelector: {...}}}; config/overrides.py says how."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,22 @@
-"""Pure builders of the pods that use GPUs and RDMA."""
+"""The one builder of pods that use GPUs and RDMA: pure functions of a pool and what a workload adds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from components.context import GpuPool
+import pulumi
+
+from components.context import BlobVolume, GpuPool
 from components.scheduling import AGENT_POOL_LABEL, tolerations
+from config.overrides import merge
 
 Manifest = dict[str, Any]
 
 GPU_RESOURCE = "nvidia.com/gpu"
+SCHEDULER = "volcano"
+"""Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""
 _SHM_FRACTION = 16
 
 
@@ -24,6 +29,8 @@ class Mount:
     source: Manifest
     """The volume's source as the pod spec has it, for example {"configMap": {...}}."""
     read_only: bool = False
+    annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Of pods that mount it: they change when what is mounted does, so that pods are replaced by ones that see it."""
 
     def volume(self) -> Manifest:
         """The entry of the pod's `volumes`."""
@@ -34,44 +41,87 @@ class Mount:
         return {"name": self.name, "mountPath": self.path, **({"readOnly": True} if self.read_only else {})}
 
 
-def gpu_pod_spec(*, pool: GpuPool, rdma_resource: str, container: Manifest, mounts: Iterable[Mount] = ()) -> Manifest:
-    """A pod that takes a whole node of the pool: every GPU, every HCA, shared memory in RAM.
+@dataclass(frozen=True, kw_only=True)
+class GpuPod:
+    """A pod on a node of a GPU pool, as a workload describes it; `template` adds all that the hardware asks for."""
 
-    `container` has name, image, command and the like; resources, mounts and the security context are added to it.
-    """
-    every_mount = [*mounts, shared_memory(pool)]
-    return {
-        "restartPolicy": "Never",
-        "tolerations": tolerations(pool.taints),
-        "affinity": one_pool(pool),
-        "containers": [
-            container
-            | {
-                "resources": whole_node(pool, rdma_resource),
-                "volumeMounts": [mount.mount() for mount in every_mount],
-                # RDMA pins memory, which the default limit of 64 KiB forbids; nothing else needs to be privileged.
-                "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
-            }
-        ],
-        "volumes": [mount.volume() for mount in every_mount],
-    }
+    pool: GpuPool
+    rdma_resource: str
+    container: Manifest
+    """Name, image, command and the like; devices, environment, mounts and rights are added."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment of the container."""
+    mounts: Sequence[Mount] = ()
+    gpus: int | None = None
+    """GPUs to take; None takes the whole node with all of its HCAs. Part of a node comes without RDMA."""
+    spec: Manifest = field(default_factory=dict)
+    """More of the pod's spec: service account, subdomain, restart policy."""
+    overrides: Manifest = field(default_factory=dict)
+    """The workload's `podOverrides`, merged last."""
+
+    def template(self) -> Manifest:
+        """The pod template: {"metadata": ..., "spec": ...}."""
+        mounts = [*self.mounts, shared_memory(self.pool)]
+        added = {
+            **({"env": environment(self.variables)} if self.variables else {}),
+            "resources": devices(self.pool, self.rdma_resource, self.gpus),
+            "volumeMounts": [mount.mount() for mount in mounts],
+            **({} if self.gpus is not None else {"securityContext": RDMA_RIGHTS}),
+        }
+        spec = {
+            "restartPolicy": "Never",
+            "schedulerName": SCHEDULER,
+            "tolerations": tolerations(self.pool.taints),
+            "affinity": one_pool(self.pool),
+            "containers": [merge(added, self.container)],
+            **self.spec,
+        }
+        template: Manifest = merge(pod_template(spec, mounts), self.overrides)
+        return template
 
 
-def whole_node(pool: GpuPool, rdma_resource: str) -> Manifest:
-    """Requests and limits for all devices of a node. Without the RDMA resource NCCL would silently use TCP.
+RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
+"""RDMA pins memory, which the default limit of 64 KiB forbids; nothing else needs to be privileged."""
+
+
+def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
+    """The template of a pod with these volumes, annotated so that another content is another pod."""
+    annotations = {name: value for mount in mounts for name, value in mount.annotations.items()}
+    metadata = {"metadata": {"annotations": annotations}} if annotations else {}
+    return {**metadata, "spec": {**spec, "volumes": [mount.volume() for mount in mounts]}}
+
+
+def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
+    """Requests and limits of `gpus` GPUs, or of all devices of a node. Without the RDMA resource NCCL would use TCP.
 
     Quantities are text, as webhooks write them back: a number would show as changed for ever.
     """
-    devices = {GPU_RESOURCE: str(pool.sku.gpus)}
-    if pool.sku.infiniband:
-        devices[rdma_resource] = str(pool.sku.infiniband.hcas)
-    return {"requests": dict(devices), "limits": dict(devices)}
+    found = {GPU_RESOURCE: str(pool.sku.gpus if gpus is None else gpus)}
+    if gpus is None and pool.sku.infiniband:
+        found[rdma_resource] = str(pool.sku.infiniband.hcas)
+    return {"requests": dict(found), "limits": dict(found)}
 
 
 def shared_memory(pool: GpuPool) -> Mount:
     """/dev/shm in RAM: the runtime's default of 64 MiB is too small for NCCL. It counts as memory of the pod."""
     size = max(1, pool.sku.memory_gib // _SHM_FRACTION)
     return Mount(name="shm", path="/dev/shm", source={"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}})
+
+
+def scratch(pool: GpuPool, path: str) -> Mount:
+    """The node's NVMe scratch, whose type makes pods wait until it is mounted.
+
+    Raises ValueError where the pool has none, which `WorkloadSpec.problems` refuses long before.
+    """
+    if pool.scratch is None:
+        raise ValueError(f"pool {pool.key} has no NVMe scratch")
+    return Mount(name="scratch", path=path, source={"hostPath": {"path": pool.scratch, "type": "Directory"}})
+
+
+def blob(name: str, volume: BlobVolume, path: str) -> Mount:
+    """A blob container; its annotations change with its SAS."""
+    claim = {"persistentVolumeClaim": {"claimName": volume.claim}}
+    return Mount(name=name, path=path, source=claim, read_only=volume.read_only, annotations=volume.annotations)
 
 
 def one_pool(pool: GpuPool) -> Manifest:
@@ -81,6 +131,6 @@ def one_pool(pool: GpuPool) -> Manifest:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def environment(variables: dict[str, str]) -> list[Manifest]:
+def environment(variables: Mapping[str, str]) -> list[Manifest]:
     """Environment of a container, ordered by name so that equal settings make equal manifests."""
     return [{"name": name, "value": value} for name, value in sorted(variables.items())]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
-
-Manifest = dict[str, Any]
+from workloads._pods import SCHEDULER, Manifest, Mount, pod_template
 
 
 def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifest:
@@ -21,7 +20,7 @@ def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifes
     """
     return {
         "minAvailable": workers + 1,
-        "schedulerName": "volcano",
+        "schedulerName": SCHEDULER,
         "queue": "default",
         "maxRetry": 3,
         "plugins": {"ssh": [], "svc": []},
@@ -42,17 +41,18 @@ def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifes
     }
 
 
-def master_pod_spec(container: Manifest, *, service_account: pulumi.Input[str], volumes: list[Manifest]) -> Manifest:
+def master_template(container: Manifest, *, service_account: pulumi.Input[str], mounts: Sequence[Mount]) -> Manifest:
     """A pod without devices on the system pool, tainted or not, so that GPU nodes are left to the workers."""
     requests = {"cpu": "500m", "memory": "1Gi"}
-    return {
+    mounted = [mount.mount() for mount in mounts]
+    spec = {
         "restartPolicy": "Never",
         "serviceAccountName": service_account,
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
-        "containers": [container | {"resources": {"requests": requests}}],
-        "volumes": volumes,
+        "containers": [container | {"resources": {"requests": requests}, "volumeMounts": mounted}],
     }
+    return pod_template(spec, mounts)
 
 
 def volcano_job(

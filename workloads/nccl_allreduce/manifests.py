@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pulumi
 
 from components.context import GpuPool
-from config.skus import nccl_profiles, topologies
-from workloads._pods import Manifest, Mount, environment, gpu_pod_spec
-from workloads._topology import topology_xml
-from workloads._volcano import master_pod_spec, mpi_job_spec
+from workloads._files import Files, texts, topology_file
+from workloads._nccl import nccl_variables
+from workloads._pods import GpuPod, Manifest, environment
+from workloads._volcano import master_template, mpi_job_spec
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 NAME = "nccl-allreduce"
 _FOLDER = "/opt/nccl-allreduce"
-_TOPOLOGY = "topology.xml"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -33,11 +31,9 @@ class Run:
     service_account: pulumi.Input[str]
 
 
-def files(pool: GpuPool) -> dict[str, str]:
-    """Contents of the job's ConfigMap: its scripts, and NCCL's topology file where the VM size has one."""
-    scripts = {path.name: path.read_text(encoding="utf-8") for path in sorted(_SCRIPTS.glob("*.sh"))}
-    topology = {_TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}
-    return {**scripts, **topology}
+def files(pool: GpuPool) -> Files:
+    """The job's scripts, and NCCL's topology file where the VM size has one."""
+    return Files(config_map=NAME, folder=_FOLDER, contents={**texts(_SCRIPTS, "*.sh"), **topology_file(pool)})
 
 
 def floor_gbs(run: Run) -> float:
@@ -51,10 +47,8 @@ def floor_gbs(run: Run) -> float:
 def variables(run: Run) -> dict[str, str]:
     """Environment of the master; launch.sh hands NCCL's and UCX's part of it to the ranks."""
     sku = run.pool.sku
-    profile = nccl_profiles()[sku.nccl] if sku.nccl else None
     return {
-        **(profile.environment(sharp=run.options.sharp) if profile else {}),
-        **({"NCCL_TOPO_FILE": f"{_FOLDER}/{_TOPOLOGY}"} if sku.topology else {}),
+        **nccl_variables(run.pool, files(run.pool), sharp=run.options.sharp),
         "NODES": str(run.nodes),
         "GPUS_PER_NODE": str(sku.gpus),
         "CORES_PER_GPU": str(sku.vcpus // sku.gpus),
@@ -67,23 +61,22 @@ def variables(run: Run) -> dict[str, str]:
 
 
 def job_spec(run: Run) -> Manifest:
-    """The Volcano Job. Its pods carry a digest of the files that they mount: a new script is a new job."""
-    mount = Mount(name="files", path=_FOLDER, source={"configMap": {"name": NAME}}, read_only=True)
-    worker = gpu_pod_spec(
-        pool=run.pool, rdma_resource=run.rdma_resource, container=_container(run, "worker.sh"), mounts=[mount]
+    """The Volcano Job."""
+    mounts = [files(run.pool).mount()]
+    worker = GpuPod(
+        pool=run.pool,
+        rdma_resource=run.rdma_resource,
+        container=_container(run, "worker.sh"),
+        mounts=mounts,
+        overrides=run.options.pod_overrides,
     )
-    master = _container(run, "launch.sh") | {"env": environment(variables(run)), "volumeMounts": [mount.mount()]}
+    master = _container(run, "launch.sh") | {"env": environment(variables(run))}
     return mpi_job_spec(
         workers=run.nodes,
-        worker=_template(run, worker),
-        master=_template(run, master_pod_spec(master, service_account=run.service_account, volumes=[mount.volume()])),
+        worker=worker.template(),
+        master=master_template(master, service_account=run.service_account, mounts=mounts),
     )
 
 
 def _container(run: Run, script: str) -> Manifest:
     return {"name": script.removesuffix(".sh"), "image": run.image, "command": ["/bin/bash", f"{_FOLDER}/{script}"]}
-
-
-def _template(run: Run, spec: Manifest) -> Manifest:
-    digest = hashlib.sha256(repr(sorted(files(run.pool).items())).encode()).hexdigest()[:16]
-    return {"metadata": {"annotations": {"ai-on-aks/files": digest}}, "spec": spec}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from config.errors import Problem
@@ -47,12 +46,7 @@ class NcclAllreduce:
             rdma_resource=context.rdma_resource,
             service_account=context.service_account,
         )
-        config_map = kubernetes.core.v1.ConfigMap(
-            NAME,
-            metadata={"name": NAME, "namespace": context.namespace},
-            data=files(run.pool),
-            opts=pulumi.ResourceOptions(provider=context.provider),
-        )
+        config_map = files(run.pool).deploy(context)
         job = volcano_job(NAME, job_spec(run), context=context, depends_on=[config_map])
         namespace = pulumi.Output.from_input(context.namespace)
         return Deployed(

@@ -1,4 +1,4 @@
-"""Pods that use GPUs and RDMA, and NCCL's topology file."""
+"""The NCCL all-reduce as a job, and NCCL's topology file."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from components.context import GpuPool
-from components.scheduling import toleration, tolerations
 from config.skus import catalogue, sku, topologies
+from tests.workloads.pools import H100, RDMA, pool
 from workloads import find
-from workloads._pods import gpu_pod_spec, whole_node
+from workloads._files import Files
 from workloads._topology import affinity_mask, topology_xml
 from workloads.nccl_allreduce.manifests import Run, files, floor_gbs, job_spec, variables
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
-
-H100 = "Standard_ND96isr_H100_v5"
-RDMA = "nvidia.com/mlnxnics"
-
-
-def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
-    facts = {"key": "gpu", "agent_pool": "gpu1234", "taints": ("sku=gpu:NoSchedule",), "min_nodes": 2, "max_nodes": 2}
-    return GpuPool(sku=sku(vm_sku), **{**facts, **fields})
 
 
 def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
@@ -34,35 +25,6 @@ def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
         rdma_resource=RDMA,
         service_account="mpi",
     )
-
-
-def worker(**options: Any) -> dict[str, Any]:
-    template: dict[str, Any] = job_spec(run(**options))["tasks"][1]["template"]["spec"]
-    return template
-
-
-def test_a_worker_takes_the_whole_node_and_no_privilege() -> None:
-    container = worker()["containers"][0]
-    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
-    assert container["resources"]["requests"] == container["resources"]["limits"]
-    assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
-
-
-def test_nodes_without_infiniband_have_no_hcas_to_ask_for() -> None:
-    assert whole_node(pool("Standard_NC4as_T4_v3"), RDMA)["limits"] == {"nvidia.com/gpu": "1"}
-
-
-def test_shared_memory_is_in_ram() -> None:
-    spec = gpu_pod_spec(pool=pool(), rdma_resource=RDMA, container={"name": "x", "image": "y"})
-    assert spec["volumes"] == [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "118Gi"}}]
-    assert spec["containers"][0]["volumeMounts"] == [{"name": "shm", "mountPath": "/dev/shm"}]
-
-
-def test_workers_stay_in_one_pool_and_bear_its_taints() -> None:
-    affinity = worker()["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    (expression,) = affinity["nodeSelectorTerms"][0]["matchExpressions"]
-    assert expression == {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": ["gpu1234"]}
-    assert worker()["tolerations"] == tolerations(["sku=gpu:NoSchedule"])
 
 
 def test_the_master_finds_a_place_beside_a_tainted_system_pool() -> None:
@@ -114,12 +76,13 @@ def test_every_infiniband_size_has_a_floor_and_a_topology() -> None:
     for size in catalogue().values():
         if size.infiniband and size.supported:
             assert floor_gbs(run(size.name)) > 0
-            assert "topology.xml" in files(pool(size.name))
+            assert "topology.xml" in files(pool(size.name)).contents
 
 
 def test_another_script_is_another_job(monkeypatch: pytest.MonkeyPatch) -> None:
     before = job_spec(run())
-    monkeypatch.setattr("workloads.nccl_allreduce.manifests.files", lambda pool: {"launch.sh": "changed"})
+    changed = Files(config_map="nccl-allreduce", folder="/opt/nccl-allreduce", contents={"launch.sh": "changed"})
+    monkeypatch.setattr("workloads.nccl_allreduce.manifests.files", lambda pool: changed)
     assert job_spec(run()) != before
 
 
@@ -127,17 +90,6 @@ def test_the_registry_finds_every_module_by_its_own_name() -> None:
     found = find()
     assert found["nccl-allreduce"].requires.infiniband
     assert all(name == workload.name for name, workload in found.items())
-
-
-@pytest.mark.parametrize(
-    ("taint", "expected"),
-    [
-        ("a=b:NoSchedule", {"key": "a", "operator": "Equal", "value": "b", "effect": "NoSchedule"}),
-        ("a:NoExecute", {"key": "a", "operator": "Exists", "effect": "NoExecute"}),
-    ],
-)
-def test_tolerations_match_their_taints(taint: str, expected: dict[str, str]) -> None:
-    assert toleration(taint) == expected
 
 
 @pytest.mark.parametrize(

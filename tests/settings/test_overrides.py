@@ -1,0 +1,54 @@
+"""`podOverrides`: how they are merged, and which are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from config.overrides import merge
+from config.workload import WorkloadOptions
+
+ONE, TWO = {"name": "one", "value": "1"}, {"name": "two", "value": "2"}
+
+
+@pytest.mark.parametrize(
+    ("base", "over", "merged"),
+    [
+        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+        ({"a": 1}, {}, {"a": 1}),
+        ({"a": 1, "b": 2}, {"a": None}, {"b": 2}),
+        ({}, {"a": {"b": None}}, {"a": {}}),
+        ({"env": [ONE, TWO]}, {"env": [{"name": "two", "value": "3"}]}, {"env": [ONE, {"name": "two", "value": "3"}]}),
+        ({"env": [ONE]}, {"env": [TWO]}, {"env": [ONE, TWO]}),
+        ({"args": ["a", "b"]}, {"args": ["c"]}, {"args": ["c"]}),
+        ({"volumeMounts": [{"name": "a", "mountPath": "/a"}]}, {"volumeMounts": [{"name": "b", "mountPath": "/a"}]},
+         {"volumeMounts": [{"name": "b", "mountPath": "/a"}]}),
+        ({"a": "text"}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+    ids=["deep", "nothing", "null", "null-of-nothing", "by-name", "added", "list", "mounts-by-path", "other-kind"],
+)  # fmt: skip
+def test_what_is_merged(base: dict[str, Any], over: dict[str, Any], merged: dict[str, Any]) -> None:
+    before = repr(base)
+    assert merge(base, over) == merged
+    assert repr(base) == before
+
+
+@pytest.mark.parametrize(
+    ("overrides", "where", "what"),
+    [
+        ({"nodeSelector": {}}, ("nodeSelector",), "is not a part of a pod template"),
+        ({"spec": "x"}, ("spec",), "is not a map"),
+        ({"spec": {"containers": {"a": 1}}}, ("spec", "containers"), "is not a list of maps that each have a name"),
+        ({"spec": {"containers": [{"image": "x"}]}}, ("spec", "containers"), "that each have a name"),
+        ({"spec": {"containers": [{"name": "x", "volumeMounts": [{"name": "y"}]}]}},
+         ("spec", "containers", 0, "volumeMounts"), "that each have a mountPath"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: tuple[str, ...], what: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        WorkloadOptions(pod_overrides=overrides)
+    (error,) = caught.value.errors()
+    assert error["ctx"]["below"] == where
+    assert what in error["ctx"]["what"]
