@@ -1,48 +1,52 @@
-"""The AKS cluster with its system pool, in a resource group of its own."""
+"""The AKS cluster with its system pool."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pulumi
-from pulumi_azure_native import containerservice, resources
+from pulumi_azure_native import containerservice
 
 from components._base import Component
 from components.scheduling import SYSTEM_TAINT
 from config.models import Settings, SystemPool
+from config.storage import StorageSettings
 
 # Creating takes 4 to 15 minutes; upgrading goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
 class Cluster(Component):
-    """Resource group and cluster. GPU pools are resources of their own: an inline one could never be replaced alone."""
+    """The cluster. GPU pools are resources of their own: an inline one could never be replaced alone."""
 
     resource_group: pulumi.Output[str]
     name: pulumi.Output[str]
     id: pulumi.Output[str]
 
-    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+    kubelet_object_id: pulumi.Output[str]
+    """Who pulls images: the identity of the kubelets."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        resource_group: pulumi.Output[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__(name, opts)
         self.settings = settings
-        group = self._resource_group()
-        self.resource = self._cluster(group)
-        self.resource_group = group.name
+        self.resource_group = resource_group
+        self.resource = self._cluster()
         self.name = self.resource.name
         self.id = self.resource.id
+        self.kubelet_object_id = self.resource.identity_profile.apply(_kubelet_object_id)
         self.register_outputs({"name": self.name, "id": self.id})
 
-    def _resource_group(self) -> resources.ResourceGroup:
-        return resources.ResourceGroup(
-            "resource-group",
-            resource_group_name=self.settings.names.resource_group,
-            location=self.settings.location,
-            opts=self.child(),
-        )
-
-    def _cluster(self, group: resources.ResourceGroup) -> containerservice.ManagedCluster:
+    def _cluster(self) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
         return containerservice.ManagedCluster(
             "cluster",
-            resource_group_name=group.name,
+            resource_group_name=self.resource_group,
             resource_name_=names.cluster,
             location=self.settings.location,
             dns_prefix=names.dns_prefix,
@@ -66,6 +70,7 @@ class Cluster(Component):
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel="None"
             ),
+            storage_profile=_storage_profile(self.settings.storage),
             agent_pool_profiles=[_system_pool(cluster.system_pool)],
             opts=self.child(custom_timeouts=_TIMEOUTS),
         )
@@ -79,6 +84,21 @@ class Cluster(Component):
             enable_azure_rbac=True,
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
+
+
+def _kubelet_object_id(identities: Any) -> str:
+    return str(identities["kubeletidentity"].object_id)
+
+
+def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
+    """AKS's blob CSI driver, or none beside the chart's, whose objects have the same names.
+
+    Stated when off too, or turning it off would change nothing.
+    """
+    addon = storage.driver == "addon" and bool(storage.containers)
+    return containerservice.ManagedClusterStorageProfileArgs(
+        blob_csi_driver=containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=addon)
+    )
 
 
 def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolProfileArgs:

@@ -13,6 +13,7 @@ from components.namespace import namespace
 from components.node_pools import NodePools
 from components.operators.operators import Operators
 from components.operators.volcano import MpiAccount
+from components.resource_group import ResourceGroup
 from config.models import Settings
 
 WORKLOAD_NAMESPACE = "ai"
@@ -21,6 +22,7 @@ WORKLOAD_NAMESPACE = "ai"
 class Platform(Component):
     """Everything that workloads stand on."""
 
+    resource_group: ResourceGroup
     cluster: Cluster
     pools: NodePools
     access: KubernetesAccess
@@ -30,7 +32,8 @@ class Platform(Component):
     def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         self.settings = settings
-        self.cluster = Cluster("cluster", settings, opts=self.child())
+        self.resource_group = ResourceGroup("group", settings, opts=self.child())
+        self.cluster = Cluster("cluster", settings, self.resource_group.name, opts=self.child())
         self.pools = NodePools("pools", self.cluster, settings.gpu_pools(), opts=self.child())
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
         in_cluster = {"kubernetes": self.access.provider}

@@ -23,7 +23,8 @@ def access(cluster: ClusterSettings) -> tuple[Recorder, list[str]]:
     found: list[str] = []
 
     def declare() -> None:
-        made = Cluster("cluster", Settings(project="ai-on-aks", stack="test", cluster=cluster))
+        settings = Settings(project="ai-on-aks", stack="test", cluster=cluster)
+        made = Cluster("cluster", settings, pulumi.Output.from_input("group"))
         KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
 
     return deploy(declare), found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pulumi
 import pytest
 
 from components.cluster import Cluster
@@ -25,7 +26,8 @@ def pool(**settings: Any) -> PoolSettings:
 
 def declared(**settings: Any) -> Registered:
     def declare() -> None:
-        cluster = Cluster("cluster", Settings(project="ai-on-aks", stack="test", vm_sku=H100))
+        stack = Settings(project="ai-on-aks", stack="test", vm_sku=H100)
+        cluster = Cluster("cluster", stack, pulumi.Output.from_input("group"))
         NodePools("pools", cluster, {"gpu": pool(**settings)})
 
     return deploy(declare).one(":AgentPool")

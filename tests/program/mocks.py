@@ -18,6 +18,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 SECRET = "[secret]"
+KUBELET = "00000000-0000-0000-0000-00000000000c"
+_NAMES = (
+    "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
+    "resourceGroupName",
+)  # fmt: skip
+"""Inputs that name a resource, the innermost first."""
+_READ = {"ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}}}
+"""What Azure itself adds to a resource."""
 _LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode"]}}
 _KUBECONFIGS = {
     "Admin": {"users": [{"name": "admin", "user": {}}]},
@@ -68,9 +76,9 @@ class _Azure(pulumi.runtime.Mocks):
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
         inputs = args.inputs
         if args.typ.startswith("azure-native:"):
-            names = ("agentPoolName", "resourceName", "resourceGroupName", "roleAssignmentName")
-            name = next(inputs[key] for key in names if key in inputs)
-            return f"/subscriptions/{SUBSCRIPTION}/{args.typ.split(':')[-1]}/{name}", {**inputs, "name": name}
+            name = next(inputs[key] for key in _NAMES if key in inputs)
+            kind = args.typ.split(":")[-1]
+            return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name, **_READ.get(kind, {})}
         metadata = inputs.get("metadata", {})
         return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name, dict(inputs)
 

@@ -1,0 +1,26 @@
+"""The resource group that holds everything of a stack."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import resources
+
+from components._base import Component
+from config.models import Settings
+
+
+class ResourceGroup(Component):
+    """It stands apart from the cluster, so that registry and data outlive any cluster."""
+
+    name: pulumi.Output[str]
+
+    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        group = resources.ResourceGroup(
+            "resource-group",
+            resource_group_name=settings.names.resource_group,
+            location=settings.location,
+            opts=self.child(),
+        )
+        self.name = group.name
+        self.register_outputs({"name": self.name})
