@@ -1,7 +1,7 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up down clean shell env start stop status test check tools stack-file
+.PHONY: help bench up down clean shell env start stop status test check tools stack-file
 
 STACK ?= dev
 export STACK
@@ -38,6 +38,9 @@ test: ## all tests
 
 check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint
+
+bench: ## the measures: what the program costs the engine, and how long its up takes in realistic time
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.bench
 
 stack-file:
 	@$(RUN) exec "$$python" -m simulator.stacks

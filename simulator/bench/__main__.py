@@ -1,0 +1,98 @@
+"""`make bench`: measures, prints tables and a timeline, and writes them as JSON and SVG."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from simulator import paths
+from simulator.bench import by_hand, deployment, picture
+from simulator.bench.durations import Durations, durations
+from simulator.bench.engine import BenchFailed
+from simulator.bench.measure import Measures, measure
+from simulator.bench.schedule import Slot, schedule
+
+TARGET_OVERHEAD, TARGET_PATH = 1.3, 1.02
+console = Console(highlight=False)
+
+
+def main() -> int:
+    """Exit code 1 where something failed or a target was missed."""
+    folder = paths.home() / "bench"
+    try:
+        measures = measure(folder, lambda text: Console(stderr=True).print(f"bench: {text}"))
+    except BenchFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    known = durations()
+    slots = schedule(deployment.works(measures.export, known), known.goal)
+    found = {"overhead": _overhead(measures), "path": _path(slots, known)}
+    console.print(picture.table(slots, "up in realistic time: the deployment's own graph, durations of durations.yaml"))
+    (folder / "bench.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    (folder / "timeline.svg").write_text(picture.svg(slots, "pulumi up of dev, in realistic time"), encoding="utf-8")
+    console.print(f"\nwritten: {_shown(folder / 'bench.json')}, {_shown(folder / 'timeline.svg')}")
+    missed = [name for name, part in found.items() if not part["target met"]]
+    if missed:
+        print(f"error: missed the target of: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def _overhead(measures: Measures) -> dict[str, Any]:
+    """Preview and up beside the bare program."""
+    rows = measures.table()
+    title = f"{measures.real.up.resources} resources, beside a bare program with {measures.bare.up.resources}"
+    table = Table("command", "program, s", "bare, s", "ratio", title=title, title_justify="left")
+    for name, real, bare, ratio in rows:
+        table.add_row(name, f"{real:.1f}", f"{bare:.1f}", f"{ratio:.2f}")
+    console.print(table)
+    first = measures.real.preview.first_resource
+    console.print(
+        f"preview, before its first resource: {first:.1f} s (bare: {measures.bare.preview.first_resource:.1f} s)"
+    )
+    console.print(
+        f"simulator start: {measures.start:.1f} s; a cluster's control plane: {measures.control_plane:.1f} s\n"
+    )
+    ratios = {name: ratio for name, _, _, ratio in rows}
+    return {
+        "rows": rows,
+        "before the first resource": first,
+        "simulator start": measures.start,
+        "control plane": measures.control_plane,
+        "target met": all(ratios[name] <= TARGET_OVERHEAD for name in ("preview", "up")),
+    }
+
+
+def _path(slots: Sequence[Slot], known: Durations) -> dict[str, Any]:
+    """The critical path beside the unavoidable chain and the way by hand."""
+    total = _end(slots, known)
+    unavoidable = sum(known.seconds(step) for step in known.unavoidable)
+    rows = [("unavoidable: " + ", ".join(known.unavoidable), unavoidable), ("critical path of up", total)]
+    for options in ((), ("registration",), ("images",), ("registration", "images")):
+        serial = _end(schedule(by_hand.works(known, options), known.goal), known)
+        rows.append((f"by hand{', with ' + ' and '.join(options) if options else ''}", serial))
+    table = Table(
+        "until the first passed NCCL run", "minutes", "up takes", title="in realistic time", title_justify="left"
+    )
+    for name, seconds in rows:
+        table.add_row(name, f"{seconds / 60:.1f}", f"{total / seconds:.3f} of it")
+    console.print(table)
+    chain = [slot.name for slot in slots if slot.critical and slot.end > slot.start]
+    return {"rows": rows, "critical": chain, "target met": total <= TARGET_PATH * unavoidable}
+
+
+def _end(slots: Sequence[Slot], known: Durations) -> float:
+    return next(slot.end for slot in slots if slot.name == known.goal)
+
+
+def _shown(file: Path) -> str:
+    return str(file.relative_to(paths.ROOT)) if file.is_relative_to(paths.ROOT) else str(file)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+"""Timed calls of the real pulumi CLI in a simulated world of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator import paths
+
+
+class BenchFailed(Exception):
+    """A measured command failed; the message holds what it printed."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One command: seconds until it ended, and until the engine came to its first resource."""
+
+    seconds: float
+    first_resource: float
+    resources: int
+    spans: dict[str, float]
+    """Seconds from a resource's step to its end, by its name."""
+
+
+class World:
+    """A simulated world in `home`, with nothing of the checkout's own."""
+
+    def __init__(self, home: Path) -> None:
+        own = {**os.environ, "SIMULATOR_HOME": str(home)}
+        answer = subprocess.run(
+            [sys.executable, "-m", "simulator", "env"],
+            cwd=paths.ROOT,
+            env=own,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        shell = f"{answer.stdout}\nenv -0"
+        listed = subprocess.run(["bash", "-c", shell], env=own, capture_output=True, check=True).stdout.decode()
+        self.environment = dict(line.split("=", 1) for line in listed.split("\0") if "=" in line)
+
+    def simulator(self, command: str) -> float:
+        """Runs `python -m simulator <command>`; how long it took."""
+        began = time.monotonic()
+        self._checked([sys.executable, "-m", "simulator", command], paths.ROOT)
+        return time.monotonic() - began
+
+    def read(self, project: Path, *arguments: str) -> Any:
+        """The JSON that pulumi prints."""
+        return json.loads(self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project))
+
+    def quiet(self, project: Path, *arguments: str) -> None:
+        """Any other pulumi command."""
+        self._checked([str(paths.tool("pulumi")), *arguments, "--non-interactive"], project)
+
+    def timed(self, project: Path, command: str) -> Timing:
+        """`preview`, or `up` or `destroy` without one. Raises BenchFailed."""
+        options = [] if command == "preview" else ["--yes", "--skip-preview"]
+        began, printed = time.monotonic(), []
+        starts: dict[str, float] = {}
+        spans: dict[str, float] = {}
+        with self._running([str(paths.tool("pulumi")), command, "--json", *options], project) as run:
+            for line in run.stdout or ():
+                printed.append(line)
+                event = json.loads(line) if line.startswith("{") else {}
+                if step := event.get("resourcePreEvent"):
+                    starts[step["metadata"]["urn"]] = time.monotonic() - began
+                elif step := event.get("resOutputsEvent"):
+                    urn = step["metadata"]["urn"]
+                    spans[urn.rpartition("::")[2]] = time.monotonic() - began - starts[urn]
+        if run.returncode:
+            raise BenchFailed("".join(printed)[-4000:])
+        return Timing(time.monotonic() - began, min(starts.values(), default=0.0), len(starts), spans)
+
+    @contextmanager
+    def _running(self, command: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+        streamed = self.environment | {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
+        with subprocess.Popen(
+            [*command, "--non-interactive"],
+            cwd=folder,
+            env=streamed,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as run:
+            yield run
+
+    def _checked(self, command: list[str], folder: Path) -> str:
+        answer = subprocess.run(command, cwd=folder, env=self.environment, capture_output=True, text=True, check=False)
+        if answer.returncode:
+            raise BenchFailed(f"{' '.join(command)}\n{answer.stdout}\n{answer.stderr}")
+        return answer.stdout

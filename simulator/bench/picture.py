@@ -1,0 +1,65 @@
+"""A timeline as a picture: SVG, and bars for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from rich.table import Table
+from rich.text import Text
+
+from simulator.bench.schedule import Slot
+from simulator.tools.progress import elapsed
+
+_BAR_COLUMNS = 50
+_LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
+_CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
+
+
+def shown(slots: Sequence[Slot], least_s: float = 5.0) -> list[Slot]:
+    """Slots worth a line: long ones, and all of the critical chain that take any time."""
+    return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else least_s)]
+
+
+def table(slots: Sequence[Slot], title: str) -> Table:
+    """Bars in characters; the critical chain is red."""
+    total = max(slot.end for slot in slots)
+    drawn = Table(title=title, box=None, show_header=False, title_justify="left")
+    for slot in shown(slots):
+        first, last = (round(at / total * _BAR_COLUMNS) for at in (slot.start, slot.end))
+        bar = Text(" " * first + "█" * max(1, last - first), style="red" if slot.critical else "dim")
+        drawn.add_row(name(slot), bar, f"{elapsed(slot.start)} - {elapsed(slot.end)}")
+    return drawn
+
+
+def svg(slots: Sequence[Slot], title: str) -> str:
+    """One row per slot, minutes below; a document of its own."""
+    rows = shown(slots)
+    total = max(slot.end for slot in rows)
+    scale = _WIDTH / total
+    height = _TOP + _ROW * len(rows) + 40
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 90}" height="{height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="100%" height="100%" fill="white"/><text x="8" y="20" font-weight="bold">{escape(title)}</text>',
+    ]
+    for index, slot in enumerate(rows):
+        y, x = _TOP + index * _ROW, _LEFT + slot.start * scale
+        width = max(1.0, (slot.end - slot.start) * scale)
+        colour = _CRITICAL if slot.critical else _OTHER
+        parts.append(f'<text x="8" y="{y + 12}">{escape(name(slot))}</text>')
+        parts.append(f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_ROW - 4}" fill="{colour}"/>')
+        parts.append(f'<text x="{x + width + 4:.1f}" y="{y + 12}">{elapsed(slot.end - slot.start)}</text>')
+    bottom = _TOP + _ROW * len(rows) + 14
+    for minute in range(0, int(total // 60) + 1, 5):
+        x = _LEFT + minute * 60 * scale
+        parts.append(f'<line x1="{x:.1f}" y1="{_TOP - 4}" x2="{x:.1f}" y2="{bottom - 10}" stroke="#dddddd"/>')
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 4}" text-anchor="middle">{minute}</text>')
+    parts.append(f'<text x="{_LEFT}" y="{bottom + 20}">minutes; red: the critical path</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
+def name(slot: Slot) -> str:
+    """Without the provider's part of the type."""
+    kind, _, rest = slot.name.rpartition(" ")
+    return f"{kind.rpartition(':')[2]} {rest}" if ":" in kind else slot.name

@@ -1,0 +1,49 @@
+"""When each piece of work begins and ends if all begin as soon as they can, and which chain of them is the longest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+
+
+@dataclass(frozen=True)
+class Work:
+    """One piece of work and what must have ended before it begins."""
+
+    name: str
+    seconds: float
+    after: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Slot:
+    """When a piece of work is done, in seconds from the beginning; `critical` if the goal would be later with it."""
+
+    name: str
+    start: float
+    end: float
+    critical: bool = False
+
+
+def schedule(works: Iterable[Work], goal: str) -> list[Slot]:
+    """All works as early as they can be, in order of their start. Raises KeyError for an unknown name."""
+    by_name = {work.name: work for work in works}
+    ends: dict[str, float] = {}
+    for name in TopologicalSorter({work.name: work.after for work in by_name.values()}).static_order():
+        ends[name] = _start(by_name[name], ends) + by_name[name].seconds
+    chain = set(critical_chain(by_name, ends, goal))
+    slots = [Slot(work.name, _start(work, ends), ends[work.name], work.name in chain) for work in by_name.values()]
+    return sorted(slots, key=lambda slot: (slot.start, slot.end, slot.name))
+
+
+def critical_chain(works: Mapping[str, Work], ends: Mapping[str, float], goal: str) -> list[str]:
+    """The works that decide when the goal is reached, first to last."""
+    chain = [goal]
+    while before := works[chain[0]].after:
+        chain.insert(0, max(sorted(before), key=lambda name: ends[name]))
+    return chain
+
+
+def _start(work: Work, ends: Mapping[str, float]) -> float:
+    return max((ends[name] for name in work.after), default=0.0)
