@@ -1,0 +1,86 @@
+"""Files below a folder that pods can write to: no link that a pod makes there leads out of it.
+
+Sandboxed pods see nothing of this machine, but the simulator reads and writes their folders from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_PARTIAL = ".blobfuse-partial-"
+
+
+def is_plain(name: str) -> bool:
+    """Whether a path is relative and stays where it starts."""
+    return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
+
+
+def files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """All regular files below `root` by relative path; links are left out and not followed."""
+    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False):
+        for name in names:
+            try:
+                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            except FileNotFoundError:  # the pod removed it meanwhile
+                continue
+            if stat.S_ISREG(status.st_mode) and not name.startswith(_PARTIAL):
+                yield str((Path(folder) / name).relative_to(root)), status
+
+
+def read(root: Path, name: str) -> IO[bytes]:
+    """An open regular file. Raises OSError for links and what is gone."""
+    with _parent(root, name, make=False) as (folder, last):
+        descriptor = os.open(last, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{name} is no regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_result:
+    """Puts a file of `size` bytes there at once; beyond what `chunks` holds it is a hole."""
+    with _parent(root, name, make=True) as (folder, last):
+        partial = _PARTIAL + last
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+            stream.truncate(size)
+        os.replace(partial, last, src_dir_fd=folder, dst_dir_fd=folder)
+        return os.stat(last, dir_fd=folder, follow_symlinks=False)
+
+
+def remove(root: Path, name: str) -> None:
+    """Removes a file, if it is there."""
+    with contextlib.suppress(FileNotFoundError), _parent(root, name, make=False) as (folder, last):
+        os.unlink(last, dir_fd=folder)
+
+
+def make_folder(root: Path, name: str) -> None:
+    """Makes a folder and those above it."""
+    with _parent(root, name + "/.", make=True):
+        pass
+
+
+@contextlib.contextmanager
+def _parent(root: Path, name: str, *, make: bool) -> Iterator[tuple[int, str]]:
+    """A descriptor of the folder that holds `name`, and its last part. Raises OSError where a part is a link."""
+    *folders, last = name.split("/")
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for part in folders:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=descriptor)
+            inner = os.open(part, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor, last
+    finally:
+        os.close(descriptor)

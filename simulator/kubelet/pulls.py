@@ -1,0 +1,66 @@
+"""Image pulls of the simulated kubelets: what Azure's registries refuse, and the back-off between the tries."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+FIRST_PAUSE_S, LAST_PAUSE_S = 1.0, 5.0
+"""A real kubelet waits 10 s, then twice as long each time, 5 minutes at most."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The waiting state of a container, as `kubectl get pods` shows it."""
+
+    reason: str
+    message: str
+
+
+@dataclass
+class _Tries:
+    error: str
+    pause: float
+    due: float
+
+
+class ImagePulls:
+    """Which images are on which nodes, and the failed tries of each container. Safe for several threads."""
+
+    def __init__(self, refusal: Callable[[str], str | None], clock: Callable[[], float] = time.monotonic) -> None:
+        """`refusal` says why an image cannot be pulled, None where it can; `clock` counts seconds."""
+        self._refusal, self._clock = refusal, clock
+        self._present: set[tuple[str, str]] = set()
+        self._tries: dict[tuple[str, str], _Tries] = {}
+        self._lock = threading.Lock()
+
+    def waiting(self, pod: Object, container: Object) -> Waiting | None:
+        """None once the container's image is on its node; tries again when the back-off has passed."""
+        image, node = container["image"], pod["spec"]["nodeName"]
+        key = (pod["metadata"]["uid"], container["name"])
+        with self._lock:
+            if container.get("imagePullPolicy") != "Always" and (node, image) in self._present:
+                self._tries.pop(key, None)
+                return None
+            before = self._tries.get(key)
+            if before and self._clock() < before.due:
+                return Waiting("ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: {before.error}')
+            error = self._refusal(image)
+            if error is None:
+                self._present.add((node, image))
+                self._tries.pop(key, None)
+                return None
+            pause = min(before.pause * 2, LAST_PAUSE_S) if before else FIRST_PAUSE_S
+            self._tries[key] = _Tries(error, pause, self._clock() + pause)
+            return Waiting("ErrImagePull", error)
+
+    def keep(self, pods: Iterable[str], nodes: Iterable[str]) -> None:
+        """Forgets other pods (by uid), and what was on other nodes: a new machine of that name has no image."""
+        alive, there = set(pods), set(nodes)
+        with self._lock:
+            self._tries = {key: tries for key, tries in self._tries.items() if key[0] in alive}
+            self._present = {(node, image) for node, image in self._present if node in there}
