@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from simulator.azure.api import CORRELATION
-from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
 TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable

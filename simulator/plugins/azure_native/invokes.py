@@ -8,7 +8,7 @@ from typing import Any
 
 from simulator.azure.subscription import Subscription
 from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline
-from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"

@@ -18,7 +18,7 @@ from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline, 
 from simulator.plugins.azure_native.check import check
 from simulator.plugins.azure_native.diff import diff
 from simulator.plugins.azure_native.resources import API_VERSION, Definition, of_urn
-from simulator.plugins.kubernetes.errors import InitializationFailed, PluginError, abort
+from simulator.plugins.errors import InitializationFailed, PluginError, abort
 from simulator.plugins.marshal import (
     UNKNOWN,
     MarshalError,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from simulator.azure.schema import Field, Schema, schemas
-from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pulumi.runtime.proto import provider_pb2
 
+from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.checkpoint import to_object, to_properties
 from simulator.plugins.kubernetes.engine import WARNING
-from simulator.plugins.kubernetes.errors import PluginError
 from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of_urn, urn_type
 from simulator.plugins.kubernetes.normalize import Object, normalize
 from simulator.plugins.kubernetes.session import Session

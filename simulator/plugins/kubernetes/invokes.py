@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
-from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import Properties, decode, encode, reveal

@@ -8,7 +8,7 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
 
-from simulator.plugins.kubernetes.errors import PluginError
+from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import UNKNOWN
 

@@ -7,10 +7,10 @@ from typing import Any
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.kube.client import ApiError, NoKindMatch
+from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes import apply, awaiters, naming
 from simulator.plugins.kubernetes.awaiters.base import AwaitFailed
 from simulator.plugins.kubernetes.checkpoint import API_VERSION, checkpoint, field_manager, parse, prune, to_object
-from simulator.plugins.kubernetes.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes.kinds import identity, is_crd, is_patch, kind_of, kind_of_urn, parse_identity
 from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.session import Session

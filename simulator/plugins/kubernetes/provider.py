@@ -12,9 +12,9 @@ from grpc import ServicerContext as Context
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from simulator.kube.client import ApiError, NoKindMatch
+from simulator.plugins.errors import PluginError, abort
 from simulator.plugins.kubernetes import VERSION, check, configuration, diff, invokes, objects
 from simulator.plugins.kubernetes.engine import INFO, WARNING, Engine, Severity
-from simulator.plugins.kubernetes.errors import PluginError, abort
 from simulator.plugins.kubernetes.kinds import RELEASE_TYPE, urn_type
 from simulator.plugins.kubernetes.options import Options
 from simulator.plugins.kubernetes.release import resource as release

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes import exec_credentials, kubeconfig
 from simulator.plugins.kubernetes.engine import Engine
-from simulator.plugins.kubernetes.errors import PluginError
 from simulator.plugins.kubernetes.kinds import Kind
 from simulator.plugins.kubernetes.options import Options
 

@@ -8,9 +8,9 @@ from typing import Any
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
+from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes.checkpoint import INPUTS, prune
 from simulator.plugins.kubernetes.engine import WARNING
-from simulator.plugins.kubernetes.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes.kinds import identity, parse_identity
 from simulator.plugins.kubernetes.release import options, records
 from simulator.plugins.kubernetes.release.helm import HelmError, helm
