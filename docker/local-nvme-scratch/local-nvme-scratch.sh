@@ -1,0 +1,191 @@
+#!/bin/bash
+# Makes one file system of all local NVMe disks of this node (RAID 0 where there are several), mounts it on the host and
+# makes its folder `scratch`, for which pods wait. Safe to run again at any time: what is there is kept, what a kill left
+# half done is done anew. Runs privileged, with the host's /dev, with the folder above the mount point (mount propagation
+# Bidirectional) and with the host's /proc under /host/proc, as only there the host's own mounts are seen.
+set -euo pipefail
+shopt -s inherit_errexit
+
+mount_point=${MOUNT_POINT:-/mnt/nvme}
+filesystem=${FILESYSTEM:-xfs}
+host_mounts=/host/proc/1/mounts
+# Name of the array and label of the file system: by these it knows what it made. XFS labels have at most 12 characters.
+mark=nvme-scratch
+# Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks on NVMe, as the v6
+# sizes have them, are "MSFT NVMe Accelerator v1.0".
+local_disk="Microsoft NVMe Direct Disk"
+
+say() { echo "local-nvme-scratch: $*"; }
+
+fail() {
+    say "ERROR: $*" >&2
+    exit 1
+}
+
+# Names of the local disks, one per line.
+local_disks() {
+    local file name model
+    for file in /sys/block/nvme*/device/model; do
+        name=$(basename "$(dirname "$(dirname "$file")")")
+        # `read` drops the blanks that fill the model up. A path of a multipath device (nvme0c0n1) is no disk.
+        if [[ $name =~ ^nvme[0-9]+n[0-9]+$ ]] && read -r model <"$file" && [[ $model == "$local_disk"* ]]; then
+            echo "$name"
+        fi
+    done
+}
+
+# Where the host has a device mounted, one path per line.
+mounts_of() {
+    local source target
+    while read -r source target _; do
+        if [[ $source == "$1" ]]; then echo "$target"; fi
+    done <"$host_mounts"
+}
+
+# What the host has mounted at the mount point: the last that was mounted there hides the others.
+mounted() {
+    local source target found=""
+    while read -r source target _; do
+        if [[ $target == "$mount_point" ]]; then found=$source; fi
+    done <"$host_mounts"
+    echo "$found"
+}
+
+# A value of a disk's RAID superblock (MD_NAME, MD_DEVICES); nothing where it has none.
+superblock() {
+    { mdadm --examine --export "/dev/$1" 2>/dev/null || true; } | sed -n "s/^$2=//p"
+}
+
+is_ours() { [[ $(superblock "$1" MD_NAME) == *":$mark" ]]; }
+
+# Devices made of a disk: arrays, volumes of LVM, encrypted ones.
+holders() {
+    local entry
+    for entry in "/sys/block/$1/holders"/*; do
+        if [[ -e $entry ]]; then basename "$entry"; fi
+    done
+}
+
+# Ends the script if a disk serves anything else.
+refuse_what_is_not_ours() {
+    local disk=$1 holder places
+    if compgen -G "/sys/block/$disk/${disk}p*" >/dev/null; then
+        fail "/dev/$disk has partitions, which this script never makes: it is left alone"
+    fi
+    for holder in $(holders "$disk"); do
+        if [[ $holder != md* ]] || ! is_ours "$disk"; then
+            fail "/dev/$disk is part of /dev/$holder, which is not the scratch array: it is left alone"
+        fi
+    done
+    places=$(mounts_of "/dev/$disk")
+    # Binds of the mounted file system (subPath volumes) stand in the table beside the mount itself.
+    if [[ -n $places ]] && ! grep -qxF "$mount_point" <<<"$places"; then
+        fail "/dev/$disk is mounted at $(paste -sd' ' <<<"$places"): it is left alone"
+    fi
+}
+
+# The running array of ours, if there is one. One that started without all its disks is taken apart.
+running_array() {
+    local disk holder
+    for disk in "$@"; do
+        for holder in $(holders "$disk"); do
+            if [[ $(<"/sys/block/$holder/md/array_state") != @(inactive|clear) ]]; then
+                echo "/dev/$holder"
+                return
+            fi
+            say "/dev/$holder did not start; taking it apart" >&2
+            mdadm --quiet --stop "/dev/$holder"
+        done
+    done
+}
+
+# Brings the array up, from what the disks say they belong to, or anew.
+start_array() {
+    local disk members=0 wanted=0 count
+    for disk in "$@"; do
+        if is_ours "$disk"; then
+            members=$((members + 1))
+            count=$(superblock "$disk" MD_DEVICES)
+            wanted=$((count > wanted ? count : wanted))
+        fi
+    done
+    if ((wanted > $#)); then
+        fail "the scratch array has $wanted disks, of which this node shows $# ($*): a disk is lost, and with it the data" \
+            "of RAID 0. Replace the node (cordon it, then delete its machine)"
+    elif ((wanted > 0 && members == wanted)); then
+        say "assembling the array of $*"
+        mdadm --quiet --assemble --homehost=any "/dev/md/$mark" "${@/#//dev/}" ||
+            fail "the scratch array does not assemble. To give up its data: wipefs --all ${*/#//dev/}"
+    else
+        create_array "$@"
+    fi
+}
+
+create_array() {
+    say "creating a RAID 0 of $# disks: $*"
+    # Leftovers of another use of the disks, or of a start that was killed, are no data of anyone's.
+    wipefs --quiet --all "${@/#//dev/}"
+    # Without a home host the array has the same name in every pod, whatever that pod is called.
+    mdadm --quiet --create "/dev/md/$mark" --run --homehost=any --name="$mark" --level=0 --raid-devices=$# "${@/#//dev/}"
+}
+
+format() {
+    local found
+    found=$(blkid --probe --output value --match-tag LABEL "$1" || true)
+    if [[ $found == "$mark" ]]; then
+        say "keeping the file system of $1"
+        return
+    fi
+    say "formatting $1 as $filesystem"
+    # Discarding tens of terabytes takes minutes and brings nothing: the disks come erased.
+    case $filesystem in
+        xfs) mkfs.xfs -q -f -K -L "$mark" "$1" ;;
+        ext4) mkfs.ext4 -q -F -E nodiscard -L "$mark" "$1" ;;
+    esac
+}
+
+mount_on_host() {
+    local there
+    there=$(mounted)
+    if [[ $there == "$1" ]]; then
+        say "$1 is mounted at $mount_point already"
+        return
+    elif [[ -n $there ]]; then
+        fail "$there is mounted at $mount_point, where $1 should be: it is left alone"
+    fi
+    mkdir -p "$mount_point"
+    mount -o noatime "$1" "$mount_point" ||
+        fail "$1 cannot be mounted. To give up its data: wipefs --all $1, then delete this pod"
+    [[ $(mounted) == "$1" ]] ||
+        fail "the host does not see the mount: mount its parent folder with mountPropagation Bidirectional"
+}
+
+main() {
+    local disks disk device
+    [[ $filesystem == @(xfs|ext4) ]] || fail "FILESYSTEM is '$filesystem'; allowed: xfs, ext4"
+    [[ -r $host_mounts ]] || fail "$host_mounts is not there: mount the host's /proc at /host/proc"
+    mapfile -t disks < <(local_disks)
+    ((${#disks[@]})) ||
+        fail "this node has no disk of model '$local_disk': take the label local-nvme-scratch off its pool"
+    for disk in "${disks[@]}"; do
+        refuse_what_is_not_ours "$disk"
+    done
+    if ((${#disks[@]} == 1)); then
+        device=/dev/${disks[0]}
+    else
+        device=$(running_array "${disks[@]}")
+        if [[ -z $device ]]; then
+            start_array "${disks[@]}"
+            device=$(running_array "${disks[@]}")
+        fi
+        [[ -n $device ]] || fail "the array of ${disks[*]} did not start"
+    fi
+    format "$device"
+    mount_on_host "$device"
+    # Pods mount this folder as a hostPath of type Directory, so they wait until the file system is there.
+    mkdir -p "$mount_point/scratch"
+    chmod 1777 "$mount_point/scratch"
+    say "ready: $device (${#disks[@]} disks) at $mount_point/scratch"
+}
+
+main

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Labels the node that it runs on with what Azure's host and InfiniBand say of it, and takes stale labels away.
+
+Hyper-V gives a VM facts about itself and its host in a file of fixed records; sysfs has the InfiniBand partition (pkey)
+and the GUIDs of the HCAs. All of it is what Azure's support asks for. Uses the Kubernetes API with the pod's service
+account, which needs `get` and `patch` of nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+KEY_BYTES, VALUE_BYTES = 512, 2048
+"""Of a record of the pool; text is UTF-8, filled up with zero bytes (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_*_SIZE)."""
+MAX_LABEL = 63
+"""Kubernetes: characters of a label's value, and of its name after the prefix."""
+HYPERV = "hyperv/"
+INFINIBAND = "ai-on-aks/ib-"
+PREFIXES = (HYPERV, INFINIBAND)
+"""Labels that start so are this program's: those that are not true any more are removed."""
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TIMEOUT_S = 30
+_SIGNS = "-_."
+
+Labels = dict[str, str]
+
+
+def records(pool: bytes) -> dict[str, str]:
+    """Keys and values of a pool file. A record that is being written at its end is left for the next time."""
+    size = KEY_BYTES + VALUE_BYTES
+    found = {}
+    for start in range(0, len(pool) - size + 1, size):
+        key, value = pool[start : start + KEY_BYTES], pool[start + KEY_BYTES : start + size]
+        found[_text(key)] = _text(value)
+    return found
+
+
+def label_text(text: str) -> str:
+    """The nearest text that a label's name or value may be; empty where nothing is left of it."""
+    allowed = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(_SIGNS)
+    return allowed[:MAX_LABEL].strip(_SIGNS)
+
+
+def hyperv_labels(pool: bytes) -> Labels:
+    """`hyperv/<key>=<value>` for each record that has both; an empty value would tell nothing."""
+    pairs = {label_text(key): label_text(value) for key, value in records(pool).items()}
+    return {HYPERV + name: value for name, value in pairs.items() if name and value}
+
+
+def infiniband_labels(folder: Path) -> Labels:
+    """`ai-on-aks/ib-pkey`, and `ai-on-aks/ib-guid-<device>` for each InfiniBand device of a /sys/class/infiniband.
+
+    Nodes reach each other only with the same pkey; where HCAs of this node differ, the label joins theirs with `_`.
+    Devices of Ethernet (accelerated networking) are passed over. A GUID is 16 hexadecimal digits, without colons.
+    """
+    labels: Labels = {}
+    pkeys = set()
+    for device in sorted(folder.iterdir()) if folder.is_dir() else []:
+        port = device / "ports" / "1"
+        if _read(port / "link_layer") == "InfiniBand":
+            pkeys.add(_read(port / "pkeys" / "0"))
+            labels[f"{INFINIBAND}guid-{label_text(device.name)}"] = _read(device / "node_guid").replace(":", "")
+    if pkeys:
+        labels[f"{INFINIBAND}pkey"] = label_text("_".join(sorted(pkeys)))
+    return labels
+
+
+def changes(present: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str | None]:
+    """What to patch so that of this program's labels exactly the wanted ones are there; None removes a label."""
+    stale = {name: None for name in present if name.startswith(PREFIXES) and name not in wanted}
+    return {**stale, **{name: value for name, value in wanted.items() if present.get(name) != value}}
+
+
+class Node:
+    """One node in the API, as the pod's service account may see and change it."""
+
+    def __init__(self, name: str, api: str, account: Path = ACCOUNT) -> None:
+        self._url = f"{api}/api/v1/nodes/{name}"
+        self._account = account
+
+    def labels(self) -> Labels:
+        """Its labels now. Raises OSError where the API cannot be reached or refuses."""
+        found: Labels = self._call("GET")["metadata"].get("labels", {})
+        return found
+
+    def patch(self, labels: Mapping[str, str | None]) -> None:
+        """Sets labels, or removes those that are None. Raises OSError."""
+        self._call("PATCH", {"metadata": {"labels": labels}})
+
+    def _call(self, method: str, body: object = None) -> dict[str, dict[str, Labels]]:
+        """The token is read each time: the kubelet renews it."""
+        request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
+            self._url,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {_read(self._account / 'token')}",
+                "Accept": "application/json",
+                "Content-Type": "application/merge-patch+json",
+            },
+        )
+        trust = ssl.create_default_context(cafile=str(self._account / "ca.crt"))
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=trust) as answer:  # noqa: S310
+                node: dict[str, dict[str, Labels]] = json.load(answer)
+                return node
+        except urllib.error.HTTPError as error:
+            message = f"{method} {self._url}: {error.code} {error.read().decode(errors='replace')}"
+            raise OSError(message) from error
+
+
+def update(node: Node, pool: Path, infiniband: Path) -> None:
+    """Makes the node's labels true. Without a pool file (Hyper-V's daemon does not run) there are no `hyperv/` ones."""
+    hyperv = hyperv_labels(pool.read_bytes()) if pool.exists() else {}
+    needed = changes(node.labels(), {**hyperv, **infiniband_labels(infiniband)})
+    if needed:
+        node.patch(needed)
+    for name, value in sorted(needed.items()):
+        print(f"removed {name}" if value is None else f"set {name}={value}", flush=True)
+
+
+def main() -> int:
+    """Repeats for ever: a VM is moved to another host, and a new fabric manager may give another pkey."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    environment = os.environ
+    api = f"https://{environment['KUBERNETES_SERVICE_HOST']}:{environment['KUBERNETES_SERVICE_PORT']}"
+    node = Node(environment["NODE_NAME"], api)
+    while True:
+        try:
+            update(node, Path(environment["KVP_POOL"]), Path(environment["INFINIBAND_CLASS"]))
+        except OSError as error:
+            print(f"ERROR: {error}; trying again in {environment['INTERVAL_SECONDS']} s", file=sys.stderr, flush=True)
+        time.sleep(float(environment["INTERVAL_SECONDS"]))
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", errors="replace").strip()
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8").strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
