@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_azure_native import authorization, containerservice
 
-from components import kubeconfig
+from components import kubeconfig, roles
 from components._base import Component
 from components.cluster import Cluster
 from components.role_delay import patience
 from config.models import ClusterSettings
-
-RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-"""Azure Kubernetes Service RBAC Cluster Admin."""
-_NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
-"""Of the role assignments' names: ARM wants GUIDs, and the same one each time."""
-
 
 _REFUSED = "Getting static credential is not allowed"
 """ARM's words where a cluster has local accounts off."""
@@ -86,21 +78,10 @@ class KubernetesAccess(Component):
         )
 
     def _role_assignment(self) -> authorization.RoleAssignment:
-        client = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=self))
-        chosen = self.settings.deployer_object_id
-        deployer = pulumi.Output.from_input(str(chosen)) if chosen else client.object_id
-        roles = "providers/Microsoft.Authorization/roleDefinitions"
-        return authorization.RoleAssignment(
+        return roles.assign(
             "deployer-cluster-admin",
-            role_assignment_name=pulumi.Output.all(self.cluster.id, deployer).apply(
-                lambda parts: str(uuid.uuid5(_NAMESPACE, "/".join(parts)))
-            ),
+            role=roles.RBAC_CLUSTER_ADMIN,
             scope=self.cluster.id,
-            principal_id=deployer,
-            # Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while.
-            principal_type="User" if self.settings.login == "azurecli" else "ServicePrincipal",
-            role_definition_id=client.subscription_id.apply(
-                lambda subscription: f"/subscriptions/{subscription}/{roles}/{RBAC_CLUSTER_ADMIN}"
-            ),
-            opts=self.child(),
+            principal=roles.deployer(self.settings, self),
+            parent=self,
         )

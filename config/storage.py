@@ -2,43 +2,81 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, unfit
+from config.blobfuse import profiles
+from config.global_names import global_name
+from config.names import Names
+from config.near import near
+
+MAX_ACCOUNT_NAME = 24
+MAX_DELEGATION_DAYS = 7
+"""Azure: a key of an Entra login, and what it signs, lives no longer."""
+UPLOAD_PERMISSIONS = "rcwl"
+"""Of the SAS that fills a container: see what is there, write what is not."""
 
 ContainerName = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$"),
     Field(description="3 to 63 lower-case letters, digits and single hyphens"),
 ]
+AccountName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[a-z0-9]{{3,{MAX_ACCOUNT_NAME}}}$"),
+    Field(description=f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, a name that nobody else in Azure has"),
+]
+SasKind = Literal["service", "user-delegation"]
 
 
 class ContainerSettings(Model):
     """One blob container, mounted by workloads through a SAS that can do no more than `permissions`."""
 
-    sas: Literal["service", "user-delegation"] = "service"
+    sas: SasKind = "service"
     """Signed with the account's key, or with a key of the deployer's Entra login (seven days at most)."""
     permissions: Annotated[
-        str, StringConstraints(pattern=r"^r?a?c?w?d?l?$", min_length=1), Field(description="some of racwdl, in order")
+        str,
+        StringConstraints(pattern=r"^ra?c?w?d?l$"),
+        Field(description="r and l, without which nothing mounts, and any of acwd between: rl, racwdl"),
     ] = "rl"
     """Of the SAS that mounts use: read, add, create, write, delete, list."""
     days: Annotated[int, Field(ge=1, le=365), PLAIN_DIGITS] = 7
     """How long a SAS lasts, counted from its rotation."""
     size_gib: Annotated[int, Field(ge=1), PLAIN_DIGITS] = 1024
     """Capacity that the volume states; blob storage does not enforce it."""
-    profile: Text = "sequential"
+    profile: Annotated[Text, Field(json_schema_extra={"enum": list(profiles())})] = "sequential"
     """How blobfuse2 reads it: an entry of config/blobfuse.yaml."""
     upload: bool = False
     """Issue a second SAS (`rcwl`) for jobs that fill the container."""
+
+    @field_validator("profile")
+    @classmethod
+    def _profile_is_known(cls, value: str) -> str:
+        if value not in profiles():
+            raise unfit(f"is {value!r}, an unknown profile", (near(value, profiles()) or list(profiles()))[0])
+        return value
+
+    @model_validator(mode="after")
+    def _days_can_be_signed(self) -> ContainerSettings:
+        if self.sas == "user-delegation" and self.days > MAX_DELEGATION_DAYS:
+            what = f"is {self.days}, but a user-delegation SAS lasts {MAX_DELEGATION_DAYS} days at most"
+            raise unfit(what, MAX_DELEGATION_DAYS, "days")
+        return self
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the SAS of mounts can change nothing."""
+        return not set(self.permissions) & set("acwd")
 
 
 class StorageSettings(Model):
     """The storage account; without containers there is none."""
 
-    account_name: Annotated[str | None, EMPTY_IS_UNSET] = None
-    """Globally unique, 3 to 24 lower-case letters and digits; by default derived from stack and subscription."""
+    account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
+    """Globally unique; by default derived from stack and subscription."""
     sku: Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"] = "Standard_LRS"
     hierarchical_namespace: bool = False
     """Data Lake Gen2; cannot be changed later."""
@@ -49,3 +87,21 @@ class StorageSettings(Model):
     rotation: Text = "1"
     """Any text; changing it issues new SAS for all containers, whose expiry moves with it."""
     containers: dict[ContainerName, ContainerSettings] = {}
+
+    def full_name(self, names: Names, subscription_id: str) -> str:
+        """The account's name in ARM."""
+        return self.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME)
+
+    def uses(self, kind: SasKind) -> bool:
+        """Whether any container has SAS of this kind."""
+        return any(container.sas == kind for container in self.containers.values())
+
+
+def generation(rotation: str, container: ContainerSettings) -> str:
+    """A few characters that change whenever a container's SAS is issued anew.
+
+    They are in the names of what mounts it. A node keeps a mount, with the SAS it was made with, for as long as any pod
+    there uses it (blob-csi-driver, NodeStageVolume): another SAS reaches it only as another volume.
+    """
+    issued = (rotation, container.sas, container.permissions, container.days)
+    return hashlib.sha256(repr(issued).encode()).hexdigest()[:4]

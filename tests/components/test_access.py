@@ -12,7 +12,8 @@ from pulumi_azure_native import containerservice
 
 from components import kubeconfig, role_delay
 from components.cluster import Cluster
-from components.kubernetes_access import RBAC_CLUSTER_ADMIN, KubernetesAccess
+from components.kubernetes_access import KubernetesAccess
+from components.roles import RBAC_CLUSTER_ADMIN
 from config.models import ClusterSettings, Settings
 from tests.program.mocks import DEPLOYER, SECRET, Recorder, deploy
 

@@ -1,0 +1,63 @@
+"""Azure RBAC: role assignments, and who deploys."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Literal
+
+import pulumi
+from pulumi_azure_native import authorization
+
+from components._base import Component
+from config.models import ClusterSettings
+
+RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+"""Azure Kubernetes Service RBAC Cluster Admin."""
+ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+"""Storage Blob Data Contributor."""
+
+_NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
+"""Of the assignments' names: ARM wants GUIDs, and the same one each time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """Who holds a role."""
+
+    object_id: pulumi.Output[str]
+    kind: Literal["User", "ServicePrincipal"]
+    """Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while."""
+
+
+def deployer(settings: ClusterSettings, parent: Component) -> Principal:
+    """The identity that Pulumi is logged in as, or the one that the settings name."""
+    chosen = settings.deployer_object_id
+    login = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=parent))
+    return Principal(
+        object_id=pulumi.Output.from_input(str(chosen)) if chosen else login.object_id,
+        kind="User" if settings.login == "azurecli" else "ServicePrincipal",
+    )
+
+
+def assign(
+    name: str, *, role: str, scope: pulumi.Output[str], principal: Principal, parent: Component
+) -> authorization.RoleAssignment:
+    """Gives the principal a role, by the GUID of its definition, at a scope, by its ARM id."""
+    return authorization.RoleAssignment(
+        name,
+        role_assignment_name=pulumi.Output.all(scope, principal.object_id).apply(
+            lambda parts: str(uuid.uuid5(_NAMESPACE, "/".join([*parts, role])))
+        ),
+        scope=scope,
+        principal_id=principal.object_id,
+        principal_type=principal.kind,
+        role_definition_id=scope.apply(lambda id_: _definition(id_, role)),
+        opts=parent.child(),
+    )
+
+
+def _definition(scope: str, role: str) -> str:
+    _, subscriptions, subscription, *_ = scope.split("/")
+    return f"/{subscriptions}/{subscription}/providers/Microsoft.Authorization/roleDefinitions/{role}"
