@@ -1,0 +1,59 @@
+"""DaemonSets of our own images, which prepare and describe nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+
+NAMESPACE = "node-tools"
+"""Its pods mount paths of the node, for which it needs the privileged pod-security level."""
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSite:
+    """Where tools of nodes go, and where their images come from."""
+
+    namespace: kubernetes.core.v1.Namespace
+    image: Callable[[str], str]
+    """Reference of an image of `docker/`, by the name of its folder."""
+    taints: tuple[str, ...]
+    """Of all GPU pools together."""
+
+
+def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
+    """A DaemonSet of the pod; a new version reaches a quarter of the nodes at a time."""
+    labels = {"app.kubernetes.io/name": name}
+    return {
+        "selector": {"matchLabels": labels},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+
+
+def daemon_set(
+    name: str,
+    site: NodeSite,
+    pod: Mapping[str, Any],
+    *,
+    parent: Component,
+    depends_on: list[pulumi.Resource] | None = None,
+) -> kubernetes.apps.v1.DaemonSet:
+    """The DaemonSet `name` in the site's namespace."""
+    return kubernetes.apps.v1.DaemonSet(
+        name,
+        metadata={
+            "name": name,
+            "namespace": site.namespace.metadata["name"],
+            # Its image is pushed once the registry stands (`make images`), so `pulumi up` must not wait for its pods.
+            "annotations": {"pulumi.com/skipAwait": "true"},
+        },
+        spec=daemon_set_spec(name, dict(pod)),
+        opts=parent.child(depends_on=depends_on),
+    )
