@@ -1,7 +1,7 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench up down clean shell env start stop status test check tools stack-file
+.PHONY: help bench kills up down clean shell env start stop status test check tools stack-file
 
 STACK ?= dev
 export STACK
@@ -35,6 +35,9 @@ tools: ## the tools alone
 
 test: ## all tests
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/kills
 
 check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint
