@@ -11,6 +11,7 @@ import pytest
 from tests.program.mocks import ROOT
 
 SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
+SHARED = ROOT / "workloads" / "_mpi_scripts"
 INFO = "node-0:60:60 [0] NCCL INFO"
 INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
 SOCKET = f"{INFO} NET/IB : No device found.\n{INFO} Using network Socket"
@@ -109,9 +110,10 @@ def command(folder: Path, name: str, body: str) -> None:
 def launch(tmp_path: Path, commands: Path, hosts: str) -> subprocess.CompletedProcess[str]:
     """launch.sh with its host file moved to where a test may write."""
     (tmp_path / "hosts").write_text(hosts)
-    script = (SCRIPTS / "launch.sh").read_text().replace("/etc/volcano/mpiworker.host", str(tmp_path / "hosts"))
-    (tmp_path / "launch.sh").write_text(script)
-    (tmp_path / "verdict.sh").write_text((SCRIPTS / "verdict.sh").read_text())
+    script = (SHARED / "hosts.sh").read_text().replace("/etc/volcano/mpiworker.host", str(tmp_path / "hosts"))
+    (tmp_path / "hosts.sh").write_text(script)
+    for name in ("launch.sh", "verdict.sh"):
+        (tmp_path / name).write_text((SCRIPTS / name).read_text())
     settings = {
         "NODES": "2", "GPUS_PER_NODE": "8", "CORES_PER_GPU": "12", "MIN_BYTES": "8M", "MAX_BYTES": "16G",
         "ITERATIONS": "20", "SSH_TIMEOUT_S": "1", "BUSBW_FLOOR_GBS": "400", "NCCL_DEBUG": "INFO", "UCX_TLS": "rc",
@@ -131,7 +133,7 @@ def test_launches_one_rank_per_gpu_with_the_environment(tmp_path: Path, commands
     done = launch(tmp_path, commands, "job-mpiworker-0.job\njob-mpiworker-1.job")
     assert done.returncode == 0, done
     arguments = next(line for line in done.stdout.splitlines() if line.startswith("ARGS"))
-    assert "-np 16 --map-by ppr:8:node:pe=12 --bind-to core" in arguments
+    assert "-np 16 --map-by ppr:8:node:pe=12 --rank-by slot --bind-to core" in arguments
     assert "-x NCCL_DEBUG -x PATH -x UCX_TLS all_reduce_perf -b 8M -e 16G -f 2 -g 1 -n 20 -c 1" in arguments
     assert "job-mpiworker-0.job slots=8\njob-mpiworker-1.job slots=8\n" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("VERDICT: PASS")
@@ -171,7 +173,7 @@ def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) 
         "/run/sshd": f"{tmp_path}/run",
         "/usr/sbin/sshd": f"{commands}/sshd",
     }
-    script = (SCRIPTS / "worker.sh").read_text()
+    script = (SHARED / "worker.sh").read_text()
     for old, new in moved.items():
         script = script.replace(old, new)
     (tmp_path / "worker.sh").write_text(script)

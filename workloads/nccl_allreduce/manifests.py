@@ -8,14 +8,12 @@ from pathlib import Path
 import pulumi
 
 from components.context import GpuPool
-from workloads._files import Files, texts, topology_file
-from workloads._nccl import nccl_variables
-from workloads._pods import GpuPod, Manifest, environment
-from workloads._volcano import master_template, mpi_job_spec
+from workloads._files import Files
+from workloads._mpi import MpiJob, mpi_files
+from workloads._pods import Manifest
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 NAME = "nccl-allreduce"
-_FOLDER = "/opt/nccl-allreduce"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -33,7 +31,7 @@ class Run:
 
 def files(pool: GpuPool) -> Files:
     """The job's scripts, and NCCL's topology file where the VM size has one."""
-    return Files(config_map=NAME, folder=_FOLDER, contents={**texts(_SCRIPTS, "*.sh"), **topology_file(pool)})
+    return mpi_files(NAME, _SCRIPTS, pool)
 
 
 def floor_gbs(run: Run) -> float:
@@ -44,39 +42,32 @@ def floor_gbs(run: Run) -> float:
     return floor
 
 
+def job(run: Run) -> MpiJob:
+    """The job, whose master judges what it measured."""
+    return MpiJob(
+        pool=run.pool,
+        nodes=run.nodes,
+        image=run.image,
+        rdma_resource=run.rdma_resource,
+        service_account=run.service_account,
+        files=files(run.pool),
+        variables={
+            "MIN_BYTES": run.options.min_bytes,
+            "MAX_BYTES": run.options.max_bytes,
+            "ITERATIONS": str(run.options.iterations),
+            "BUSBW_FLOOR_GBS": f"{floor_gbs(run):g}",
+        },
+        sharp=run.options.sharp,
+        ssh_timeout_seconds=run.options.ssh_timeout_seconds,
+        overrides=run.options.pod_overrides,
+    )
+
+
 def variables(run: Run) -> dict[str, str]:
-    """Environment of the master; launch.sh hands NCCL's and UCX's part of it to the ranks."""
-    sku = run.pool.sku
-    return {
-        **nccl_variables(run.pool, files(run.pool), sharp=run.options.sharp),
-        "NODES": str(run.nodes),
-        "GPUS_PER_NODE": str(sku.gpus),
-        "CORES_PER_GPU": str(sku.vcpus // sku.gpus),
-        "MIN_BYTES": run.options.min_bytes,
-        "MAX_BYTES": run.options.max_bytes,
-        "ITERATIONS": str(run.options.iterations),
-        "SSH_TIMEOUT_S": str(run.options.ssh_timeout_seconds),
-        "BUSBW_FLOOR_GBS": f"{floor_gbs(run):g}",
-    }
+    """Environment of the master."""
+    return job(run).environment()
 
 
 def job_spec(run: Run) -> Manifest:
     """The Volcano Job."""
-    mounts = [files(run.pool).mount()]
-    worker = GpuPod(
-        pool=run.pool,
-        rdma_resource=run.rdma_resource,
-        container=_container(run, "worker.sh"),
-        mounts=mounts,
-        overrides=run.options.pod_overrides,
-    )
-    master = _container(run, "launch.sh") | {"env": environment(variables(run))}
-    return mpi_job_spec(
-        workers=run.nodes,
-        worker=worker.template(),
-        master=master_template(master, service_account=run.service_account, mounts=mounts),
-    )
-
-
-def _container(run: Run, script: str) -> Manifest:
-    return {"name": script.removesuffix(".sh"), "image": run.image, "command": ["/bin/bash", f"{_FOLDER}/{script}"]}
+    return job(run).spec()

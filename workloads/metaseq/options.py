@@ -1,0 +1,52 @@
+"""Options of the Metaseq training, under `workloadOptions.metaseq`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Text, unfit
+from config.near import hint, near
+from config.references import Image
+from config.workload import WorkloadOptions
+from workloads.metaseq.sizes import models
+
+DEFAULT_SIZE = "1.3b"
+
+WholeNumber = Annotated[int, PLAIN_DIGITS]
+
+
+def _list_sizes(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(models().sizes)
+
+
+def _known(name: str) -> str:
+    if name not in models().sizes:
+        likely = near(name, models().sizes)
+        raise unfit(f"is {name!r}, an unknown model size{hint(likely)}", (likely or [DEFAULT_SIZE])[0])
+    return name
+
+
+Size = Annotated[Text, AfterValidator(_known), Field(json_schema_extra=_list_sizes)]
+"""Name of a model size of `models.yaml`."""
+
+
+class MetaseqOptions(WorkloadOptions):
+    """What to train, and how long."""
+
+    model_size: Size = DEFAULT_SIZE
+    num_nodes: Annotated[WholeNumber, Field(ge=1)] = 1
+    """Nodes to train on, which has nothing to do with how many the pool has: only some numbers divide the batch."""
+    num_updates: Annotated[WholeNumber, Field(ge=1)] | None = None
+    """Updates to train for; by default what upstream's 300e9 tokens make, which is weeks."""
+    warmup_updates: Annotated[WholeNumber, Field(ge=0)] | None = None
+    """Updates over which the learning rate rises; by default what upstream's 375e6 tokens make."""
+    aim: bool = False
+    """Record metrics for Aim."""
+    tensorboard: bool = False
+    """Record metrics for TensorBoard."""
+    ssh_timeout_seconds: Annotated[WholeNumber, Field(ge=10, le=86400)] = 1800
+    """How long the master waits for all workers to answer; their image has several GB."""
+    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
+    """A whole image reference, in place of the one built from docker/metaseq."""

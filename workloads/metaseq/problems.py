@@ -1,0 +1,42 @@
+"""What keeps a model size from being trained where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.errors import Path, Problem, set_command
+from config.skus import VmSku, catalogue
+from config.workload import Ground
+from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.plan import Unfit, plan, usable_nodes
+from workloads.metaseq.sizes import models
+
+_SIZE: Path = ("modelSize",)
+_NODES: Path = ("workloadOptions", "metaseq", "numNodes")
+
+
+def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
+    """One at most; VM sizes that are unknown are another rule's business."""
+    sku = catalogue().get(ground.pool.vm_sku)
+    if sku is None or not sku.gpus:
+        return
+    try:
+        plan(models().sizes[options.model_size], sku, ground.nodes)
+    except Unfit as reason:
+        yield _problem(options.model_size, str(reason), sku, ground)
+
+
+def _problem(size: str, reason: str, sku: VmSku, ground: Ground) -> Problem:
+    """Other numbers of nodes mend it if the pool has them, else a smaller model does."""
+    nodes = usable_nodes(models().sizes[size], sku)
+    others = [name for name, other in models().sizes.items() if ground.nodes in usable_nodes(other, sku)]
+    at_hand = [count for count in nodes if count <= ground.pool.max_nodes]
+    if at_hand:
+        fix = set_command(_NODES, min(at_hand, key=lambda count: abs(count - ground.nodes)))
+    elif others:
+        fix = set_command(_SIZE, others[-1])
+    else:
+        fix = f"use a pool whose nodes have {models().sizes[size].model_parallel} GPUs or a multiple of that"
+    here = f"numNodes {ground.nodes} with {', '.join(others)}; " if others else ""
+    there = f"{size} with numNodes {', '.join(map(str, nodes))}" if nodes else f"no numNodes with {size}"
+    return Problem(_SIZE, f"is {size}, which {reason}", here + there, fix)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The master of the job: waits for every worker, then trains on all GPUs. The data are synthetic: this measures how fast a
+# training runs, and its loss means nothing.
+# Reads: what hosts.sh and throughput.sh read.
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+
+give_up() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# shellcheck source=workloads/_mpi_scripts/hosts.sh
+source "$here/hosts.sh"
+wait_for_workers
+run_on_every_gpu bash "$here/train.sh" "${hosts[0]}" 2>&1 | bash "$here/throughput.sh" ||
+  give_up "mpirun ended with exit code ${PIPESTATUS[0]}"

@@ -1,0 +1,59 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pulumi
+
+from components.context import WorkloadContext
+from config.errors import Problem
+from config.models import Placement
+from config.workload import Ground, Requirements, WorkloadOptions
+from workloads._base import Deployed
+from workloads._volcano import volcano_job
+from workloads.metaseq.manifests import NAME, Run, job
+from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.problems import problems
+
+
+@dataclass(frozen=True)
+class Metaseq:
+    """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
+
+    name: str = NAME
+    requires: Requirements = Requirements(infiniband=True, scheduler="volcano")
+    options: type[WorkloadOptions] = MetaseqOptions
+    keys: Mapping[str, str] = field(default_factory=lambda: {"modelSize": "modelSize"})
+
+    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+        """`numNodes`, whatever the pool has."""
+        return cast(MetaseqOptions, options).num_nodes
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        """A model that does not fit, or a batch that the nodes cannot share."""
+        return problems(cast(MetaseqOptions, options), ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+        """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
+        options = cast(MetaseqOptions, placement.options)
+        training = job(
+            Run(
+                options=options,
+                pool=context.pools[placement.pool_key],
+                nodes=placement.nodes,
+                image=options.image or context.image(NAME),
+                rdma_resource=context.rdma_resource,
+                service_account=context.service_account,
+            )
+        )
+        config_map = training.files.deploy(context)
+        made = volcano_job(NAME, training.spec(), context=context, depends_on=[config_map])
+        namespace = pulumi.Output.from_input(context.namespace)
+        return Deployed(
+            namespace=namespace,
+            name=made.id.apply(lambda found: found.rpartition("/")[2]),
+            command=pulumi.Output.concat("kubectl logs -n ", namespace, f" {NAME}-mpimaster-0"),
+        )
