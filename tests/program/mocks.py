@@ -24,8 +24,15 @@ _NAMES = (
     "resourceGroupName",
 )  # fmt: skip
 """Inputs that name a resource, the innermost first."""
-_READ = {"ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}}}
-"""What Azure itself adds to a resource."""
+WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2026-01-08T00:00:00Z"}
+"""Of every SAS."""
+_ADDED: dict[str, dict[str, Any]] = {
+    "ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}},
+    "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
+    "SasWindow": WINDOW,
+    "DelegationSas": {"sas": "skoid=login&sig=delegation"},
+}
+"""What a provider adds to a resource, by the last part of its type."""
 _LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode"]}}
 _KUBECONFIGS = {
     "Admin": {"users": [{"name": "admin", "user": {}}]},
@@ -51,8 +58,9 @@ class Registered:
 class Recorder(mocks.MockMonitor):
     """An engine that echoes inputs as outputs and keeps every registration."""
 
-    def __init__(self) -> None:
-        super().__init__(_Azure())
+    def __init__(self, azure: Azure) -> None:
+        super().__init__(azure)
+        self.azure = azure
         self.registered: list[Registered] = []
         self.outputs: dict[str, Any] = {}
 
@@ -72,27 +80,40 @@ class Recorder(mocks.MockMonitor):
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
-class _Azure(pulumi.runtime.Mocks):
+class Azure(pulumi.runtime.Mocks):
+    """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
+
+    def __init__(self, feature: str = "Registered") -> None:
+        self.feature = feature
+        """State of AKSInfinibandSupport."""
+        self.calls: list[tuple[str, dict[Any, Any]]] = []
+
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
-        inputs = args.inputs
+        kind = args.typ.split(":")[-1]
+        inputs = {**args.inputs, **_ADDED.get(kind, {})}
         if args.typ.startswith("azure-native:"):
             name = next(inputs[key] for key in _NAMES if key in inputs)
-            kind = args.typ.split(":")[-1]
-            return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name, **_READ.get(kind, {})}
+            return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name}
         metadata = inputs.get("metadata", {})
         return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name, dict(inputs)
 
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        if args.token == "azure-native:authorization:getClientConfig":
-            return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+        self.calls.append((args.token, args.args))
+        match args.token.split(":")[-1]:
+            case "getClientConfig":
+                return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+            case "getSubscriptionFeatureRegistration":
+                return {"id": "", "name": "", "properties": {"state": self.feature}, "type": ""}, []
+            case "listStorageAccountServiceSAS":
+                return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
         text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
         return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
 
 
-def deploy(declare: Callable[[], object]) -> Recorder:
+def deploy(declare: Callable[[], object], azure: Azure | None = None) -> Recorder:
     """What `declare` registers, once all of it has settled."""
-    recorder = Recorder()
-    pulumi.runtime.set_mocks(_Azure(), project="ai-on-aks", stack="test", preview=False, monitor=recorder)
+    recorder = Recorder(azure or Azure())
+    pulumi.runtime.set_mocks(recorder.azure, project="ai-on-aks", stack="test", preview=False, monitor=recorder)
 
     async def outputs() -> None:
         stack = pulumi.runtime.get_root_resource()

@@ -1,0 +1,143 @@
+"""Shared access signatures (SAS): what opens one blob container, for a time that stands in the state.
+
+A SAS is issued once and stays the same from `pulumi up` to `pulumi up`, until its rotation, days or permissions change
+in the settings. The clock is read for nothing but the warning that it ends soon.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pulumi
+from pulumi_azure_native import storage
+
+from components._base import Component
+from components.sas_providers import DelegationProvider, WindowProvider, instant
+from config.errors import set_command
+from config.storage import UPLOAD_PERMISSIONS, ContainerSettings
+
+LONGEST_WARNING = timedelta(days=14)
+
+
+class SasWindow(pulumi.dynamic.Resource, module="ai-on-aks", name="SasWindow"):
+    """From when until when SAS are valid."""
+
+    start: pulumi.Output[str]
+    expiry: pulumi.Output[str]
+
+    def __init__(self, name: str, *, rotation: str, days: int, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(
+            WindowProvider(), name, {"rotation": rotation, "days": days, "start": None, "expiry": None}, opts
+        )
+
+
+class DelegationSas(pulumi.dynamic.Resource, module="ai-on-aks", name="DelegationSas"):
+    """A user-delegation SAS, which Azure Resource Manager cannot issue."""
+
+    sas: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        account: storage.StorageAccount,
+        container: str,
+        permissions: str,
+        window: SasWindow,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        inputs = {
+            "endpoint": account.primary_endpoints.blob,
+            "account": account.name,
+            "container": container,
+            "permissions": permissions,
+            "start": window.start,
+            "expiry": window.expiry,
+            "sas": None,
+        }
+        secret = pulumi.ResourceOptions(additional_secret_outputs=["sas"])
+        super().__init__(DelegationProvider(), name, inputs, pulumi.ResourceOptions.merge(opts, secret))
+
+
+class ContainerSas(Component):
+    """The SAS of one container: for mounts and, where the settings ask for it, for uploads. Without a leading `?`."""
+
+    mount: pulumi.Output[str]
+    upload: pulumi.Output[str] | None
+    expiry: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        container: storage.BlobContainer,
+        settings: ContainerSettings,
+        *,
+        account: storage.StorageAccount,
+        resource_group: pulumi.Input[str],
+        rotation: str,
+        signer: pulumi.Resource | None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`name` is the container's; `signer` is the role that lets the deployer sign user-delegation SAS."""
+        super().__init__(f"sas-{name}", opts)
+        self._container_name, self._container = name, container
+        self._account, self._resource_group, self._signer = account, resource_group, signer
+        self._window = SasWindow(f"sas-window-{name}", rotation=rotation, days=settings.days, opts=self.child())
+        issue = self._service_sas if settings.sas == "service" else self._delegation_sas
+        self.mount = pulumi.Output.secret(issue("mount", settings.permissions))
+        self.upload = pulumi.Output.secret(issue("upload", UPLOAD_PERMISSIONS)) if settings.upload else None
+        self.expiry = self._window.expiry
+        pulumi.Output.all(self._window.start, self.expiry).apply(lambda times: self._warn(*times, rotation=rotation))
+        self.register_outputs({"expiry": self.expiry})
+
+    def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
+        """Signed with the account's first key: equal arguments make an equal SAS."""
+        signed = storage.list_storage_account_service_sas_output(
+            account_name=self._account.name,
+            resource_group_name=self._resource_group,
+            canonicalized_resource=pulumi.Output.format("/blob/{0}/{1}", self._account.name, self._container.name),
+            resource=storage.SignedResource.C,
+            permissions=permissions,
+            protocols=storage.HttpProtocol.HTTPS,
+            shared_access_start_time=self._window.start,
+            shared_access_expiry_time=self._window.expiry,
+            key_to_sign="key1",
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return signed.service_sas_token.apply(lambda token: str(token).removeprefix("?"))
+
+    def _delegation_sas(self, use: str, permissions: str) -> pulumi.Output[str]:
+        needs = [self._container, *([self._signer] if self._signer else [])]
+        return DelegationSas(
+            f"sas-{use}-{self._container_name}",
+            account=self._account,
+            container=self._container_name,
+            permissions=permissions,
+            window=self._window,
+            opts=self.child(depends_on=needs),
+        ).sas
+
+    def _warn(self, start: str, expiry: str, *, rotation: str) -> None:
+        warning = expiry_warning(self._container_name, start, expiry, rotation, now=datetime.now(UTC))
+        if warning:
+            pulumi.log.warn(warning, self)
+
+
+def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime) -> str | None:
+    """What to say of a SAS that has ended, or ends after less than a third of its time (14 days at most)."""
+    begins, ends = instant(start), instant(expiry)
+    if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
+        return None
+    verb = "ended" if ends <= now else "ends"
+    effect = (
+        "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
+    )
+    fix = set_command(("storage", "rotation"), next_rotation(rotation))
+    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix} && pulumi up"
+
+
+def next_rotation(rotation: str) -> str:
+    """Another text than `rotation`: the number at its end raised by one, or one put there."""
+    match = re.fullmatch(r"(.*?)(\d+)", rotation)
+    return f"{match[1]}{int(match[2]) + 1}" if match else f"{rotation}-2"

@@ -1,0 +1,100 @@
+"""Blob storage: the account, its containers, and what opens them."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import storage
+
+from components import roles
+from components._base import Component
+from components.container_access import ContainerAccess
+from components.sas import ContainerSas
+from components.subscription import subscription_id
+from config.models import Settings
+from config.storage import ContainerSettings, generation
+
+
+class Storage(Component):
+    """One storage account. It needs no cluster: data outlives clusters. Make it only where there are containers."""
+
+    account_name: str
+    containers: dict[str, ContainerAccess]
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        resource_group: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self._settings = settings
+        self._resource_group = resource_group
+        self.account_name = settings.storage.full_name(settings.names, subscription_id())
+        self._account = self._storage_account()
+        self._signer = self._signing_role() if settings.storage.uses("user-delegation") else None
+        self.containers = {
+            container: self._container(container, chosen)
+            for container, chosen in sorted(settings.storage.containers.items())
+        }
+        self.register_outputs({"account": self.account_name})
+
+    def _storage_account(self) -> storage.StorageAccount:
+        chosen = self._settings.storage
+        premium = chosen.sku.startswith("Premium")
+        return storage.StorageAccount(
+            "storage-account",
+            account_name=self.account_name,
+            resource_group_name=self._resource_group,
+            location=self._settings.location,
+            kind=storage.Kind.BLOCK_BLOB_STORAGE if premium else storage.Kind.STORAGE_V2,
+            sku=storage.SkuArgs(name=chosen.sku),
+            allow_blob_public_access=False,
+            # A key opens everything in the account, for ever: only where ARM has to sign with it.
+            allow_shared_key_access=chosen.uses("service"),
+            enable_https_traffic_only=True,
+            minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,
+            is_hns_enabled=chosen.hierarchical_namespace,
+            opts=self.child(protect=chosen.protect),
+        )
+
+    def _signing_role(self) -> pulumi.Resource:
+        """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""
+        return roles.assign(
+            "deployer-blob-data",
+            role=roles.BLOB_DATA_CONTRIBUTOR,
+            scope=self._account.id,
+            principal=roles.deployer(self._settings.cluster, self),
+            parent=self,
+        )
+
+    def _container(self, name: str, settings: ContainerSettings) -> ContainerAccess:
+        chosen = self._settings.storage
+        container = storage.BlobContainer(
+            f"container-{name}",
+            container_name=name,
+            account_name=self._account.name,
+            resource_group_name=self._resource_group,
+            public_access=storage.PublicAccess.NONE,
+            opts=self.child(protect=chosen.protect),
+        )
+        sas = ContainerSas(
+            name,
+            container,
+            settings,
+            account=self._account,
+            resource_group=self._resource_group,
+            rotation=chosen.rotation,
+            signer=self._signer,
+            opts=self.child(),
+        )
+        return ContainerAccess(
+            account=self.account_name,
+            container=name,
+            hierarchical_namespace=chosen.hierarchical_namespace,
+            settings=settings,
+            generation=generation(chosen.rotation, settings),
+            url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
+            sas=sas.mount,
+            upload_sas=sas.upload,
+        )

@@ -1,0 +1,155 @@
+"""Blob containers as volumes: a secret, a PersistentVolume and a claim each, in the namespace of those who mount them.
+
+The keys are what the blob CSI driver reads (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). Another SAS is
+another volume (`generation`): under the same name, a node would go on with the mount that it has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_kubernetes.core import v1 as core
+
+from components._base import Component
+from components.container_access import ContainerAccess
+from components.context import BlobVolume
+from config.blobfuse import mount_options
+
+DRIVER = "blob.csi.azure.com"
+STORAGE_CLASS = "ai-on-aks-blob"
+"""There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
+
+
+class ContainerVolume(Component):
+    """One container in one namespace."""
+
+    volume: BlobVolume
+
+    def __init__(
+        self,
+        name: str,
+        access: ContainerAccess,
+        *,
+        namespace: str,
+        needs: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`needs` is what has to be there first: the namespace."""
+        super().__init__(name, opts)
+        self._names = VolumeNames(access, namespace)
+        self._needs = list(needs)
+        secret = self._secret(
+            f"secret-{name}",
+            self._names.secret,
+            {"azurestorageaccountname": access.account, "azurestorageaccountsastoken": access.sas},
+        )
+        volume = core.PersistentVolume(
+            f"volume-{name}",
+            metadata={"name": self._names.volume},
+            spec=volume_spec(access, self._names),
+            opts=self.child(depends_on=[secret]),
+        )
+        claim = core.PersistentVolumeClaim(
+            f"claim-{name}",
+            metadata={"name": self._names.claim, "namespace": namespace},
+            spec=claim_spec(access, volume.metadata["name"]),
+            opts=self.child(depends_on=self._needs),
+        )
+        upload = self._upload(f"upload-{name}", access)
+        self.volume = BlobVolume(
+            claim=claim.metadata["name"],
+            read_only=access.settings.read_only,
+            annotations={f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(access.sas.apply(_digest))},
+            upload_secret=upload.metadata["name"] if upload else None,
+        )
+        self.register_outputs({})
+
+    def _upload(self, name: str, access: ContainerAccess) -> core.Secret | None:
+        if access.upload_sas is None:
+            return None
+        return self._secret(name, self._names.upload, {"url": access.url, "sas": access.upload_sas})
+
+    def _secret(self, name: str, object_name: str, data: Mapping[str, pulumi.Input[str]]) -> core.Secret:
+        return core.Secret(
+            name,
+            metadata={"name": object_name, "namespace": self._names.namespace},
+            string_data=data,
+            opts=self.child(depends_on=self._needs),
+        )
+
+
+@dataclass(frozen=True)
+class VolumeNames:
+    """Names of the objects that mount a container into a namespace, new ones for each new SAS."""
+
+    access: ContainerAccess
+    namespace: str
+
+    @property
+    def claim(self) -> str:
+        """Of the claim in the namespace."""
+        return f"{self.access.container}-{self.access.generation}"
+
+    @property
+    def secret(self) -> str:
+        """Of the secret that the driver reads."""
+        return f"{self.access.container}-sas-{self.access.generation}"
+
+    @property
+    def upload(self) -> str:
+        """Of the secret that uploads read."""
+        return f"{self.access.container}-upload-{self.access.generation}"
+
+    @property
+    def volume(self) -> str:
+        """Of the volume in the cluster, which other namespaces share."""
+        return f"{self.namespace}-{self.claim}"
+
+
+def volume_spec(access: ContainerAccess, names: VolumeNames) -> core.PersistentVolumeSpecArgs:
+    """The PersistentVolume: the driver asks nobody but the secret how to get into the container."""
+    attributes = {
+        "protocol": "fuse2",
+        "storageAccount": access.account,
+        "containerName": access.container,
+        "AzureStorageAuthType": "SAS",
+    }
+    return core.PersistentVolumeSpecArgs(
+        capacity={"storage": f"{access.settings.size_gib}Gi"},
+        access_modes=_access_modes(access),
+        persistent_volume_reclaim_policy="Retain",  # the container is Azure's, and not this volume's to delete
+        storage_class_name=STORAGE_CLASS,
+        claim_ref=core.ObjectReferenceArgs(namespace=names.namespace, name=names.claim),
+        mount_options=mount_options(
+            access.settings.profile, names.volume, hierarchical_namespace=access.hierarchical_namespace
+        ),
+        csi=core.CSIPersistentVolumeSourceArgs(
+            driver=DRIVER,
+            volume_handle=f"{access.account}_{names.volume}",
+            volume_attributes=attributes,
+            node_stage_secret_ref=core.SecretReferenceArgs(name=names.secret, namespace=names.namespace),
+        ),
+    )
+
+
+def claim_spec(access: ContainerAccess, volume: pulumi.Input[str]) -> core.PersistentVolumeClaimSpecArgs:
+    """The claim that is bound to that volume and no other."""
+    return core.PersistentVolumeClaimSpecArgs(
+        access_modes=_access_modes(access),
+        storage_class_name=STORAGE_CLASS,
+        volume_name=volume,
+        resources=core.VolumeResourceRequirementsArgs(requests={"storage": f"{access.settings.size_gib}Gi"}),
+    )
+
+
+def _access_modes(access: ContainerAccess) -> list[str]:
+    """Many nodes at once; the driver adds `-o ro` to mounts of the first mode."""
+    return ["ReadOnlyMany" if access.settings.read_only else "ReadWriteMany"]
+
+
+def _digest(sas: str) -> str:
+    """Stands for a SAS, and tells nothing of it: its signature alone has 256 bits."""
+    return hashlib.sha256(sas.encode()).hexdigest()[:12]
