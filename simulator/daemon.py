@@ -15,6 +15,7 @@ import yaml
 
 from simulator import paths, ports
 from simulator.azure import subscription
+from simulator.azure.blobs.service import BlobService
 from simulator.azure.server import Server, serve
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import NotReady
@@ -110,10 +111,10 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     state_file().write_text(json.dumps({"pid": os.getpid(), "ready": False}))
     end_leftovers()
-    clusters = Clusters((*volcano.PROGRAMS, *PROGRAMS))
+    clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS)), BlobService()
     server: Server | None = None
     try:
-        server = _serve(clusters)
+        server = _serve(clusters, blobs)
         kubeconfig = KubeconfigFile(clusters)
         kubeconfig.write()
         state_file().write_text(json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
@@ -126,15 +127,16 @@ def main() -> int:
         if server is not None:
             server.stop()
         clusters.stop()
+        blobs.stop()
         end_leftovers()
         state_file().unlink(missing_ok=True)
         lock.close()
     return 0
 
 
-def _serve(clusters: Clusters) -> Server:
+def _serve(clusters: Clusters, blobs: BlobService) -> Server:
     """Simulated Azure, with the clusters that it had before running again."""
-    server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters)
+    server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     server.start()
     server.wait_idle(_BOOT_TIMEOUT_S)
     return server

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import credentials, features, quota
+from simulator.azure import features, quota
+from simulator.azure.actions import ACTIONS
 from simulator.azure.errors import (
     ArmError,
     bad_request,
@@ -18,24 +19,13 @@ from simulator.azure.errors import (
     parent_not_found,
 )
 from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
-from simulator.azure.kinds.clusters import TYPE as CLUSTER_TYPE
-from simulator.azure.kinds.clusters import ManagedClusters
-from simulator.azure.kinds.groups import ResourceGroups
-from simulator.azure.kinds.pools import TYPE as POOL_TYPE
-from simulator.azure.kinds.pools import AgentPools
-from simulator.azure.kinds.roles import RoleAssignments
+from simulator.azure.kinds import KINDS
 from simulator.azure.operations import Operations, operation_id, operation_status
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World
 
 CORRELATION = "x-ms-correlation-request-id"
-KINDS: Mapping[str, Kind] = {
-    GROUP_TYPE.lower(): ResourceGroups(),
-    CLUSTER_TYPE.lower(): ManagedClusters(),
-    POOL_TYPE.lower(): AgentPools(),
-    "microsoft.authorization/roleassignments": RoleAssignments(),
-}
 _USAGES_API_VERSIONS = ("2024-07-01",)
 
 
@@ -133,6 +123,7 @@ class Api:
                 return Response(HTTPStatus.NO_CONTENT)
             kind.check_delete(self._world, record)
             if not kind.asynchronous and resource.type != GROUP_TYPE:
+                kind.removed(self._world, record)
                 self._world.store.remove(resource)
                 return Response(HTTPStatus.OK, kind.view(self._world, record))
             record.state = "Deleting"
@@ -144,7 +135,7 @@ class Api:
         if not kind.asynchronous and record.state != "Deleting":
             return Response(status, body)
         self._operations.start(record.id)
-        provider = "Microsoft.ContainerService" if kind.asynchronous else "Microsoft.Resources"
+        provider = record.id.type.partition("/")[0]
         operation = f"providers/{provider}/locations/global/operations/{operation_id(record.id)}"
         url = f"{self._endpoint}/subscriptions/{record.id.subscription}/{operation}?api-version=2025-09-01"
         return Response(status, body, {"Azure-AsyncOperation": url, "Retry-After": "1"})
@@ -166,10 +157,11 @@ class Api:
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
 
     def _action(self, request: Request, path: Path) -> Response:
-        record = self._find(ResourceId(path.scope, CLUSTER_TYPE, path.names))
-        if path.tail.lower() == "listclusteradmincredential":
-            return Response(HTTPStatus.OK, credentials.admin(self._world, record))
-        return Response(HTTPStatus.OK, credentials.user(self._world, record, request.query.get("format")))
+        record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
+        act = ACTIONS.get((path.type.lower(), path.tail.lower()))
+        if act is None:
+            raise ArmError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", "POST is not allowed on a list.")
+        return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
 
     def _special(self, request: Request, path: Path) -> Response | None:
         """What is no resource of the store: operations, quota, features."""
@@ -237,8 +229,7 @@ class Api:
 def _schema(path: Path) -> Schema:
     """Of the resource, of the listed ones, or of the resource that the action is on."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
-    actions = ("listclusteradmincredential", "listclusterusercredential")
-    if path.tail.lower() in actions:
+    if (path.type.lower(), path.tail.lower()) in ACTIONS:
         wanted = path.type
     found = schemas().get(wanted.lower())
     if found is None:

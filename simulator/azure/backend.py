@@ -1,7 +1,9 @@
-"""What runs behind a managed cluster."""
+"""What runs behind resources: Kubernetes behind managed clusters, a blob service behind storage accounts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 Node = dict[str, Any]
@@ -21,3 +23,27 @@ class ClusterBackend(Protocol):
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> None:
         """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes."""
+
+
+class BlobBackend(Protocol):
+    """The blob service of all storage accounts. Every method may be called again after a crash."""
+
+    @property
+    def endpoint(self) -> str:
+        """`https://127.0.0.1:<port>`; an account's blobs are under `/<account>`. The same after every restart."""
+
+    @property
+    def ca_file(self) -> Path:
+        """The authority (PEM) that signed its certificate."""
+
+    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
+        """Serves exactly these accounts, each with its keys; returns when it answers. Starts nothing for none."""
+
+    def create_container(self, account: str, container: str) -> None:
+        """Makes a container, or finds it there."""
+
+    def delete_container(self, account: str, container: str) -> None:
+        """Removes a container with its blobs; nothing to do when there is none."""
+
+    def clear(self, account: str) -> None:
+        """Removes all containers of an account."""

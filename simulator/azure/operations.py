@@ -1,4 +1,4 @@
-"""Long-running operations: bring clusters and their nodes to what the store says, also after a kill in the middle.
+"""Long-running operations: bring what is behind resources to what the store says, also after a kill in the middle.
 
 An operation is a resource whose provisioningState is Creating, Updating or Deleting. Nothing else is kept about it, so
 a restarted server finds what was cut short and goes on; what is done twice has no further effect.
@@ -17,7 +17,7 @@ from config import skus
 from simulator.azure import nodes
 from simulator.azure.backend import Node
 from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
-from simulator.azure.kinds import clusters, pools
+from simulator.azure.kinds import KINDS, clusters, pools
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World
 
@@ -26,7 +26,7 @@ _THREADS = 8
 
 
 class Operations:
-    """Runs operations in threads, one at a time per cluster."""
+    """Runs operations in threads, one at a time per cluster, and per resource outside of clusters."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -36,14 +36,16 @@ class Operations:
         self._stopping = False
 
     def resume(self) -> None:
-        """Boots every cluster and finishes what a kill cut short."""
+        """Boots what stands behind resources and finishes what a kill cut short."""
         for pool in self._world.store.all(pools.TYPE):
             if (cluster := pool.id.parent) and self._world.store.get(cluster) is None:
                 self._world.store.remove(pool.id)  # written for a cluster that then was not
         for record in self._world.store.all(clusters.TYPE):
             self.start(record.id)
         for record in self._world.store.all():
-            if record.busy and record.id.type != clusters.TYPE:
+            kind = KINDS.get(record.id.type.lower())
+            stands = kind is not None and kind.asynchronous and record.id.type != pools.TYPE
+            if record.id.type != clusters.TYPE and (record.busy or stands):
                 self.start(record.id)
 
     def start(self, resource: ResourceId) -> None:
@@ -67,6 +69,9 @@ class Operations:
             elif cluster := _cluster_of(resource):
                 with self._locks[cluster.key]:
                     self._converge(resource, cluster)
+            else:
+                with self._locks[resource.key]:
+                    self._settle(resource)
         except Exception as error:  # noqa: BLE001 - it becomes the state of the resource, and is logged
             _log.exception("operation on %s", resource.text)
             self._fail(resource, str(error) or type(error).__name__)
@@ -87,6 +92,25 @@ class Operations:
         for done in (*inline, record):
             self._succeed(done)
 
+    def _settle(self, resource: ResourceId) -> None:
+        record = self._world.store.get(resource)
+        if record is None:
+            return
+        if record.state == "Deleting":
+            self._remove(record)
+            return
+        KINDS[resource.type.lower()].settle(self._world, record)
+        self._succeed(record)
+
+    def _remove(self, record: Record) -> None:
+        """A resource, what is in it, and what is behind them; what is inside first."""
+        for inner in reversed(self._world.store.within(record.id)):
+            if self._world.store.get(inner.id):
+                self._remove(inner)
+        if kind := KINDS.get(record.id.type.lower()):
+            kind.removed(self._world, record)
+        self._world.store.remove(record.id)
+
     def _delete_cluster(self, cluster: ResourceId) -> None:
         self._world.backend.delete(cluster.text)
         for child in self._world.store.within(cluster):
@@ -98,9 +122,8 @@ class Operations:
             if record.id.type == clusters.TYPE:
                 with self._locks[record.id.key]:
                     self._delete_cluster(record.id)
-        for record in self._world.store.within(group):
-            self._world.store.remove(record.id)
-        self._world.store.remove(group)
+        if found := self._world.store.get(group):
+            self._remove(found)
 
     def _succeed(self, done: Record) -> None:
         """Unless something else, such as a deletion, has begun meanwhile."""

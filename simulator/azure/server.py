@@ -14,9 +14,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from simulator import paths
 from simulator.azure.api import Api, Request, Response
-from simulator.azure.backend import ClusterBackend
+from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
 from simulator.azure.operations import Operations
+from simulator.azure.registries import Registries
 from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.world import World
@@ -29,9 +30,15 @@ class Server:
     """The simulated Azure. `start` returns at once; clusters that the store holds boot in the background."""
 
     def __init__(
-        self, port: int, token: str, subscription: Subscription, backend: ClusterBackend, folder: Path
+        self,
+        port: int,
+        token: str,
+        subscription: Subscription,
+        backend: ClusterBackend,
+        blobs: BlobBackend,
+        folder: Path,
     ) -> None:
-        self.world = World(Store(folder), subscription, backend)
+        self.world = World(Store(folder), subscription, backend, blobs, Registries(folder.parent / "registries"))
         self.operations = Operations(self.world)
         self._http = _Http(port, token)
         self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
@@ -47,7 +54,7 @@ class Server:
         return self.operations.wait(timeout)
 
     def stop(self) -> None:
-        """Answers nothing more; clusters are the backend's to stop."""
+        """Answers nothing more; clusters and the blob service are their backends' to stop."""
         if self._thread.is_alive():
             self._http.shutdown()
             self._thread.join()
@@ -56,13 +63,18 @@ class Server:
 
 
 def serve(
-    port: int, token: str, subscription: Subscription, backend: ClusterBackend, folder: Path | None = None
+    port: int,
+    token: str,
+    subscription: Subscription,
+    backend: ClusterBackend,
+    blobs: BlobBackend,
+    folder: Path | None = None,
 ) -> Server:
     """The server, not started. Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
 
     Raises OSError when the port is taken.
     """
-    return Server(port, token, subscription, backend, folder or paths.home() / "azure")
+    return Server(port, token, subscription, backend, blobs, folder or paths.home() / "azure")
 
 
 class _Http(ThreadingHTTPServer):

@@ -27,6 +27,10 @@ class Subscription(BaseModel):
     """vCPUs per region, by family."""
     features: dict[str, str]
     roles: dict[str, str]
+    permissions: dict[str, frozenset[str]]
+    """What can be done with data, each with the names of the roles that allow it."""
+    taken: dict[str, frozenset[str]]
+    """Names that others hold, by resource type."""
 
     def region(self, location: str) -> str | None:
         """The region's name in ARM's spelling ("East US" is eastus); None when there is no such region."""

@@ -1,8 +1,9 @@
-"""A simulated Azure over HTTP with a backend that boots nothing, and bodies of requests."""
+"""A simulated Azure over HTTP with backends that boot nothing, and bodies of requests."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ API = {
     "resourceGroups": "2024-03-01",
     "Microsoft.ContainerService": "2025-09-01",
     "Microsoft.Authorization": "2022-04-01",
+    "Microsoft.ContainerRegistry": "2023-01-01-preview",
+    "Microsoft.Storage": "2024-01-01",
 }
 H100 = "Standard_ND96isr_H100_v5"
 
@@ -67,11 +70,34 @@ class FakeBackend:
 
 
 @dataclass
+class FakeBlobs:
+    """Remembers accounts, and containers as `<account>/<container>`."""
+
+    accounts: dict[str, list[str]] = field(default_factory=dict)
+    containers: set[str] = field(default_factory=set)
+    endpoint: str = "https://127.0.0.1:1"
+    ca_file: Path = Path("ca.crt")
+
+    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
+        self.accounts = dict(keys)
+
+    def create_container(self, account: str, container: str) -> None:
+        self.containers.add(f"{account}/{container}")
+
+    def delete_container(self, account: str, container: str) -> None:
+        self.containers.discard(f"{account}/{container}")
+
+    def clear(self, account: str) -> None:
+        self.containers = {name for name in self.containers if not name.startswith(f"{account}/")}
+
+
+@dataclass
 class Arm:
     """Requests as a client makes them."""
 
     server: Server
     backend: FakeBackend
+    blobs: FakeBlobs
     client: httpx.Client
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
@@ -138,9 +164,10 @@ def pool_path(name: str = "gpu") -> str:
 
 
 def start(folder: Path, backend: FakeBackend, settings: subscription.Subscription = SUBSCRIPTION) -> Arm:
-    server = serve(0, TOKEN, settings, backend, folder)
+    blobs = FakeBlobs()
+    server = serve(0, TOKEN, settings, backend, blobs, folder)
     server.start()
     client = httpx.Client(
         base_url=server.endpoint, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30
     )
-    return Arm(server, backend, client)
+    return Arm(server, backend, blobs, client)

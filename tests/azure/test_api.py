@@ -22,7 +22,7 @@ FEATURE = (
         (CLUSTER.replace("rg/", "other/"), "2025-09-01", 404, "ResourceGroupNotFound"),
         (CLUSTER, "2025-09-01", 404, "ResourceNotFound"),
         (pool_path(), "2025-09-01", 404, "ParentResourceNotFound"),
-        (f"{GROUP}/providers/Microsoft.Storage/storageAccounts/a", "2024-01-01", 404, "InvalidResourceType"),
+        (f"{GROUP}/providers/Microsoft.KeyVault/vaults/a", "2024-01-01", 404, "InvalidResourceType"),
         ("/subscriptions/other/resourceGroups/rg", "2024-03-01", 404, "SubscriptionNotFound"),
         ("/providers/Microsoft.ContainerService/managedClusters/a", "2025-09-01", 404, "MissingSubscription"),
         ("/nothing", "2025-09-01", 404, "NotFound"),

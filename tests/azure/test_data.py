@@ -6,7 +6,7 @@ import pytest
 
 from config import skus
 from config.versions import versions
-from simulator.azure.api import KINDS
+from simulator.azure.kinds import KINDS
 from simulator.azure.schema import Field, Schema, schemas
 from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
 from tests.azure.arm import SUBSCRIPTION

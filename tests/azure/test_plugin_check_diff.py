@@ -94,8 +94,8 @@ def test_check_keeps_secrets_and_unknowns(plugin: Plugin) -> None:
 
 def test_types_that_are_not_simulated_say_what_is(plugin: Plugin) -> None:
     with pytest.raises(grpc.RpcError) as raised:
-        plugin.check("azure-native:storage:StorageAccount", {})
-    assert failure(raised).startswith("Resource type azure-native:storage:StorageAccount is not simulated.")
+        plugin.check("azure-native:keyvault:Vault", {})
+    assert failure(raised).startswith("Resource type azure-native:keyvault:Vault is not simulated.")
     assert all(token in failure(raised) for token in DEFINITIONS)
     inputs, _ = plugin.check("azure-native:containerservice/v20250901:AgentPool", pool_inputs())
     assert inputs["azureApiVersion"] == "2025-09-01"

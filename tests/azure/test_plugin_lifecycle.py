@@ -193,7 +193,7 @@ def test_invokes(plugin: Plugin) -> None:
 @pytest.mark.parametrize(
     ("token", "arguments", "message"),
     [
-        ("azure-native:storage:listStorageAccountKeys", {}, "is not simulated. The simulator has: azure-native:"),
+        ("azure-native:storage:listStorageAccountSAS", {}, "is not simulated. The simulator has: azure-native:"),
         (ADMIN, {"resourceGroupName": "rg"}, "missing required property 'resourceName'"),
         (ADMIN, {"resourceGroupName": "rg", "resourceName": "aks", "x": 1}, "unknown property 'x'"),
         (ADMIN, {"resourceGroupName": "rg", "resourceName": "no"}, f"request failed {CLUSTER_PATH[:-3]}no/"),

@@ -1,1 +1,23 @@
 """The rules of each resource type that the simulated Resource Manager serves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simulator.azure.ids import GROUP_TYPE
+from simulator.azure.kinds import accounts, clusters, container_registries, containers, groups, pools, roles
+from simulator.azure.world import Kind
+
+KINDS: Mapping[str, Kind] = {
+    name.lower(): kind
+    for name, kind in {
+        GROUP_TYPE: groups.ResourceGroups(),
+        clusters.TYPE: clusters.ManagedClusters(),
+        pools.TYPE: pools.AgentPools(),
+        roles.TYPE: roles.RoleAssignments(),
+        container_registries.TYPE: container_registries.ContainerRegistries(),
+        accounts.TYPE: accounts.StorageAccounts(),
+        containers.TYPE: containers.BlobContainers(),
+    }.items()
+}
+"""By the name of the type in lower case."""

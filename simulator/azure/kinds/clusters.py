@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid
+from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId
-from simulator.azure.kinds import pools
+from simulator.azure.kinds import _rules, pools
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
-from simulator.azure.world import World, envelope
+from simulator.azure.world import Kind, World, envelope
 
 TYPE = "Microsoft.ContainerService/managedClusters"
 _VERSIONS_HELP = (
@@ -23,16 +23,16 @@ _NEW_POOL = (
 )
 
 
-class ManagedClusters:
+class ManagedClusters(Kind):
     """A control plane, and the pools written inline in it."""
 
     asynchronous = True
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
-        body["location"] = self._location(world, body, existing)
+        body["location"] = _rules.location(world, record.id, body, existing)
         properties: Body = body["properties"]
         profiles: list[Body] = properties.pop("agentPoolProfiles", [])
-        _check_fixed(body, existing)
+        _rules.check_fixed(record.id, body, existing)
         _keep(properties, existing.properties if existing else {})
         _fill(world, record.id, body)
         _check_version(world, record.id.name, properties, existing)
@@ -43,27 +43,10 @@ class ManagedClusters:
         _store_pools(world, record, profiles)
         world.store.put(record)  # last: a kill before this leaves pools without a cluster, which the next start removes
 
-    def check_delete(self, world: World, record: Record) -> None:
-        """A cluster can always be deleted, with its pools."""
-
     def view(self, world: World, record: Record) -> Body:
         return envelope(
             record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
         )
-
-    @staticmethod
-    def _location(world: World, body: Body, existing: Record | None) -> str:
-        location = world.subscription.region(body["location"])
-        if location is None:
-            message = (
-                f"The provided location '{body['location']}' is not available for resource type '{TYPE}'. "
-                f"List of available regions for the resource type is '{','.join(sorted(world.subscription.regions))}'."
-            )
-            raise bad_request(message, code="LocationNotAvailableForResourceType")
-        if existing and existing.body["location"] != location:
-            message = f"The resource '{existing.id.name}' already exists in location '{existing.body['location']}'."
-            raise conflict(message, code="InvalidResourceLocation")
-        return location
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
@@ -85,6 +68,12 @@ def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
         raise
 
 
+def kubelet_identity(record: Record) -> str:
+    """Object id of the identity that the nodes pull images with."""
+    given = record.properties.get("identityProfile", {}).get("kubeletidentity", {}).get("objectId")
+    return given or guid(record.id.text, "kubelet")
+
+
 def node_group(record: Record) -> str:
     """Name of the resource group that AKS makes for the nodes."""
     group: str = record.properties["nodeResourceGroup"]
@@ -98,16 +87,6 @@ def _keep(properties: Body, old: Body) -> None:
     for name in (*fixed, "kubernetesVersion"):
         if name in old:
             properties.setdefault(name, old[name])
-
-
-def _check_fixed(body: Body, existing: Record | None) -> None:
-    if existing is None:
-        return
-    if changed := schemas()[TYPE.lower()].changed_immutables(existing.body, body):
-        texts = (
-            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
-        )
-        raise invalid(list(texts))
 
 
 def _fill(world: World, resource: ResourceId, body: Body) -> None:
@@ -199,7 +178,7 @@ def _properties(world: World, record: Record) -> Body:
         or {
             "kubeletidentity": {
                 "clientId": guid(record.id.text, "kubelet client"),
-                "objectId": guid(record.id.text, "kubelet"),
+                "objectId": kubelet_identity(record),
                 "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
             }
         },

@@ -6,13 +6,11 @@ from http import HTTPStatus
 
 from simulator.azure.errors import ArmError, conflict
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World, envelope
+from simulator.azure.world import Kind, World, envelope
 
 
-class ResourceGroups:
+class ResourceGroups(Kind):
     """Deleting a group deletes what is in it, which takes a while."""
-
-    asynchronous = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         location = world.subscription.region(body["location"])
@@ -31,9 +29,6 @@ class ResourceGroups:
             raise conflict(message, code="InvalidResourceGroupLocation")
         record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
         world.store.put(record)
-
-    def check_delete(self, world: World, record: Record) -> None:
-        """A group can always be deleted."""
 
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, record.body)

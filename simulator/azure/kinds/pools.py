@@ -13,7 +13,7 @@ from simulator.azure.errors import Problem, bad_request, conflict, invalid
 from simulator.azure.ids import ResourceId
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World, envelope
+from simulator.azure.world import Kind, World, envelope
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 _VERSIONS_HELP = (
@@ -24,7 +24,7 @@ _SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
 _OS_DISK_GB = 128
 
 
-class AgentPools:
+class AgentPools(Kind):
     """Child resources of a cluster, also written inline in it when it is made."""
 
     asynchronous = True

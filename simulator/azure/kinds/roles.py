@@ -7,15 +7,14 @@ from http import HTTPStatus
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World, envelope
+from simulator.azure.world import Kind, World, envelope
 
+TYPE = "Microsoft.Authorization/roleAssignments"
 _FIXED = ("principalId", "roleDefinitionId")
 
 
-class RoleAssignments:
+class RoleAssignments(Kind):
     """One principal, one role, one scope."""
-
-    asynchronous = False
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         properties = body["properties"]
@@ -33,9 +32,6 @@ class RoleAssignments:
         self._check_unique(world, record.id, properties)
         record.body = body
         world.store.put(record)
-
-    def check_delete(self, world: World, record: Record) -> None:
-        """A role assignment can always be deleted."""
 
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, {"properties": record.properties | {"scope": record.id.scope}})
@@ -59,3 +55,19 @@ class RoleAssignments:
                     f"The role assignment already exists. The ID of the existing role assignment is {other.id.name}."
                 )
                 raise conflict(message, code="RoleAssignmentExists")
+
+
+def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
+    """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
+
+    A role counts on the resource itself and on everything above it. Who is signed in owns the subscription.
+    """
+    roles = world.subscription.permissions[action]
+    if principal == world.subscription.object_id and "Owner" in roles:
+        return True
+    return any(
+        assignment.properties["principalId"] == principal
+        and world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]] in roles
+        and f"{scope.key}/".startswith(f"{assignment.id.scope.lower()}/")
+        for assignment in world.store.all(TYPE)
+    )

@@ -111,9 +111,14 @@ class ArmClient:
         return self.get(path, api_version, deadline)
 
     def post(
-        self, path: str, api_version: str, deadline: Deadline, query: Mapping[str, str] | None = None
+        self,
+        path: str,
+        api_version: str,
+        deadline: Deadline,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        return self._json(self._request("POST", path, api_version, deadline, body={}, query=query))
+        return self._json(self._request("POST", path, api_version, deadline, body=body or {}, query=query))
 
     def delete(self, path: str, api_version: str, deadline: Deadline) -> None:
         """Deletes and waits; what is not there is deleted."""

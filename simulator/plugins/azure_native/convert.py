@@ -23,7 +23,7 @@ def body(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
     for name, field in definition.inputs.items():
         if plain.get(name) is not None and name not in definition.parameters:
             container = sent["properties"] if definition.in_container(name) else sent
-            container[name] = _to_body(plain[name], field)
+            container[definition.arm_name(name)] = _to_body(plain[name], field)
     return sent
 
 
@@ -34,6 +34,7 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
         **inner,
         **{name: value for name, value in response.items() if not (definition.flattens and name == "properties")},
     }
+    found = {definition.sdk_name(name): value for name, value in found.items()}
     shown = {name: value for name, value in found.items() if name in definition.outputs and value is not None}
     return shown | {API_VERSION: definition.api_version}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.azure.subscription import Subscription
@@ -12,6 +12,16 @@ from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
+_ACCOUNT = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}"
+_SERVICE_SAS = {
+    "canonicalizedResource": "canonicalizedResource",
+    "keyToSign": "keyToSign",
+    "permissions": "signedPermission",
+    "protocols": "signedProtocol",
+    "resource": "signedResource",
+    "sharedAccessExpiryTime": "signedExpiry",
+    "sharedAccessStartTime": "signedStart",
+}
 _FEATURE = (
     "/providers/Microsoft.Features/featureProviders/{providerNamespace}/subscriptionFeatureRegistrations/{featureName}"
 )
@@ -19,12 +29,13 @@ _FEATURE = (
 
 @dataclass(frozen=True)
 class Function:
-    """One function: arguments in its path are required, those in `query` are optional (SDK name to ARM's)."""
+    """One function: arguments in its path are required; of others, the names in the SDK and in ARM."""
 
     method: str
     path: str
     api_version: str
-    query: Mapping[str, str]
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, str] = field(default_factory=dict)
     is_getter: bool = False
     """A getter of a resource also tells the API version."""
 
@@ -36,8 +47,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "azure-native:containerservice:listManagedClusterUserCredentials": Function(
         "POST", f"{_CLUSTER}/listClusterUserCredential", "2025-09-01", {"serverFqdn": "server-fqdn", "format": "format"}
     ),
-    "azure-native:features:getSubscriptionFeatureRegistration": Function(
-        "GET", _FEATURE, "2021-07-01", {}, is_getter=True
+    "azure-native:features:getSubscriptionFeatureRegistration": Function("GET", _FEATURE, "2021-07-01", is_getter=True),
+    "azure-native:storage:listStorageAccountKeys": Function("POST", f"{_ACCOUNT}/listKeys", "2024-01-01"),
+    "azure-native:storage:listStorageAccountServiceSAS": Function(
+        "POST", f"{_ACCOUNT}/listServiceSas", "2024-01-01", body=_SERVICE_SAS
     ),
 }
 _CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
@@ -68,15 +81,23 @@ def invoke(
         raise PluginError(f"Function {token} was called with an argument that is not known yet.")
     path = f"/subscriptions/{subscription_id}{_path(token, function, given)}"
     query = {function.query[name]: str(value) for name, value in given.items() if name in function.query}
+    body = {function.body[name]: value for name, value in given.items() if name in function.body}
     try:
-        return _call(function, path, query, arm(), deadline)
+        return _call(function, path, query, body, arm(), deadline)
     except ArmFailure as error:
         raise PluginError(f"request failed {path}: {error}") from error
 
 
-def _call(function: Function, path: str, query: Mapping[str, str], arm: ArmClient, deadline: Deadline) -> Properties:
+def _call(
+    function: Function,
+    path: str,
+    query: Mapping[str, str],
+    body: Mapping[str, Any],
+    arm: ArmClient,
+    deadline: Deadline,
+) -> Properties:
     if function.method == "POST":
-        return arm.post(path, function.api_version, deadline, query)
+        return arm.post(path, function.api_version, deadline, query, body)
     resource = arm.get(path, function.api_version, deadline)
     return resource | ({"azureApiVersion": function.api_version} if function.is_getter else {})
 
@@ -86,7 +107,8 @@ def _path(token: str, function: Function, given: Mapping[str, Any]) -> str:
         path = function.path.format(**given)
     except KeyError as missing:
         raise PluginError(f"Function {token}: missing required property {missing}") from missing
-    unknown = [name for name in given if f"{{{name}}}" not in function.path and name not in function.query]
+    optional = {*function.query, *function.body}
+    unknown = [name for name in given if f"{{{name}}}" not in function.path and name not in optional]
     if unknown:
         raise PluginError(f"Function {token}: unknown property '{unknown[0]}'")
     return path

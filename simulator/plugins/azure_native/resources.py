@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -28,6 +28,8 @@ class Definition:
     autoname: Literal["random", "copy", "uuid"]
     replaces: frozenset[str] = frozenset()
     """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -51,9 +53,8 @@ class Definition:
         """All properties in the SDK's shape: what ARM has under `properties` stands beside the rest."""
         top = self.schema.body.fields
         inner = top[_CONTAINER].fields if self.flattens else {}
-        return {
-            name: field for name, field in (inner | dict(top)).items() if name != "id" and not self._is_container(name)
-        }
+        shown = {name: field for name, field in (inner | dict(top)).items() if name != "id"}
+        return {self.sdk_name(name): field for name, field in shown.items() if not self._is_container(name)}
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:
@@ -61,7 +62,14 @@ class Definition:
         top = self.schema.body.fields
         inner = top[_CONTAINER].fields if self.flattens else {}
         writable = {name: field for name, field in top.items() if not field.read_only and name != _CONTAINER}
-        return writable | {name: field for name, field in inner.items() if not field.read_only}
+        writable |= {name: field for name, field in inner.items() if not field.read_only}
+        return {self.sdk_name(name): field for name, field in writable.items()}
+
+    def arm_name(self, name: str) -> str:
+        return self.renamed.get(name, name)
+
+    def sdk_name(self, name: str) -> str:
+        return next((own for own, arm in self.renamed.items() if arm == name), name)
 
     @property
     def flattens(self) -> bool:
@@ -69,7 +77,8 @@ class Definition:
         return self.arm_type != "Microsoft.Resources/resourceGroups"
 
     def in_container(self, name: str) -> bool:
-        return self.flattens and name in self.schema.body.fields[_CONTAINER].fields and name in self.inputs
+        inside = self.flattens and self.arm_name(name) in self.schema.body.fields[_CONTAINER].fields
+        return inside and name in self.inputs
 
     def _is_container(self, name: str) -> bool:
         return name == _CONTAINER and self.flattens
@@ -77,6 +86,7 @@ class Definition:
 
 _GROUP = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
 _CLUSTER = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/{{resourceName}}"
+_ACCOUNT = f"{_GROUP}/providers/Microsoft.Storage/storageAccounts/{{accountName}}"
 _NETWORK = (
     "serviceCidr",
     "serviceCidrs",
@@ -130,6 +140,27 @@ DEFINITIONS: Mapping[str, Definition] = {
             path="/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
             autoname="uuid",
             replaces=frozenset({"principalId"}),
+        ),
+        Definition(
+            "azure-native:containerregistry:Registry",
+            "Microsoft.ContainerRegistry/registries",
+            path=f"{_GROUP}/providers/Microsoft.ContainerRegistry/registries/{{registryName}}",
+            autoname="random",
+            replaces=frozenset({"location"}),
+        ),
+        Definition(
+            "azure-native:storage:StorageAccount",
+            "Microsoft.Storage/storageAccounts",
+            path=_ACCOUNT,
+            autoname="random",
+            replaces=frozenset({"isHnsEnabled", "location"}),
+            renamed={"enableHttpsTrafficOnly": "supportsHttpsTrafficOnly"},
+        ),
+        Definition(
+            "azure-native:storage:BlobContainer",
+            "Microsoft.Storage/storageAccounts/blobServices/containers",
+            path=f"{_ACCOUNT}/blobServices/default/containers/{{containerName}}",
+            autoname="copy",
         ),
     )
 }

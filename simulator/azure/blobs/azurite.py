@@ -1,0 +1,95 @@
+"""One Azurite process for all storage accounts, with their blobs on disk; on 127.0.0.1, behind the front."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from simulator import paths, ports
+from simulator.azure.blobs import trust
+from simulator.cluster.processes import Process, Supervisor
+
+PORT = "azurite"
+_READY_TIMEOUT_S = 60
+
+
+class Azurite:
+    """Knows its accounts from its start, so that a change of them starts it again, which takes about two seconds."""
+
+    def __init__(self) -> None:
+        self.authority = trust.authority()
+        self._folder = paths.home().resolve() / "blobs"
+        self._accounts: dict[str, list[str]] = {}
+        self._supervisor: Supervisor | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{ports.port(PORT)}"
+
+    @property
+    def ca_file(self) -> Path:
+        return Path(self.authority.path("ca", "crt"))
+
+    def key(self, account: str) -> str:
+        """The first key of an account that is served; waits while it starts. Raises KeyError."""
+        with self._lock:
+            return self._accounts[account][0]
+
+    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
+        """Returns when it serves these accounts. Raises RuntimeError, with the end of its log, if it does not start."""
+        with self._lock:
+            if dict(keys) == self._accounts:
+                return
+            self._end()
+            self._accounts = dict(keys)
+            if keys:
+                self._supervisor = Supervisor()
+                self._await(self._supervisor.start(self._process()))
+
+    def stop(self) -> None:
+        with self._lock:
+            self._end()
+            self._accounts = {}
+
+    def _end(self) -> None:
+        if self._supervisor is not None:
+            self._supervisor.stop()
+            self._supervisor = None
+
+    def _process(self) -> Process:
+        ports.require_free(PORT)
+        data = self._folder / "data"
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        options = {
+            "--blobHost": "127.0.0.1",
+            "--blobPort": str(ports.port(PORT)),
+            "--location": str(data),
+            "--cert": self.authority.path(trust.SERVER, "crt"),
+            "--key": self.authority.path(trust.SERVER, "key"),
+            "--oauth": "basic",  # looks at a token's audience, issuer and times
+        }
+        flags = ["--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry", "--silent"]
+        argv = [str(paths.tool("azurite-blob")), *(part for option in options.items() for part in option), *flags]
+        accounts = ";".join(":".join((name, *keys)) for name, keys in sorted(self._accounts.items()))
+        return Process("azurite", argv, self._folder / "azurite.log", {"AZURITE_ACCOUNTS": accounts})
+
+    def _await(self, process: Process) -> None:
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not _listens(ports.port(PORT)):
+            if time.monotonic() > deadline or process.restarts > 3:
+                self._end()
+                self._accounts = {}
+                raise RuntimeError(f"Azurite did not start. The end of its log:\n{process.tail()}")
+            time.sleep(0.05)
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""The blob service of all storage accounts (azure's BlobBackend)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
+from azure.storage.blob import BlobServiceClient
+
+from simulator import ports
+from simulator.azure.blobs.azurite import Azurite
+
+PORT = "blob"
+
+
+class BlobService:
+    """Containers are made and removed at Azurite itself, with the account's key; users come through the front."""
+
+    def __init__(self) -> None:
+        self.azurite = Azurite()
+
+    @property
+    def endpoint(self) -> str:
+        return f"https://127.0.0.1:{ports.port(PORT)}"
+
+    @property
+    def ca_file(self) -> Path:
+        return self.azurite.ca_file
+
+    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
+        self.azurite.set_accounts(keys)
+
+    def create_container(self, account: str, container: str) -> None:
+        with self._client(account) as client:
+            try:
+                client.create_container(container)
+            except ResourceExistsError:
+                return
+
+    def delete_container(self, account: str, container: str) -> None:
+        with self._client(account) as client:
+            try:
+                client.delete_container(container)
+            except ResourceNotFoundError:
+                return
+
+    def clear(self, account: str) -> None:
+        with self._client(account) as client:
+            for container in client.list_containers():
+                client.delete_container(container.name)
+
+    def stop(self) -> None:
+        self.azurite.stop()
+
+    @contextmanager
+    def _client(self, account: str) -> Iterator[BlobServiceClient]:
+        credential = {"account_name": account, "account_key": self.azurite.key(account)}
+        url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
+        with BlobServiceClient(url, credential, connection_verify=trusted) as client:
+            yield client

@@ -1,0 +1,47 @@
+"""The authority that signs the blob service's certificate, and the bundle by which clients trust it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import ssl
+from pathlib import Path
+
+import certifi
+
+from simulator import paths
+from simulator.cluster.certificates import Authority
+
+SERVER = "server"
+_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+
+
+def authority() -> Authority:
+    """Made once per checkout, by the first of several processes; it has issued the certificate `SERVER`."""
+    folder = paths.home().resolve() / "blobs" / "pki"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = Authority(folder, "simulated-azure-ca")
+        made.issue(SERVER, "127.0.0.1", hosts=("127.0.0.1", "localhost"), server=True)
+    return made
+
+
+def bundle() -> Path:
+    """A file (PEM) of the authorities that this machine trusts, and ours; for the variables that name one."""
+    own = paths.home().resolve() / "blobs" / "trusted.pem"
+    if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
+        return own  # made when this environment was entered, from what stood there before
+    text = _trusted_here().read_text() + "\n" + authority().pem
+    if not own.exists() or own.read_text() != text:
+        partial = own.with_name(f"trusted.{os.getpid()}")
+        partial.write_text(text)
+        partial.replace(own)
+    return own
+
+
+def _trusted_here() -> Path:
+    """What the user chose (a proxy's authority, for example), else the system's file, else certifi's."""
+    chosen = [os.environ.get(name, "") for name in _VARIABLES]
+    system = ssl.get_default_verify_paths().cafile or ""
+    return next((Path(name) for name in (*chosen, system) if name and Path(name).is_file()), Path(certifi.where()))

@@ -1,0 +1,73 @@
+"""What a cluster sees of the subscription's data: whether it may pull an image, and where an account's blobs are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.azure.ids import parse_id
+from simulator.azure.kinds import accounts, clusters, container_registries, roles
+from simulator.azure.registries import DOMAIN
+from simulator.azure.world import World
+
+_IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
+_LATEST = "latest"
+
+
+@dataclass(frozen=True)
+class BlobService:
+    """Where the blobs of an account are served."""
+
+    url: str
+    """`https://127.0.0.1:<port>/<account>`, without a slash at the end."""
+    ca_file: Path
+    """The authority that signed its certificate (PEM)."""
+
+
+class DataPlane:
+    """Answers from the subscription as it is now; may be asked from any thread."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def may_pull(self, cluster_id: str, image: str) -> str | None:
+        """Why the nodes of a cluster cannot pull an image, as containerd says it; None where they can.
+
+        `image` is a reference as in a pod. Of registries outside the simulated Azure every image can be pulled.
+        """
+        named = _IMAGE.fullmatch(image)
+        if named is None:
+            return None
+        registry, repository, tag = named["registry"].lower(), named["repository"], named["tag"] or _LATEST
+        reason = self._refusal(cluster_id, registry, repository, tag)
+        if reason is None:
+            return None
+        return f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": {reason}'
+
+    def blob_service(self, account: str) -> BlobService | None:
+        """By the account's name; None where there is no such account (a name that does not resolve, in life)."""
+        if accounts.named(self._world, account) is None:
+            return None
+        blobs = self._world.blobs
+        return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file)
+
+    def _refusal(self, cluster_id: str, registry: str, repository: str, tag: str) -> str | None:
+        host = f"{registry}{DOMAIN}"
+        record = container_registries.named(self._world, registry)
+        if record is None:
+            return (
+                f'failed to do request: Head "https://{host}/v2/{repository}/manifests/{tag}": '
+                f"dial tcp: lookup {host}: no such host"
+            )
+        cluster = self._world.store.get(parse_id(cluster_id))
+        kubelet = clusters.kubelet_identity(cluster) if cluster else ""
+        if not roles.allows(self._world, kubelet, "pull", record.id):
+            return (
+                "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to "
+                f"https://{host}/oauth2/token?scope=repository%3A{repository.replace('/', '%2F')}%3Apull"
+                f"&service={host}: 401 Unauthorized"
+            )
+        if not self._world.registries.has_image(registry, repository, tag):
+            return f"{host}/{repository}:{tag}: not found"
+        return None

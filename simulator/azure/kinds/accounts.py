@@ -1,0 +1,110 @@
+"""Storage accounts: names, access, keys. The blobs are in the blob service behind them.
+
+Texts of refusals: Azure's, where its documentation or an issue quotes them.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from http import HTTPStatus
+
+from simulator.azure.errors import ArmError, bad_request, conflict
+from simulator.azure.ids import ResourceId
+from simulator.azure.kinds import _rules
+from simulator.azure.store import Body, Record
+from simulator.azure.world import Kind, World, envelope
+
+TYPE = "Microsoft.Storage/storageAccounts"
+KEY_NAMES = ("key1", "key2")
+_KEY_BYTES = 64
+
+
+class StorageAccounts(Kind):
+    """An account has a key pair of its own, and becomes ready when the blob service knows it."""
+
+    asynchronous = True
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _check_name(world, record.id, existing)
+        if existing and "isHnsEnabled" in existing.properties:
+            body["properties"].setdefault("isHnsEnabled", existing.properties["isHnsEnabled"])
+        _rules.check_fixed(record.id, body, existing)
+        _check_kind(body)
+        if existing is None:
+            record.facts = {"keys": [base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode() for _ in KEY_NAMES]}
+            world.store.put(Record(record.id.child("blobServices", "default"), {}))
+        body["properties"]["provisioningState"] = "ResolvingDNS" if existing is None else "Updating"
+        record.body, record.error = body, None
+        world.store.put(record)
+
+    def settle(self, world: World, record: Record) -> None:
+        world.blobs.set_accounts(_served(world))
+
+    def removed(self, world: World, record: Record) -> None:
+        world.blobs.set_accounts(_served(world))
+        world.blobs.clear(record.id.name)
+        world.blobs.set_accounts(_served(world, without=record.id))
+
+    def view(self, world: World, record: Record) -> Body:
+        outputs = {
+            "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
+            "primaryLocation": record.body["location"],
+            "statusOfPrimary": "available",
+        }
+        tier = record.body["sku"]["name"].partition("_")[0]
+        shown = record.body | {"sku": record.body["sku"] | {"tier": tier}, "properties": record.properties | outputs}
+        return envelope(record, shown)
+
+
+def named(world: World, name: str) -> Record | None:
+    """The account of that name, in whatever group, unless it is being deleted."""
+    found = _rules.named(world, TYPE, name)
+    return found if found and found.state != "Deleting" else None
+
+
+def shared_keys(record: Record) -> bool:
+    """Whether requests signed with the account's keys are let in; unset means yes."""
+    allowed: bool = record.properties.get("allowSharedKeyAccess", True)
+    return allowed
+
+
+def keys(record: Record) -> Body:
+    """`listKeys`."""
+    pairs = zip(KEY_NAMES, record.facts["keys"], strict=True)
+    return {"keys": [{"keyName": name, "value": key, "permissions": "FULL"} for name, key in pairs]}
+
+
+def require_ready(record: Record) -> None:
+    """Raises ArmError while an operation on the account goes on."""
+    if record.busy:
+        message = "The storage account provisioning state must be 'Succeeded' before executing the operation."
+        raise conflict(message, code="StorageAccountIsNotProvisioned")
+
+
+def _served(world: World, without: ResourceId | None = None) -> dict[str, list[str]]:
+    accounts = [record for record in world.store.all(TYPE) if without is None or record.id.key != without.key]
+    return {record.id.name: record.facts["keys"] for record in accounts}
+
+
+def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:
+    if existing:
+        return
+    if _rules.named(world, TYPE, resource.name):
+        message = f"The storage account named {resource.name} already exists under the subscription."
+        raise conflict(message, code="StorageAccountAlreadyExists")
+    if _rules.taken_elsewhere(world, resource):
+        raise conflict(
+            f"The storage account named {resource.name} is already taken.", code="StorageAccountAlreadyTaken"
+        )
+
+
+def _check_kind(body: Body) -> None:
+    kind, sku = body["kind"], body["sku"]["name"]
+    if (kind == "BlockBlobStorage") and not sku.startswith("Premium"):
+        message = f"The account kind {kind} needs a premium sku (Premium_LRS, Premium_ZRS), not {sku}."
+        raise bad_request(message, code="InvalidValuesForRequestParameters", target="sku.name")
+    if kind == "StorageV2" and sku == "Premium_ZRS":
+        message = f"The sku {sku} is offered for the account kinds BlockBlobStorage and FileStorage, not for {kind}."
+        raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidValuesForRequestParameters", message, target="sku.name")
