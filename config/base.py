@@ -20,6 +20,16 @@ class Model(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
 
 
+def field_name(model: type[Model], key: str) -> str:
+    """The field that a key of stack files is read into. Raises StopIteration for a key that the model does not have."""
+    return next(name for name, field in model.model_fields.items() if field.alias == key)
+
+
+def at(model: Model, key: str) -> Any:
+    """What a model holds under a key of stack files."""
+    return getattr(model, field_name(type(model), key))
+
+
 UNFIT: Final = "unfit"
 
 

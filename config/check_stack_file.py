@@ -12,14 +12,18 @@ from typing import Any
 
 import yaml
 
+_OPEN = "close the bracket or the quotation mark that stands open"
 HINTS = {
     "'\\t' that cannot start": "indent with spaces, not tabs",
     "cannot start any token": "quote text that begins with a special character",
     "mapping values are not allowed": "quote text that has a colon in it, and check the indentation of this line",
     "could not find expected ':'": "each key ends in a colon and a space; check this line and the one above",
+    "<block end>, but found ']'": "take out the bracket, which closes none",
+    "<block end>, but found '}'": "take out the bracket, which closes none",
     "expected <block end>": "bring this line to the same column as its neighbours",
-    "expected ',' or": "close the bracket or the quotation mark that stands open",
-    "found unexpected end of stream": "close the bracket or the quotation mark that stands open",
+    "expected ',' or": _OPEN,
+    "found '<stream end>'": _OPEN,
+    "found unexpected end of stream": _OPEN,
     "found duplicate key": "keep one of the two lines",
 }
 USUAL_HINT = "compare the line with its neighbours"
@@ -60,6 +64,8 @@ def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     problem = error.problem or error.context or "not valid YAML"
     hint = next((hint for part, hint in HINTS.items() if part in problem), USUAL_HINT)
+    if hint == _OPEN and mark and error.context_mark and error.context_mark.line < mark.line:
+        hint += f" since line {error.context_mark.line + 1}"
     if mark is None:
         return f"{file}: {problem}\n  fix: {hint}"
     lines = text.splitlines()

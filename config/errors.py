@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONFIG_COMMAND = re.compile(r"\bpulumi config (set|rm) ")
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 
@@ -54,20 +55,37 @@ class Problem:
     """What may stand there."""
     fix: str
     """The command that mends it, ready to paste; in words where no command can."""
+    stack: str = ""
+    """The other stack whose settings are wrong; empty for the one that is deployed."""
+
+    def moved(self, here: Path, there: Path) -> Problem:
+        """The same at `there`, a key that sets what stands at `here`."""
+        return replace(self, path=there, fix=self.fix.replace(f" {_key(here)}", f" {_key(there)}"))
+
+    def in_stack(self, name: str) -> Problem:
+        """The same in the settings of another stack, which is brought up too once they are mended."""
+        fix = _CONFIG_COMMAND.sub(rf"\g<0>-s {shlex.quote(name)} ", self.fix)
+        return replace(self, stack=name, fix=f"{fix} && pulumi up -s {shlex.quote(name)}")
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""
         return replace(self, what=_HIDDEN, fix=f"pulumi config set --secret {_key(self.path)} '<value>'")
 
     def __str__(self) -> str:
-        return f"{path_text(self.path)} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
+        where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
+        return f"{where} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
+
+
+def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
+    """By stack and path; entries of a list from its end, so that one's removal does not move those still to mend."""
+    return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
 
 
 class SettingsError(Exception):
     """A stack's settings cannot be used; `problems` holds every reason found."""
 
     def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
-        self.problems: Sequence[Problem] = sorted(set(problems), key=lambda problem: path_text(problem.path))
+        self.problems: Sequence[Problem] = sorted(set(problems), key=_order)
         self.stack = stack
         super().__init__(self._text())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -14,10 +15,20 @@ from config import rules
 from config.errors import Path, Problem, SettingsError, remove_command, set_command
 from config.mirrors import IsFile, mirror_problems
 from config.models import Settings, StackFile
-from config.names import name_problems
+from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
+from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.translate import allowed, problems_of, schema_at, unknown_key
 from config.workload import WorkloadCatalogue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What settings are read in: the stack, files beside the program, and other stacks."""
+
+    stack: StackName
+    is_file: IsFile
+    outputs_of: OutputsOf
 
 
 def load(workloads: WorkloadCatalogue) -> Settings:
@@ -26,9 +37,10 @@ def load(workloads: WorkloadCatalogue) -> Settings:
     Raises pulumi.RunError, which the engine shows without a traceback, with all that is wrong with them.
     """
     raw, secret = _engine_config()
+    here = StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
+    around = Surroundings(stack=here, is_file=os.path.isfile, outputs_of=_outputs_of)
     try:
-        project, stack = pulumi.get_project(), pulumi.get_stack()
-        return load_settings(raw, project, stack, workloads, is_file=os.path.isfile, secret_keys=secret)
+        return load_settings(raw, around, workloads, secret_keys=secret)
     except SettingsError as error:
         raise pulumi.RunError(str(error)) from None
 
@@ -41,13 +53,24 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
     return raw, {key for key in raw if key in named or engine.is_config_secret(key)}
 
 
+def _outputs_of(stack: str) -> Mapping[str, Any]:
+    """Another stack's outputs, secret ones too, from the engine. Raises LookupError with the engine's reason.
+
+    A StackReference would hand them out as Outputs only, too late for rules.
+    """
+    try:
+        found = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack})
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing narrower
+        raise LookupError(str(error).rpartition("returned an error: ")[2]) from None
+    outputs: Mapping[str, Any] = found.value["outputs"]
+    return outputs
+
+
 def load_settings(
     raw: Mapping[str, str],
-    project: str,
-    stack: str,
+    around: Surroundings,
     workloads: WorkloadCatalogue,
     *,
-    is_file: IsFile,
     secret_keys: Collection[str] = (),
 ) -> Settings:
     """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
@@ -55,7 +78,7 @@ def load_settings(
     Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at
     once. Values of `secret_keys` appear in no message.
     """
-    mine = f"{project}:"
+    mine = f"{around.stack.project}:"
     own = {key.removeprefix(mine): text for key, text in raw.items() if key.startswith(mine) and text != ""}
     hidden = {key.removeprefix(mine) for key in secret_keys}
     problems: list[Problem] = []
@@ -63,26 +86,46 @@ def load_settings(
     if "location" not in own and (region := raw.get("azure-native:location")):
         parsed["location"] = region
     stack_file = _validate(parsed, problems)
-    placer = Placer(stack_file, workloads)
-    placements = placer.place()
-    settings = Settings.model_construct(
-        stack_file.model_fields_set | {"project", "stack", "placements"},
-        **dict(stack_file),
-        project=project,
-        stack=stack,
-        placements=placements,
-    )
-    later = [
-        *rules.problems(stack_file),
-        *mirror_problems(stack_file, is_file),
-        *name_problems(settings.names),
-        *placer.problems,
-    ]
     broken = [problem.path for problem in problems]
-    problems += (problem for problem in later if not _concerns(problem.path, broken))
+    settings, later = _place(stack_file, own, around, workloads)
+    problems += (problem for problem in later if problem.stack or not _concerns(problem.path, broken))
     if problems:
-        raise SettingsError((_shown(problem, hidden) for problem in problems), stack)
+        raise SettingsError((_shown(problem, hidden, workloads) for problem in problems), around.stack.name)
     return settings
+
+
+def _place(
+    stack_file: StackFile, own: Collection[str], around: Surroundings, workloads: WorkloadCatalogue
+) -> tuple[Settings, list[Problem]]:
+    """The settings with their workloads placed, on this stack's platform or another's, and what is wrong with them."""
+    problems: list[Problem] = []
+    platform = None
+    if stack_file.platform_stack is None:
+        problems += rules.problems(stack_file)
+        problems += mirror_problems(stack_file, around.is_file)
+    else:
+        problems += platform_keys(own, stack_file)
+        problems += namespace_problems(around.stack.name)
+        try:
+            platform = lender(stack_file.platform_stack, around.stack, around.outputs_of)
+        except SettingsError as error:
+            problems += error.problems
+    whole = platform.furnish(stack_file) if platform else stack_file
+    placer = Placer(whole, workloads)
+    placements = placer.place()
+    short = platform.stack.beside(around.stack) if platform else ""
+    problems += in_platform(placer.problems, short) if platform else placer.problems
+    settings = Settings.model_construct(
+        whole.model_fields_set | {"project", "stack", "placements", "lender"},
+        **dict(whole),
+        project=around.stack.project,
+        stack=around.stack.name,
+        placements=placements,
+        lender=platform,
+    )
+    if stack_file.platform_stack is None:
+        problems += name_problems(settings.names)
+    return settings, problems
 
 
 def _concerns(path: Path, broken: Collection[Path]) -> bool:
@@ -90,10 +133,21 @@ def _concerns(path: Path, broken: Collection[Path]) -> bool:
     return bool(path) and any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
 
 
-def _shown(problem: Problem, hidden: Collection[str]) -> Problem:
+def _shown(problem: Problem, hidden: Collection[str], workloads: WorkloadCatalogue) -> Problem:
     """The problem as it may be printed; that of an unknown key holds no value to begin with."""
-    secret = problem.path and problem.path[0] in hidden and problem.path[0] in _keys()
-    return problem.hidden() if secret else problem
+    return problem.hidden() if not problem.stack and _is_secret(problem.path, hidden, workloads) else problem
+
+
+def _is_secret(path: Path, hidden: Collection[str], workloads: WorkloadCatalogue) -> bool:
+    """Whether what stands at a path may not be printed.
+
+    Pulumi says of a whole top-level key that something in it is secret. Options of workloads say it of themselves
+    (pydantic's SecretStr), so that one password does not hide what is wrong with all other options.
+    """
+    if len(path) > 2 and path[0] == "workloadOptions" and path[1] in workloads:
+        schema = workloads[str(path[1])].options.model_json_schema(by_alias=True)
+        return bool(schema_at(schema, path[2:]).get("writeOnly"))
+    return bool(path) and path[0] in hidden and path[0] in _keys()
 
 
 def _keys() -> set[str]:

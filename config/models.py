@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
-from config.names import Names
+from config.names import Names, StackName
 from config.pools import MAX_NODES, NodeCount, PoolSettings
 from config.registry import RegistrySettings
 from config.skus import VmSku, sku
@@ -147,6 +147,35 @@ class StackFile(Model):
         return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
 
 
+SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images")
+"""Settings of a platform that hold for workloads of other stacks too."""
+
+
+class Lending(Model):
+    """The output `platform`: what a platform tells stacks that run on it, nothing of it secret."""
+
+    settings: StackFile
+    """The shared ones."""
+    login_server: str
+    """Host of the registry with the images of `docker/`."""
+    storage_account: str | None = None
+
+
+@dataclass(frozen=True)
+class Lender:
+    """A platform of another stack."""
+
+    stack: StackName
+    lending: Lending
+
+    def furnish(self, lodger: StackFile) -> StackFile:
+        """The lodger's settings with the platform's among them, as the rules for workloads read them."""
+        shared = {name for name in SHARED if name != "images" or name not in lodger.model_fields_set}
+        theirs = self.lending.settings
+        values = dict(lodger) | {name: getattr(theirs, name) for name in shared}
+        return StackFile.model_construct((lodger.model_fields_set - shared) | theirs.model_fields_set, **values)
+
+
 @dataclass(frozen=True)
 class Placement:
     """A workload of the stack, with its checked options and the pool that it runs on."""
@@ -165,6 +194,8 @@ class Settings(StackFile):
     stack: str
     placements: dict[str, Placement] = {}
     """What runs where, by workload, in the order of `workloads`."""
+    lender: Lender | None = None
+    """The platform that `platformStack` names; its `SHARED` settings are then these settings' too."""
 
     @property
     def names(self) -> Names:

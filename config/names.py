@@ -11,8 +11,28 @@ from config.errors import Problem, set_command
 MAX_NODE_RESOURCE_GROUP = 80
 """AKS: characters of the node resource group's name."""
 MAX_DNS_PREFIX = 54
+MAX_DNS_LABEL = 63
+WORKLOAD_NAMESPACE = "ai"
+"""Of workloads that a platform's own stack runs; those of another stack are in a namespace named after that."""
+_TAKEN_NAMESPACES = (WORKLOAD_NAMESPACE, "default", "nvidia-operator", "volcano-system")
 _NODES = "-nodes"
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
+
+
+@dataclass(frozen=True)
+class StackName:
+    """A stack's full name."""
+
+    organization: str
+    project: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.organization}/{self.project}/{self.name}"
+
+    def beside(self, other: StackName) -> str:
+        """As `pulumi -s` takes it where `other` is deployed from: the bare name of a stack of the same project."""
+        return self.name if (self.organization, self.project) == (other.organization, other.project) else str(self)
 
 
 @dataclass(frozen=True)
@@ -71,3 +91,17 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
             f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds {_NODES})",
             set_command(path, better),
         )
+
+
+def namespace_problems(stack: str) -> Iterator[Problem]:
+    """What is wrong with a stack's name as that of the namespace of its workloads."""
+    better = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
+    if stack in _TAKEN_NAMESPACES or stack.startswith("kube-"):
+        what = f"the stack is named {stack!r}, and so would its namespace be, but the platform has one of that name"
+        yield Problem(
+            (), what, f"any name but kube-*, {', '.join(_TAKEN_NAMESPACES)}", f"pulumi stack rename my-{better}"
+        )
+    elif stack != better:
+        what = f"the stack is named {stack!r}, which Kubernetes refuses as the name of its namespace"
+        allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
+        yield Problem((), what, allowed, f"pulumi stack rename {better or 'my-stack'}")

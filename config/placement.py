@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from config.base import at
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import DEFAULT_POOL, Placement, StackFile
 from config.near import hint, near
@@ -14,7 +15,7 @@ from config.pools import MAX_NODES, PoolSettings
 from config.rules import chart_value, operator
 from config.skus import catalogue
 from config.translate import problems_of, unknown_key
-from config.workload import Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 
 
 class Placer:
@@ -48,13 +49,36 @@ class Placer:
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
             try:
-                checked[name] = spec.options.model_validate(given.get(name, {}), by_alias=True, by_name=False)
+                checked[name] = spec.options.model_validate(self._given(spec), by_alias=True, by_name=False)
             except ValidationError as error:
-                self.problems += problems_of(error.errors(), spec.options, ("workloadOptions", name))
+                self._add(spec, problems_of(error.errors(), spec.options, ("workloadOptions", name)))
         return checked
 
+    def _given(self, spec: WorkloadSpec) -> dict[str, Any]:
+        """What the user set of a workload's options, under its name or by a key of their own."""
+        given = dict(self._stack.workload_options.get(spec.name, {}))
+        for key, option in self._keys(spec).items():
+            value = at(self._stack, key)
+            if option in given and str(given[option]) != str(value):
+                path = ("workloadOptions", spec.name, option)
+                what = f"is {given[option]!r}, but {key} is {value!r}, and both set the same"
+                self.problems.append(Problem(path, what, f"one of the two, or {value} in both", remove_command(path)))
+            given[option] = value
+        return given
+
+    def _keys(self, spec: WorkloadSpec) -> dict[str, str]:
+        """Those of the workload's top-level keys that are set, each with the option that it sets."""
+        return {key: option for key, option in spec.keys.items() if at(self._stack, key) is not None}
+
+    def _add(self, spec: WorkloadSpec, problems: Iterable[Problem]) -> None:
+        """Notes what is wrong with a workload's options, at the keys that the user has set."""
+        moves = {("workloadOptions", spec.name, option): (key,) for key, option in self._keys(spec).items()}
+        for problem in problems:
+            there = moves.get(problem.path)
+            self.problems.append(problem.moved(problem.path, there) if there else problem)
+
     def _placement(self, spec: WorkloadSpec, options: WorkloadOptions) -> Placement | None:
-        key = self._pool_key(spec, options)
+        key = self._pool_key(spec, options) if self._pools else None  # no pool at all is another rule's business
         if key is None:
             return None
         pool = self._pools[key]
@@ -62,7 +86,13 @@ class Placer:
         if nodes > pool.max_nodes:
             self.problems.append(self._too_few(spec, key, pool, nodes))
             return None
+        if pool.vm_sku in catalogue():
+            self._add(spec, spec.problems(options, self._ground(key, pool, nodes)))
         return Placement(options, key, pool, nodes)
+
+    def _ground(self, key: str, pool: PoolSettings, nodes: int) -> Ground:
+        scratch = pool.scratch and self._stack.operators.local_nvme_scratch.enabled
+        return Ground(pool_key=key, pool=pool, nodes=nodes, containers=self._stack.storage.containers, scratch=scratch)
 
     def _pool_key(self, spec: WorkloadSpec, options: WorkloadOptions) -> str | None:
         """The pool asked for, else the first that has what the workload requires, with enough nodes where one has."""
@@ -72,13 +102,13 @@ class Placer:
                 pools = ((key, self._pools[key]) for key in suitable)
                 enough = (key for key, pool in pools if _nodes(spec, options, pool) <= pool.max_nodes)
                 return next(enough, suitable[0])
-            self.problems += (self._no_infiniband(spec, key, pool) for key, pool in list(self._pools.items())[:1])
+            first = next(iter(self._pools))
+            self.problems.append(self._no_infiniband(spec, first, self._pools[first]))
         elif options.pool not in self._pools:
             path = ("workloadOptions", spec.name, "pool")
-            likely = (near(options.pool, self._pools) or [*self._pools, DEFAULT_POOL])[0]
+            likely = (near(options.pool, self._pools) or list(self._pools))[0]
             what = f"is {options.pool!r}, not a pool of this stack"
-            keys = ", ".join(self._pools) or "a key of pools"
-            self.problems.append(Problem(path, what, keys, set_command(path, likely)))
+            self.problems.append(Problem(path, what, ", ".join(self._pools), set_command(path, likely)))
         elif options.pool in suitable:
             return options.pool
         else:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from config.base import PLAIN_DIGITS, Model, Text, unfit
-from config.errors import Path, Problem, set_command
+from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint
 from config.skus import UnknownSku, VmSku, catalogue, sku
@@ -23,6 +23,8 @@ SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 MIN_OS_DISK_GB = 30
 GPU_TAINT = "sku=gpu:NoSchedule"
+SCRATCH_LABEL = "local-nvme-scratch"
+"""Of nodes whose local NVMe disks are made one file system; the program sets it to "true" where `scratch` says so."""
 
 GpuSku = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))]
 """Name of a VM size; the sizes are for messages about its type, `gpu_sku_problems` checks it."""
@@ -93,6 +95,7 @@ def pool_problems(key: str, pool: PoolSettings, path: Path, sku_path: Path) -> I
     yield from gpu_sku_problems(pool.vm_sku, sku_path)
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)
+    yield from _scratch_problems(pool, path)
     yield from label_problems(pool.labels, (*path, "labels"))
     yield from taint_problems(pool.taints, (*path, "taints"))
 
@@ -160,3 +163,20 @@ def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         f"at most {size.temp_gib}, or osDiskType Managed",
         fix,
     )
+
+
+def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = catalogue().get(pool.vm_sku)
+    if size is None:
+        return
+    where = (*path, "localNvmeScratch")
+    if size.nvme is None and pool.local_nvme_scratch:
+        with_disks = [name for name in gpu_sizes() if catalogue()[name].nvme]
+        what = f"is true, but {size.name} has no local NVMe disks"
+        allowed = f"false, or a VM size of {', '.join(with_disks)}"
+        yield Problem(where, what, allowed, remove_command(where))
+    if SCRATCH_LABEL in pool.labels:
+        where = (*path, "labels", SCRATCH_LABEL)
+        why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
+        what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
+        yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from config.base import at
 from config.chart_values import ValueProblem, value_problems
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
@@ -42,8 +43,7 @@ def problems(stack: StackFile) -> Iterator[Problem]:
 
 def operator(stack: StackFile, key: str) -> Operator:
     """One operator's settings by its key in stack files."""
-    name = next(name for name, found in type(stack.operators).model_fields.items() if found.alias == key)
-    settings: Operator = getattr(stack.operators, name)
+    settings: Operator = at(stack.operators, key)
     return settings
 
 
@@ -172,6 +172,30 @@ def _one_kind_of_fabric(stack: StackFile) -> Iterator[Problem]:
         yield Problem(path, what, allowed, set_command(path, False))
 
 
+def _scratch(stack: StackFile) -> Iterator[Problem]:
+    """A pool that asks for scratch needs what makes it; where a VM size merely has the disks, it may be off."""
+    if stack.operators.local_nvme_scratch.enabled:
+        return
+    path = ("operators", "localNvmeScratch", "enabled")
+    for key, pool in stack.pools.items():
+        if pool.local_nvme_scratch:
+            what = f"is false, but pools.{key}.localNvmeScratch is true, and nothing else makes it"
+            yield Problem(path, what, f"true, or a pool {key} without localNvmeScratch", set_command(path, True))
+
+
+def _blob_driver(stack: StackFile) -> Iterator[Problem]:
+    """The driver comes once: as AKS's add-on, which takes no values and has no switch here, or as its chart."""
+    chart, driver = stack.operators.blob_csi_driver, stack.storage.driver
+    if driver == "addon" and chart != Operator():
+        path: Path = ("operators", "blobCsiDriver")
+        what = "is for the driver's chart, but storage.driver is addon"
+        yield Problem(path, what, "nothing, or storage.driver chart", remove_command(path))
+    if driver == "chart" and stack.storage.containers and not chart.enabled:
+        path = ("operators", "blobCsiDriver", "enabled")
+        what = "is false, but storage.containers are mounted by it"
+        yield Problem(path, what, "true, or storage.driver addon", set_command(path, True))
+
+
 def _chart_values(stack: StackFile) -> Iterator[Problem]:
     for key, chart in OPERATOR_CHARTS.items():
         path = ("operators", key, "values")
@@ -196,5 +220,7 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _node_labels,
     _one_node_feature_discovery,
     _one_kind_of_fabric,
+    _scratch,
+    _blob_driver,
     _chart_values,
 )

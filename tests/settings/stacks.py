@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from config.loader import load_settings
+from config.errors import Problem
+from config.loader import Surroundings, load_settings
 from config.models import Settings
-from config.workload import Requirements, WorkloadOptions
+from config.names import StackName
+from config.workload import Ground, Requirements, WorkloadOptions, WorkloadSpec
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,12 +29,17 @@ class Workload:
     name: str
     requires: Requirements
     options: type[WorkloadOptions] = WorkloadOptions
+    keys: Mapping[str, str] = field(default_factory=dict)
+    problem: Callable[[Any, Ground], Iterable[Problem]] = lambda options, ground: ()
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         return getattr(options, "num_nodes", None) or pool_nodes
 
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        return self.problem(options, ground)
 
-WORKLOADS = {
+
+WORKLOADS: dict[str, WorkloadSpec] = {
     workload.name: workload
     for workload in (
         Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano"), NcclAllreduceOptions),
@@ -51,9 +58,24 @@ def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
     return {key if ":" in key else f"ai-on-aks:{key}": text(value) for key, value in stack.items()}
 
 
-def load(stack: Mapping[str, Any], *, name: str = "dev", secret: tuple[str, ...] = ()) -> Settings:
-    secret_keys = {f"ai-on-aks:{key}" for key in secret}
-    return load_settings(as_engine(stack), "ai-on-aks", name, WORKLOADS, is_file=is_file, secret_keys=secret_keys)
+def load(
+    stack: Mapping[str, Any],
+    *,
+    name: str = "dev",
+    secret: tuple[str, ...] = (),
+    others: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """The settings of stack `name`, beside which there are stacks with the outputs in `others`."""
+
+    def outputs_of(stack: str) -> Mapping[str, Any]:
+        found = {f"organization/ai-on-aks/{other}": outputs for other, outputs in (others or {}).items()}
+        if stack not in found:
+            raise LookupError(f'unknown stack "{stack}"')  # as the engine has it
+        return found[stack]
+
+    here = StackName("organization", "ai-on-aks", name)
+    around = Surroundings(stack=here, is_file=is_file, outputs_of=outputs_of)
+    return load_settings(as_engine(stack), around, WORKLOADS, secret_keys={f"ai-on-aks:{key}" for key in secret})
 
 
 def is_file(path: str) -> bool:

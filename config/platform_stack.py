@@ -1,0 +1,86 @@
+"""Stacks that run on another stack's platform: what they may not set, and what that platform tells of itself.
+
+A platform exports what its lodgers need to know as the output `platform`. They read it before anything is registered,
+so that the same rules hold for them as for workloads of the platform's own stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from config.base import at, field_name
+from config.errors import Problem, SettingsError, remove_command, set_command
+from config.models import SHARED, Lender, Lending, StackFile
+from config.names import StackName
+
+OUTPUT = "platform"
+_PATH = ("platformStack",)
+_ALLOWED = (
+    "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
+)
+_LIST = "pulumi stack ls shows the names"
+_PART = re.compile(r"[A-Za-z0-9_.-]+")
+_PLATFORM_KEYS = ("location", "vmSku", "nodeCount", "pools", "cluster", "operators", "storage", "registry", "charts")
+"""Keys that say nothing in a stack without a platform of its own."""
+
+OutputsOf = Callable[[str], Mapping[str, Any]]
+"""Outputs of a stack by its full name. Raises LookupError, with the reason, where they cannot be read."""
+
+
+def shared_settings(settings: StackFile) -> dict[str, Any]:
+    """A platform's settings as its output has them."""
+    return settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include=set(SHARED))
+
+
+def platform_keys(own: Collection[str], stack: StackFile) -> Iterator[Problem]:
+    """One problem for each of the keys `own` that belongs to the platform, unless it is Pulumi.yaml's default."""
+    for key in _PLATFORM_KEYS:
+        if key in own and at(stack, key) != StackFile.model_fields[field_name(StackFile, key)].default:
+            what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
+            allowed = f"nothing beside platformStack; it can be set in stack {stack.platform_stack}"
+            yield Problem((key,), what, allowed, remove_command((key,)))
+
+
+def in_platform(problems: Collection[Problem], platform: str) -> Iterator[Problem]:
+    """The problems of workloads, each in the stack whose settings it is about; `platform` names the platform's."""
+    theirs = {StackFile.model_fields[name].alias for name in SHARED}
+    for problem in problems:
+        yield problem.in_stack(platform) if problem.path and problem.path[0] in theirs else problem
+
+
+def lender(text: str, here: StackName, outputs_of: OutputsOf) -> Lender:
+    """The platform that `platformStack` names. Raises SettingsError where there is none."""
+    stack = _full_name(text, here)
+    if stack == here:
+        raise _refused("names this stack itself", remove_command(_PATH))
+    short = stack.beside(here)
+    try:
+        outputs = outputs_of(str(stack))
+    except LookupError as error:
+        what = f"is {text!r}, and its outputs cannot be read: {error.args[0]}"
+        raise _refused(what, f"{_LIST}; bring the platform up first, with pulumi up -s {short}") from None
+    if other := outputs.get("platformStack"):
+        raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
+    if OUTPUT not in outputs:
+        raise _refused(f"is {text!r}, a stack that has no platform yet", f"pulumi up -s {short}")
+    try:
+        return Lender(stack, Lending.model_validate(outputs[OUTPUT], by_alias=True, by_name=False))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        what = f"is {text!r}, whose output {OUTPUT} is of another version of this program ({where})"
+        raise _refused(what, f"pulumi up -s {short}") from None
+
+
+def _full_name(text: str, here: StackName) -> StackName:
+    parts = text.split("/")
+    if len(parts) not in (1, 3) or not all(map(_PART.fullmatch, parts)):
+        raise _refused(f"is {text!r}, not the name of a stack", _LIST)
+    return StackName(here.organization, here.project, text) if len(parts) == 1 else StackName(*parts)
+
+
+def _refused(what: str, fix: str) -> SettingsError:
+    return SettingsError([Problem(_PATH, what, _ALLOWED, fix)])
