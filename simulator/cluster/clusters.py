@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from simulator import paths
+from simulator.cluster import addons
 from simulator.cluster.controlplane import ControlPlane
 from simulator.cluster.network import ClusterNetwork
+from simulator.cluster.provisioner import Provisioner
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram
 
@@ -23,14 +26,16 @@ _POOL_LABELS = "simulator/pool-labels"
 class RunningCluster:
     """Everything of one cluster that runs."""
 
-    def __init__(self, name: str, programs: Sequence[ImageProgram]) -> None:
-        self.plane = ControlPlane(name)
+    def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], cloud: Cloud) -> None:
+        self.plane = ControlPlane(_name(cluster_id))
         self.network = ClusterNetwork(self.plane.authority, self.plane.port("egress"))
         self.plane.start()
         self.kube: KubeClient = self.plane.client()
-        self.kubelet = Kubelet(self.plane, self.network, programs)
+        self.kubelet = Kubelet(self.plane, self.network, programs, cloud, cluster_id)
+        self._provisioner = Provisioner(self.kube, self.plane.folder)
 
     def stop(self) -> None:
+        self._provisioner.stop()
         self.kubelet.stop()
         self.plane.stop()
         self.network.stop()
@@ -41,6 +46,8 @@ class Clusters:
 
     def __init__(self, programs: Sequence[ImageProgram]) -> None:
         self._programs = programs
+        self.cloud: Cloud = NoCloud()
+        """Azure as the nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
         self._lock = threading.RLock()
 
@@ -48,7 +55,7 @@ class Clusters:
         with self._lock:
             name = _name(cluster_id)
             if name not in self._running:
-                self._running[name] = RunningCluster(name, self._programs)
+                self._running[name] = RunningCluster(cluster_id, self._programs, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
         with self._lock:
@@ -59,6 +66,10 @@ class Clusters:
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return self.running(cluster_id).plane.kubeconfig()
+
+    def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
+        """Turns the CSI drivers of AKS on and off."""
+        addons.apply(self.running(cluster_id).kube, storage_profile)
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> None:
         """Removes, adds and updates nodes; kubelets then do the rest (pods of removed nodes go with them)."""

@@ -1,39 +1,38 @@
-"""What the nodes of a cluster ask of Azure. `simulator/azure` answers; tests bring answers of their own."""
+"""What the nodes of a cluster ask of Azure: `simulator/azure/data_plane.py` answers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 
-@dataclass(frozen=True)
-class BlobService:
-    """Where the blobs of a storage account are really served: Azurite."""
+class BlobService(Protocol):
+    """Where the blobs of a storage account are really served."""
 
-    url: str
-    """Of the account, without a trailing slash; stands for https://<account>.blob.core.windows.net."""
-    certificate_authority: str
-    """PEM file that the service's certificate is checked against."""
+    @property
+    def url(self) -> str:
+        """Stands for https://<account>.blob.core.windows.net; without a slash at the end."""
+
+    @property
+    def ca_file(self) -> Path:
+        """The authority that signed the service's certificate (PEM)."""
 
 
 class Cloud(Protocol):
-    """Azure as the kubelets of one cluster reach it."""
+    """Azure as kubelets reach it."""
 
     def blob_service(self, account: str) -> BlobService | None:
         """None where no storage account has this name: it does not resolve."""
 
-    def pull_refusal(self, image: str) -> str | None:
-        """Why the cluster's kubelet identity cannot pull an image, in containerd's words; None where it can.
-
-        Only registries of Azure (`*.azurecr.io`) are known; every other image is taken to be there.
-        """
+    def may_pull(self, cluster_id: str, image: str) -> str | None:
+        """Why a cluster's kubelet identity cannot pull an image, in containerd's words; None where it can."""
 
 
 class NoCloud:
-    """Without Azure: no storage account, and every image is there. Implements Cloud."""
+    """No Azure: no storage account, and every image is there. Implements Cloud."""
 
     def blob_service(self, account: str) -> BlobService | None:
         return None
 
-    def pull_refusal(self, image: str) -> str | None:
+    def may_pull(self, cluster_id: str, image: str) -> str | None:
         return None

@@ -6,12 +6,13 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from simulator.kube.client import KubeClient
+from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile
-from simulator.kubelet.volumes import PodVolumes, VolumeNotReady, field_text
+from simulator.kubelet.volumes import PodVolumes, contained, field_text
 
 Object = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
@@ -64,7 +65,8 @@ class ContainerContext:
                 continue
             volume = self.volume(mount["name"])
             if "hostPath" in volume or "emptyDir" in volume:
-                target = self.volumes.path(volume) / relative
+                base = self.volumes.path(volume)
+                target = contained(base, base / relative)
                 return target.read_bytes() if target.is_file() else None
             key = mount.get("subPath") if str(relative) == "." else str(relative)
             return self.volumes.files(volume).get(str(key))
@@ -74,9 +76,21 @@ class ContainerContext:
         for mount in self.container.get("volumeMounts", []):
             mount_path = PurePosixPath(mount["mountPath"])
             if PurePosixPath(path).is_relative_to(mount_path):
-                base = self.volumes.path(self.volume(mount["name"])) / mount.get("subPath", "")
-                return str(base / PurePosixPath(path).relative_to(mount_path))
+                return str(self.source(mount) / PurePosixPath(path).relative_to(mount_path))
         raise VolumeNotReady(f"container {self.container['name']} mounts nothing at {path}")
+
+    def source(self, mount: Object) -> Path:
+        """The file or folder of this machine behind a volumeMount, its subPath made where it is missing."""
+        volume = self.volume(mount["name"])
+        base = self.volumes.path(volume)
+        below = expand(mount.get("subPathExpr", ""), self.env()) or mount.get("subPath", "")
+        path = contained(base, base / below)
+        if below and not path.exists():
+            if self.volumes.read_only(volume):
+                where = f'volumeMount "{mount["name"]}" of container "{self.container["name"]}"'
+                raise VolumeNotReady(f"failed to prepare subPath for {where}: {below} is not there")
+            path.mkdir(parents=True)
+        return path
 
     def kubeconfig(self) -> str:
         with_token = self.volumes.kubeconfig(self.volumes.service_account_token())

@@ -10,16 +10,10 @@ from typing import Any
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Controller
+from simulator.kubelet.status import is_ready
 
 Object = dict[str, Any]
 _PAUSE_S = 1.0
-
-
-def is_ready(pod: Object) -> bool:
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 class Controllers:

@@ -10,7 +10,8 @@ import ipaddress
 import logging
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,19 @@ from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
 from simulator.cluster.network import ClusterNetwork
 from simulator.kube.client import ApiError
 from simulator.kube.informer import Informer
+from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
+from simulator.kubelet.csi.claims import ClaimMounts
 from simulator.kubelet.devices import DeviceManager
+from simulator.kubelet.events import Teller
+from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.logs import LogFile, LogServer
-from simulator.kubelet.nodes import KWOK, RUN_BY, NodeKeeper
+from simulator.kubelet.nodes import RUN_BY, NodeKeeper
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram
+from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.volumes import PodVolumes
@@ -38,12 +44,21 @@ Object = dict[str, Any]
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
 _TICK_S = 1.0
+_ENDED = ("Succeeded", "Failed")
 
 
 class Kubelet:
     """All simulated kubelets of a cluster."""
 
-    def __init__(self, plane: ControlPlane, network: ClusterNetwork, programs: Sequence[ImageProgram]) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        network: ClusterNetwork,
+        programs: Sequence[ImageProgram],
+        cloud: Cloud,
+        cluster_id: str,
+    ) -> None:
+        """`cluster_id` is the cluster's in ARM, by which Azure knows its kubelet identity."""
         self.plane, self.network = plane, network
         self.kube = plane.client()
         self.folder = plane.folder
@@ -60,6 +75,10 @@ class Kubelet:
         self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
         self.catalogue = PodCatalogue(programs, Scripts(self._keeper, self.folder / "world").find)
         self._controllers = Controllers(self.catalogue, self._context)
+        self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
+        self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
+        self._teller = Teller(self.kube)
+        self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -76,6 +95,7 @@ class Kubelet:
             worker.stop(delete=False)
         for worker in self._workers.values():
             worker.join()
+        self._claims.stop()
         self._logs.stop()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
@@ -105,6 +125,13 @@ class Kubelet:
         for pod in pods:
             if pod["spec"]["nodeName"] not in down:  # a dead kubelet starts, ends and reports nothing
                 self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+        self._forget(pods, nodes)
+        self._controllers.sync(pods, nodes)
+        self._keeper.sync(list(nodes.values()), pods, self._context)
+        self.placements.record(pods)
+
+    def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
+        """Drops what belonged to pods and machines that are gone."""
         alive = {pod["metadata"]["uid"] for pod in pods}
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
@@ -112,9 +139,14 @@ class Kubelet:
             shutil.rmtree(self.folder / "pods" / uid, ignore_errors=True)
             for key in [key for key in self._ports if key[0] == uid]:
                 del self._ports[key]
-        self._controllers.sync(pods, nodes)
-        self._keeper.sync(list(nodes.values()), pods, self._context)
-        self.placements.record(pods)
+        self._claims.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
+        self._pulls.keep(alive, nodes)
+        self._teller.keep(alive)
+        self._faked.keep(alive)
+        machines = {self._node_root(node) for node in nodes.values()}
+        for root in (self.folder / "nodes").glob("*/*"):
+            if root not in machines:
+                shutil.rmtree(root, ignore_errors=True)
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]
@@ -123,32 +155,13 @@ class Kubelet:
         elif RUN_BY in pod["metadata"].get("annotations", {}):
             return
         elif not self.catalogue.runs_here(pod):
-            if pod["metadata"].get("deletionTimestamp") or self._gates_open(pod, node):
-                self._hand_to_kwok(pod)
+            self._faked.advance(pod, node)
         elif pod["metadata"].get("deletionTimestamp"):
             self._end_worker(pod)
         elif uid in self._workers:
             self._workers[uid].restore(pod)
         elif pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
             self._start_worker(pod, node)
-
-    def _gates_open(self, pod: Object, node: Object) -> bool:
-        for container in pod["spec"]["containers"]:
-            for gate in self.catalogue.gates(container):
-                reason = gate(self._context(pod, container, node))
-                if reason:
-                    self._keeper.say_waiting(pod, reason)
-                    return False
-        return True
-
-    def _hand_to_kwok(self, pod: Object) -> None:
-        metadata = pod["metadata"]
-        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: KWOK}}}
-        try:
-            self.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body)
-        except ApiError as error:
-            if not (error.not_found or error.conflict):
-                raise
 
     def _start_worker(self, pod: Object, node: Object) -> None:
         uid = pod["metadata"]["uid"]
@@ -161,8 +174,11 @@ class Kubelet:
             program=self.catalogue.runnable,
             serve=self._serve,
             unserve=self.network.unroute,
+            pulls=self._pulls,
+            teller=self._teller,
         )
-        self._workers[uid] = PodWorker(services, pod, pod_ip, host_ip)
+        addressed = pod | {"status": pod.get("status", {}) | {"podIP": pod_ip, "hostIP": host_ip}}
+        self._workers[uid] = PodWorker(services, addressed, pod_ip, host_ip)
 
     def _end_worker(self, pod: Object) -> None:
         worker = self._workers.get(pod["metadata"]["uid"])
@@ -185,9 +201,8 @@ class Kubelet:
         name = pod["spec"]["nodeName"]
         found = node or self._nodes.get("", name) or {"metadata": {"name": name}}
         uid = pod["metadata"]["uid"]
-        volumes = PodVolumes(
-            self.kube, pod, self.folder / "pods" / uid, self.folder / "nodes" / name, self.plane.authority.pem
-        )
+        folder, root = self.folder / "pods" / uid, self._node_root(found)
+        volumes = PodVolumes(self.kube, pod, folder, root, self.plane.authority.pem, self._claims)
         return ContainerContext(
             pod=pod,
             container=container,
@@ -198,6 +213,11 @@ class Kubelet:
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
             choose_port=lambda port: self._local_port((uid, container["name"], port)),
         )
+
+    def _node_root(self, node: Object) -> Path:
+        """The file system of a node. It is the machine's: another of the same name begins with an empty one."""
+        metadata = node["metadata"]
+        return Path(self.folder, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
     def _serve(self, pod_ip: str, ctx: ContainerContext, program: Runnable) -> None:
         if isinstance(program, HostProcess):

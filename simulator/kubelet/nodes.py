@@ -10,7 +10,7 @@ from typing import Any
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
-from simulator.kubelet.volumes import VolumeNotReady
+from simulator.kubelet.errors import VolumeNotReady
 from simulator.operators._hardware import hardware_of
 from simulator.operators.device_plugins import extended_resources
 from simulator.world import snapshot
@@ -31,7 +31,6 @@ class NodeKeeper:
     def __init__(self, kube: KubeClient, devices: DeviceManager, folder: Path) -> None:
         self._kube, self._devices, self._folder = kube, devices, folder
         self._offered: dict[str, dict[str, int]] = {}
-        self._said: dict[str, str] = {}
 
     def sync(
         self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
@@ -56,18 +55,6 @@ class NodeKeeper:
         before_restart = node.get("status", {}).get("allocatable", {})
         offered = self._offered.get(node["metadata"]["name"], before_restart)
         return self._devices.allocate(pod, self.hardware(node), lambda name: name in offered and name != GPU)
-
-    def say_waiting(self, pod: Object, reason: str) -> None:
-        """Shows in the pod's status why it is not ready yet; once per reason."""
-        metadata = pod["metadata"]
-        if self._said.get(metadata["uid"]) == reason:
-            return
-        self._said[metadata["uid"]] = reason
-        condition = {"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": reason}
-        body = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": [condition]}}
-        self._kube.patch(
-            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=_STRATEGIC
-        )
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
         """A dead node stops reporting: the controller-manager finds it Unknown and its pods not ready in time."""

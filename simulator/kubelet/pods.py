@@ -6,16 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot
+from simulator.kubelet.pulls import repository
 from simulator.kubelet.runner import Runnable, Script
 
 Object = dict[str, Any]
-
-
-def repository(image: str) -> str:
-    """`nvcr.io/nvidia/driver:595@sha256:...` -> `nvcr.io/nvidia/driver`."""
-    name = image.partition("@")[0]
-    head, slash, tail = name.rpartition("/")
-    return head + slash + tail.partition(":")[0]
 
 
 class PodCatalogue:

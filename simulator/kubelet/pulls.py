@@ -28,6 +28,13 @@ class _Tries:
     due: float
 
 
+def repository(image: str) -> str:
+    """`nvcr.io/nvidia/driver:595@sha256:...` -> `nvcr.io/nvidia/driver`."""
+    name = image.partition("@")[0]
+    head, slash, tail = name.rpartition("/")
+    return head + slash + tail.partition(":")[0]
+
+
 class ImagePulls:
     """Which images are on which nodes, and the failed tries of each container. Safe for several threads."""
 

@@ -67,7 +67,6 @@ def _mounts(ctx: ContainerContext) -> list[Mount]:
         volume = ctx.volume(mount["name"])
         if mount["mountPath"].rstrip("/") == "/dev/shm":
             continue
-        fixed = any(kind in volume for kind in ("configMap", "secret", "projected", "downwardAPI"))
-        source = ctx.volumes.path(volume) / mount.get("subPath", "")
-        mounts.append(Mount(source, mount["mountPath"], bool(mount.get("readOnly")) or fixed))
+        read_only = bool(mount.get("readOnly")) or ctx.volumes.read_only(volume)
+        mounts.append(Mount(ctx.source(mount), mount["mountPath"], read_only))
     return mounts

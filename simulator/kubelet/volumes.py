@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,12 @@ from typing import Any
 import yaml
 
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.csi.claims import ClaimMounts, Mounted
+from simulator.kubelet.errors import VolumeNotReady
 
 Object = dict[str, Any]
 TOKEN_SECONDS = 24 * 3600
-
-
-class VolumeNotReady(Exception):
-    """The kubelet's FailedMount: what a volume refers to is not there (yet), or cannot be simulated."""
+_FIXED = ("configMap", "secret", "projected", "downwardAPI")
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class PodVolumes:
     node_root: Path
     certificate_authority: str
     """PEM of the cluster's CA."""
+    claims: ClaimMounts
 
     @property
     def namespace(self) -> str:
@@ -39,9 +40,11 @@ class PodVolumes:
         """The folder (or file) on this machine that holds the volume; made anew from its source each time."""
         name = volume["name"]
         if "hostPath" in volume:
-            return self._host_path(volume["hostPath"])
+            return host_path(self.node_root, volume["hostPath"])
         if "emptyDir" in volume:
             return self._made(name)
+        if claim := self._claimed(volume):
+            return claim.path
         files = self.files(volume)
         folder = self._made(name)
         for relative, content in files.items():
@@ -50,6 +53,15 @@ class PodVolumes:
             target.write_bytes(content)
             target.chmod(self._mode(volume, relative))
         return folder
+
+    def read_only(self, volume: Object) -> bool:
+        """Whether no container can write to the volume, whatever its mount asks."""
+        claim = self._claimed(volume)
+        return any(kind in volume for kind in _FIXED) or (claim is not None and claim.read_only)
+
+    def flush(self) -> None:
+        """Called when a container has ended: what it wrote reaches the volumes' stores."""
+        self.claims.flush(self.pod)
 
     def files(self, volume: Object) -> dict[str, bytes]:
         """The files of a config map, secret, downward API or projected volume, by relative path."""
@@ -139,31 +151,64 @@ class PodVolumes:
         return {item["path"]: field_text(self.pod, item["fieldRef"]["fieldPath"]).encode() for item in items}
 
     def _mode(self, volume: Object, relative: str) -> int:
-        source = next(volume[kind] for kind in ("configMap", "secret", "projected", "downwardAPI") if kind in volume)
+        source = next(volume[kind] for kind in _FIXED if kind in volume)
         for item in source.get("items") or []:
             if item["path"] == relative and "mode" in item:
                 return int(item["mode"])
         return int(source.get("defaultMode", 0o644))
+
+    def _claimed(self, volume: Object) -> Mounted | None:
+        """The volume of a claim, one's own or made for the pod (a generic ephemeral volume)."""
+        if source := volume.get("persistentVolumeClaim"):
+            return self.claims.mount(self.pod, source["claimName"], read_only=bool(source.get("readOnly")))
+        if "ephemeral" in volume:
+            return self.claims.mount(self.pod, f"{self.pod['metadata']['name']}-{volume['name']}", read_only=False)
+        return None
 
     def _made(self, name: str) -> Path:
         folder = self.folder / "volumes" / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _host_path(self, source: Object) -> Path:
-        path = self.node_root / str(source["path"]).lstrip("/")
-        kind = source.get("type") or ""
-        if kind in ("", "DirectoryOrCreate"):
-            path.mkdir(parents=True, exist_ok=True)
-        elif kind == "FileOrCreate":
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        elif not path.exists():
-            raise VolumeNotReady(f"hostPath type check failed: {source['path']} is not there as {kind}")
-        return path
-
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def contained(root: Path, path: Path) -> Path:
+    """`path`, unless a link that a pod made there leads out of `root`, to files of this machine."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise VolumeNotReady(f"the simulator follows no link out of a volume: {path.relative_to(root)}")
+    return path
+
+
+def host_path(node_root: Path, source: Object) -> Path:
+    """A hostPath volume in the node's simulated file system, checked and made as its type says.
+
+    Raises VolumeNotReady in the kubelet's words.
+    """
+    path = contained(node_root, node_root / str(source["path"]).lstrip("/"))
+    kind = source.get("type") or ""
+    if kind in ("", "DirectoryOrCreate") and not path.exists():
+        path.mkdir(parents=True)
+    elif kind == "FileOrCreate" and not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    noun, fits = _HOST_PATH_TYPES.get(kind, ("", Path.exists))
+    if not fits(path):
+        raise VolumeNotReady(f"hostPath type check failed: {source['path']} is not a {noun}")
+    return path
+
+
+_HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
+    "Directory": ("directory", Path.is_dir),
+    "DirectoryOrCreate": ("directory", Path.is_dir),
+    "File": ("file", Path.is_file),
+    "FileOrCreate": ("file", Path.is_file),
+    "Socket": ("socket file", Path.exists),
+    "CharDevice": ("character device", Path.exists),
+    "BlockDevice": ("block device", Path.exists),
+}
+"""What a type demands, and how that is seen here: devices and sockets of a node are plain files."""
 
 
 def field_text(pod: Object, path: str) -> str:

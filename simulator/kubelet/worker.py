@@ -13,12 +13,16 @@ import httpx
 
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.events import Teller
+from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.runner import Runnable, run
 from simulator.kubelet.status import ContainerState, now, pod_status
-from simulator.kubelet.volumes import VolumeNotReady
 
 Object = dict[str, Any]
 _MAX_BACKOFF_S = 30
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
+"""Between looks at what a container waits for."""
 _MAX_TRIES = 240  # two minutes
 
 
@@ -32,6 +36,8 @@ class PodServices:
     serve: Callable[[str, ContainerContext, Runnable], None]
     """Makes the container's ports reachable at the pod's address."""
     unserve: Callable[[str], None]
+    pulls: ImagePulls
+    teller: Teller
 
 
 class PodWorker:
@@ -91,7 +97,7 @@ class PodWorker:
         """Runs a container, again as the restart policy says; True when it ended with 0."""
         backoff = 1.0
         while not self._stop_event.is_set():
-            ctx = self._mounted(container, state)
+            ctx = self._prepared(container, state)
             if ctx is None:
                 return False
             program = self._services.program(container)
@@ -102,6 +108,7 @@ class PodWorker:
             state.run()
             self._report()
             code = run(ctx, program, self._stop_event, functools.partial(self._ready, state, ctx, program))
+            ctx.volumes.flush()
             if self._stop_event.is_set():
                 return False
             state.end(code)
@@ -115,21 +122,42 @@ class PodWorker:
             state.wait("CrashLoopBackOff", f"back-off restarting failed container {state.name}")
         return False
 
-    def _mounted(self, container: Object, state: ContainerState) -> ContainerContext | None:
-        """The container's context once its environment and volumes are there; None when stopped before."""
+    def _prepared(self, container: Object, state: ContainerState) -> ContainerContext | None:
+        """The container's context once volumes, image and environment are there; None when stopped before."""
+        pause = _FIRST_PAUSE_S
         while not self._stop_event.is_set():
-            try:
-                ctx = self._services.context(self._pod, container)
-                ctx.env()
-                for mount in container.get("volumeMounts", []):
-                    ctx.volumes.path(ctx.volume(mount["name"]))
-            except (VolumeNotReady, ApiError) as error:
-                if state.message != str(error):
-                    state.wait("ContainerCreating", str(error))
-                    self._report()
-                self._stop_event.wait(0.5)
-            else:
+            ctx = self._services.context(self._pod, container)
+            waiting = self._waiting(ctx)
+            if waiting is None:
                 return ctx
+            if (state.reason, state.message) != (waiting.reason, waiting.message):
+                state.wait(waiting.reason, waiting.message)
+                self._report()
+                self._services.teller.waiting(self._pod, state.image, waiting)
+            self._stop_event.wait(pause)
+            pause = min(pause * 2, _LAST_PAUSE_S)
+        return None
+
+    def _waiting(self, ctx: ContainerContext) -> Waiting | None:
+        """In a kubelet's order: all volumes that the pod's containers mount, the image, the environment."""
+        spec = self._pod["spec"]
+        containers = [*spec.get("initContainers", []), *spec["containers"]]
+        names = {mount["name"]: None for c in containers for mount in c.get("volumeMounts", [])}
+        for name in names:
+            try:
+                ctx.volumes.path(ctx.volume(name))
+            except (VolumeNotReady, ApiError) as error:
+                text = str(error)
+                prefix = "" if text.startswith("MountVolume.") else f'MountVolume.SetUp failed for volume "{name}" : '
+                return Waiting("ContainerCreating", prefix + text)
+        if waiting := self._services.pulls.waiting(self._pod, ctx.container):
+            return waiting
+        try:
+            ctx.env()
+            for mount in ctx.container.get("volumeMounts", []):
+                ctx.source(mount)
+        except (VolumeNotReady, ApiError) as error:
+            return Waiting("CreateContainerConfigError", str(error))
         return None
 
     def _ready(self, state: ContainerState, ctx: ContainerContext, program: Runnable) -> None:

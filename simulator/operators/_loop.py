@@ -13,6 +13,7 @@ import httpx
 
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet.programs import PodContext
+from simulator.kubelet.status import is_ready as is_ready
 
 Object = dict[str, Any]
 RESYNC_S = 30.0
@@ -81,14 +82,6 @@ def set_labels(kube: Nodes, node: Object, wanted: Mapping[str, str | None]) -> b
         kube.patch("v1", "Node", node["metadata"]["name"], None, {"metadata": {"labels": changes}})
         node["metadata"]["labels"] = {k: v for k, v in (labels | changes).items() if v is not None}
     return bool(changes)
-
-
-def is_ready(pod: Object) -> bool:
-    """The pod's Ready condition, False while it is being deleted."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:

@@ -99,9 +99,7 @@ def _check_block_cache(options: Options) -> None:
         return
     prefetch = int(options.flags.get("block-cache-prefetch", _MIN_PREFETCH))
     if 0 < prefetch < _MIN_PREFETCH:
-        raise BlobfuseError(
-            "failed to initialize new pipeline [config error in block_cache [invalid prefetch count]]"
-        )
+        raise BlobfuseError("failed to initialize new pipeline [config error in block_cache [invalid prefetch count]]")
     pool = int(options.flags.get("block-cache-pool-size", "0"))
     size = float(options.flags.get("block-cache-block-size", "16"))
     if pool and prefetch * size > pool:

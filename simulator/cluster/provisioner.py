@@ -1,0 +1,115 @@
+"""The part of external-provisioner and external-attacher for Azure Files and Azure Disk: shares are folders.
+
+The real controller-manager decides what is to be provisioned and binds; a folder outlives pods and is shared by nodes.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.informer import Informer
+from simulator.kubelet.csi.claims import PROVISIONED_BY, SHARES, share_folder
+
+Object = dict[str, Any]
+_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+_TICK_S = 5.0
+_log = logging.getLogger(__name__)
+
+
+class Provisioner:
+    """One cluster's; its threads run until `stop`."""
+
+    def __init__(self, kube: KubeClient, folder: Path) -> None:
+        """`folder` is the cluster's."""
+        self._kube, self._folder = kube, folder
+        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._claims = Informer(kube, "v1", "PersistentVolumeClaim", self._wake.set)
+        self._volumes = Informer(kube, "v1", "PersistentVolume", self._wake.set)
+        self._attachments = Informer(kube, "storage.k8s.io/v1", "VolumeAttachment", self._wake.set)
+        threading.Thread(target=self._run, name="provisioner", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._wake.set()
+        for informer in (self._claims, self._volumes, self._attachments):
+            informer.stop()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._wake.wait(_TICK_S)
+            self._wake.clear()
+            try:
+                step(self._kube, self._folder, self._claims.items(), self._volumes.items(), self._attachments.items())
+            except (ApiError, httpx.HTTPError):  # the API server restarts, or an object has just gone: the next tick
+                self._stopped.wait(1)
+            except Exception:  # noqa: BLE001 - one claim's fault must not stop all others; the daemon's log has it
+                _log.exception("provisioner")
+                self._stopped.wait(1)
+
+
+def step(
+    kube: KubeClient, folder: Path, claims: list[Object], volumes: list[Object], attachments: list[Object]
+) -> None:
+    """Provisions, deletes and attaches what is to be; the objects are all that there are."""
+    there = {volume["metadata"]["name"] for volume in volumes}
+    for claim in claims:
+        name = f"pvc-{claim['metadata']['uid']}"
+        if name not in there and _is_ours(claim):
+            _provision(kube, folder, name, claim)
+    for volume in volumes:
+        if _is_released(volume):
+            shutil.rmtree(share_folder(folder, volume["metadata"]["name"]))
+            kube.delete("v1", "PersistentVolume", volume["metadata"]["name"])
+    for attachment in attachments:
+        if attachment["spec"]["attacher"] in SHARES and not attachment.get("status", {}).get("attached"):
+            body = {"status": {"attached": True}}
+            name = attachment["metadata"]["name"]
+            kube.patch("storage.k8s.io/v1", "VolumeAttachment", name, None, body, subresource="status")
+
+
+def _is_ours(claim: Object) -> bool:
+    """The controller-manager names the driver once it is to provision (for a late binding: once a node is chosen)."""
+    metadata = claim["metadata"]
+    waits = not claim["spec"].get("volumeName") and not metadata.get("deletionTimestamp")
+    return waits and metadata.get("annotations", {}).get(_PROVISIONER) in SHARES
+
+
+def _is_released(volume: Object) -> bool:
+    made_here = volume["metadata"].get("annotations", {}).get(PROVISIONED_BY) in SHARES
+    deletes = volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+    gone = volume.get("status", {}).get("phase") == "Released" and not volume["metadata"].get("deletionTimestamp")
+    return made_here and deletes and gone
+
+
+def _provision(kube: KubeClient, folder: Path, name: str, claim: Object) -> None:
+    metadata, spec = claim["metadata"], claim["spec"]
+    driver = metadata["annotations"][_PROVISIONER]
+    storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
+    if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
+        return  # class or driver was turned off meanwhile: the claim stays Pending, as without a provisioner
+    share_folder(folder, name)
+    reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    reference |= {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": {PROVISIONED_BY: driver}},
+        "spec": {
+            "accessModes": spec["accessModes"],
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "claimRef": reference,
+            "csi": {"driver": driver, "volumeHandle": name, "volumeAttributes": storage_class.get("parameters") or {}},
+            "mountOptions": storage_class.get("mountOptions") or [],
+            "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+            "storageClassName": spec["storageClassName"],
+            "volumeMode": spec.get("volumeMode", "Filesystem"),
+        },
+    }
+    kube.create(volume)

@@ -1,0 +1,196 @@
+"""The node's part of the blob CSI driver (blob.csi.azure.com): from a PersistentVolume and its secret to a mount.
+
+What fails, and how it is worded, follows github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv,
+NodeStageVolume) and blobfuse2's own start (see blobfuse.py). Sentences in brackets are the simulator's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.core.exceptions import AzureError, HttpResponseError
+from azure.core.pipeline.transport import RequestsTransport
+from azure.storage.blob import ContainerClient
+
+from simulator.kubelet.cloud import BlobService, Cloud
+from simulator.kubelet.csi import blobfuse
+from simulator.kubelet.csi.blobfuse import BlobfuseError
+from simulator.kubelet.csi.mount import BlobMount
+
+Object = dict[str, Any]
+NAME = "blob.csi.azure.com"
+NODE_PLUGIN_IMAGE = "blob-csi"
+"""End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""
+_HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."
+_API_VERSION = "2021-12-02"  # older than what any Azurite serves
+_TIMEOUT_S = 10
+
+
+class StageError(Exception):
+    """The driver's answer to NodeStageVolume, without the gRPC code."""
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What the driver reads from the secret; empty where it is not there."""
+
+    account: str
+    key: str
+    sas: str
+
+
+def credentials(secret: Mapping[str, str], attributes: Mapping[str, str]) -> Credentials:
+    """As GetAuthEnv: keys without regard to case, values stripped."""
+    data = {key.lower(): value.strip() for key, value in secret.items()}
+    account = data.get("azurestorageaccountname") or data.get("accountname") or attributes.get("storageaccount", "")
+    key = data.get("azurestorageaccountkey") or data.get("accountkey") or ""
+    return Credentials(account, key, data.get("azurestorageaccountsastoken", ""))
+
+
+def stage(
+    volume: Object,
+    secret: Mapping[str, str],
+    cloud: Cloud,
+    folder: Path,
+    *,
+    read_only: bool,
+    report: Callable[[str], None],
+) -> BlobMount:
+    """Mounts a PersistentVolume (`volume`) in `folder`. Raises StageError."""
+    csi = volume["spec"]["csi"]
+    attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
+    found = credentials(secret, attributes)
+    container = attributes.get("containername") or _container_of(csi.get("volumeHandle", ""))
+    if not container:
+        shown = " ".join(f"{key}:{value}" for key, value in sorted(attributes.items()))
+        raise StageError(
+            f"could not find containerName from attributes(map[{shown}]) or volumeID({csi.get('volumeHandle')})"
+        )
+    if attributes.get("protocol", "fuse2") not in ("", "fuse", "fuse2"):
+        raise StageError(f"[the simulator mounts by blobfuse2 only, not by protocol {attributes['protocol']}]")
+    try:
+        options = blobfuse.parse(volume["spec"].get("mountOptions") or [])
+        mode = _auth_mode(attributes.get("azurestorageauthtype", ""), found)
+        client = _client(found, mode, container, cloud.blob_service(found.account))
+        read_only = read_only or options.read_only or not may_write(found.sas if mode == "sas" else "")
+        return BlobMount(client, folder, read_only=read_only, report=report)
+    except BlobfuseError as error:
+        raise _failed(str(error)) from error
+    except AzureError as error:
+        why = f"failed to authenticate azstorage credentials with error [{_pipeline_error(error)}]"
+        raise _failed(f"failed to initialize new pipeline [{why}]", _hint(error, found)) from error
+
+
+def may_write(sas: str) -> bool:
+    """Whether a mount by this SAS can write: its permissions have `w`. An account key, an empty SAS, can."""
+    permissions = parse_qs(sas.removeprefix("?")).get("sp")
+    return permissions is None or "w" in permissions[0]
+
+
+def _auth_mode(asked: str, found: Credentials) -> str:
+    """The kind of credential that blobfuse2 uses. Raises BlobfuseError where it lacks what that needs."""
+    mode = asked.lower() or ("key" if found.key else "sas" if found.sas else "msi")
+    if not found.account:
+        raise _config("account name not provided")
+    if mode == "key" and not found.key:
+        raise _config("storage key not provided")
+    if mode == "sas" and not found.sas:
+        raise _config("SAS key not provided")
+    if mode not in ("key", "sas"):
+        why = f"no managed identity can open storage account {found.account}"
+        raise BlobfuseError(
+            f"failed to initialize new pipeline [{why}] [the secret has neither azurestorageaccountsastoken nor "
+            "azurestorageaccountkey; the simulator mounts with these only]"
+        )
+    return mode
+
+
+def _client(found: Credentials, mode: str, container: str, service: BlobService | None) -> ContainerClient:
+    """Raises BlobfuseError for what fails before the first request."""
+    if mode == "key":
+        _check_key(found.key)
+    if service is None:
+        host = f"{found.account}.blob.core.windows.net"
+        why = f'Get "https://{host}/{container}": dial tcp: lookup {host} on 168.63.129.16:53: no such host'
+        raise BlobfuseError(
+            f"failed to initialize new pipeline [failed to authenticate azstorage credentials with error [{why}]]"
+        )
+    credential: AzureNamedKeyCredential | AzureSasCredential = (
+        AzureNamedKeyCredential(found.account, found.key)
+        if mode == "key"
+        else AzureSasCredential(found.sas.removeprefix("?"))
+    )
+    return ContainerClient(
+        account_url=service.url,
+        container_name=container,
+        credential=credential,
+        api_version=_API_VERSION,
+        transport=RequestsTransport(connection_verify=str(service.ca_file), use_env_settings=False),
+        retry_total=0,
+        connection_timeout=_TIMEOUT_S,
+        read_timeout=_TIMEOUT_S,
+    )
+
+
+def _check_key(key: str) -> None:
+    try:
+        base64.b64decode(key, validate=True)
+    except binascii.Error:
+        valid = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+        at = next((index for index, char in enumerate(key) if char not in valid), len(key))
+        why = f"failed to initialize new pipeline [decode account key: illegal base64 data at input byte {at}]"
+        if "sig=" in key:
+            why += " [azurestorageaccountkey holds a SAS; the driver reads that from azurestorageaccountsastoken]"
+        raise BlobfuseError(why) from None
+
+
+def _pipeline_error(error: AzureError) -> str:
+    if not isinstance(error, HttpResponseError):
+        return str(error)
+    # Azurite says AuthorizationFailure where Azure says AuthenticationFailed: signature wrong, or SAS expired.
+    code = str(getattr(error, "error_code", "") or error.status_code)
+    return f"BlockBlob::TestPipeline : [{code.replace('AuthorizationFailure', 'AuthenticationFailed')}]"
+
+
+def _hint(error: AzureError, found: Credentials) -> str:
+    """What the simulator sees in the SAS itself."""
+    fields = {name: values[0] for name, values in parse_qs(found.sas.removeprefix("?")).items()}
+    if not isinstance(error, HttpResponseError) or not fields:
+        return ""
+    now = datetime.datetime.now(datetime.UTC)
+    if (expiry := fields.get("se")) and _time(expiry) < now:
+        return f" [the SAS expired at {expiry}]"
+    if (start := fields.get("st")) and _time(start) > now:
+        return f" [the SAS is not valid before {start}]"
+    if "l" not in fields.get("sp", "l"):
+        return f" [the SAS has permissions {fields['sp']}; blobfuse2 lists the container as it mounts, which needs l]"
+    return ""
+
+
+def _time(text: str) -> datetime.datetime:
+    """A time of a SAS: seconds and time may be left out."""
+    moment = datetime.datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+
+
+def _container_of(handle: str) -> str:
+    """`group#account#container#...`, the driver's own form of a volume handle."""
+    parts = handle.split("#")
+    return parts[2] if len(parts) > 2 else ""
+
+
+def _config(why: str) -> BlobfuseError:
+    return BlobfuseError(f"failed to initialize new pipeline [config error in azstorage [{why}]]")
+
+
+def _failed(output: str, hint: str = "") -> StageError:
+    cause = f"rpc error: code = Unknown desc = exit status 1 Error: {output}{hint}"
+    return StageError(f"Mount failed with error: {cause}, output: {_HELP}")

@@ -1,0 +1,210 @@
+"""Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by the node's pods as in life.
+
+So a changed secret reaches a mount only when no pod of the node uses the volume any more.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import logging
+import shutil
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from azure.core.exceptions import AzureError
+
+from simulator.kube.client import KubeClient
+from simulator.kubelet.cloud import Cloud
+from simulator.kubelet.csi import blob
+from simulator.kubelet.csi.mount import BlobMount, reason
+from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.events import warn
+from simulator.kubelet.pulls import repository
+from simulator.kubelet.status import is_ready
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+"""Node and PersistentVolume."""
+SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
+"""Drivers whose volumes are folders here; `simulator/cluster/provisioner.py` makes them."""
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A volume on this machine, as one pod may use it."""
+
+    path: Path
+    read_only: bool
+
+
+class ClaimMounts:
+    """The claims of all pods of a cluster. Safe for several threads."""
+
+    def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
+        """`folder` is the cluster's; `pods` tells all of its pods."""
+        self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
+        self._mounts: dict[Key, BlobMount] = {}
+        self._users: defaultdict[Key, set[str]] = defaultdict(set)
+        self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
+        self._told: set[tuple[Key, str]] = set()
+        self._lock = threading.Lock()
+
+    def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
+        """The volume behind a claim of the pod's namespace, mounted on its node. Raises VolumeNotReady."""
+        volume = self._volume(pod["metadata"]["namespace"], claim)
+        csi = volume["spec"].get("csi") or {}
+        modes = volume["spec"].get("accessModes") or []
+        read_only = read_only or bool(csi.get("readOnly")) or modes[:1] == ["ReadOnlyMany"]
+        driver, name = csi.get("driver"), volume["metadata"]["name"]
+        if driver == blob.NAME:
+            mount = self._blob(pod, volume, read_only=modes[:1] == ["ReadOnlyMany"])
+            return Mounted(mount.path, read_only or mount.read_only)
+        if driver in SHARES:
+            return Mounted(self._share(volume, driver), read_only)
+        kind = driver or ", ".join(key for key in volume["spec"] if key in ("nfs", "hostPath", "local", "iscsi"))
+        raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
+
+    def flush(self, pod: Object) -> None:
+        """Sends what the pod's containers wrote; called when one has ended."""
+        uid = pod["metadata"]["uid"]
+        for key, mount in list(self._mounts.items()):
+            if uid in self._users[key]:
+                mount.flush()
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Unmounts what no pod but other than these uses."""
+        alive = set(uids)
+        for key in list(self._mounts):
+            lock = self._lock_of(key)
+            if not lock.acquire(blocking=False):  # a pod is just mounting it
+                continue
+            try:
+                self._users[key] &= alive
+                if not self._users[key]:
+                    self._unmount(key)
+            finally:
+                lock.release()
+
+    def stop(self) -> None:
+        for key in list(self._mounts):
+            self._unmount(key)
+
+    # -- drivers -------------------------------------------------------------------------------------------------------
+
+    def _volume(self, namespace: str, claim: str) -> Object:
+        found = self._kube.find("v1", "PersistentVolumeClaim", claim, namespace)
+        if found is None:
+            raise VolumeNotReady(f'persistentvolumeclaim "{claim}" not found')
+        volume = self._kube.find("v1", "PersistentVolume", found["spec"].get("volumeName") or "")
+        if volume is None or found.get("status", {}).get("phase") != "Bound":
+            raise VolumeNotReady(f"PVC {namespace}/{claim} is not bound to a volume")
+        return volume
+
+    def _blob(self, pod: Object, volume: Object, *, read_only: bool) -> BlobMount:
+        node, name, uid = pod["spec"]["nodeName"], volume["metadata"]["name"], pod["metadata"]["uid"]
+        key = (node, name)
+        with self._lock_of(key):
+            mount = self._mounts.get(key)
+            if mount is None:
+                mount = self._stage(node, volume, read_only=read_only)
+                self._mounts[key] = mount
+            elif uid not in self._users[key]:
+                try:
+                    mount.refresh()
+                except AzureError as error:  # mounted it stays; blobfuse2's reads would fail in the pod
+                    self._report(key, f"reading the container failed: {reason(error)}")
+            self._users[key].add(uid)
+            return mount
+
+    def _stage(self, node: str, volume: Object, *, read_only: bool) -> BlobMount:
+        name = volume["metadata"]["name"]
+        prefix = f'MountVolume.MountDevice failed for volume "{name}" : '
+        if not any(_is_node_plugin(pod, node) for pod in self._pods()):
+            raise VolumeNotReady(
+                f"{prefix}kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
+                f"driver name {blob.NAME} not found in the list of registered CSI drivers"
+            )
+        folder = self._folder / "mounts" / node / name
+        shutil.rmtree(folder, ignore_errors=True)
+        key = (node, name)
+        try:
+            return blob.stage(
+                volume,
+                self._secret(volume, prefix),
+                self._cloud,
+                folder,
+                read_only=read_only,
+                report=lambda message: self._report(key, message),
+            )
+        except blob.StageError as error:
+            raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
+
+    def _secret(self, volume: Object, prefix: str) -> dict[str, str]:
+        reference = volume["spec"]["csi"].get("nodeStageSecretRef")
+        if reference is None:
+            raise VolumeNotReady(
+                f"{prefix}the simulator mounts blobs with the secret of nodeStageSecretRef only, and there is none"
+            )
+        name, namespace = reference["name"], reference["namespace"]
+        found = self._kube.find("v1", "Secret", name, namespace)
+        if found is None:
+            raise VolumeNotReady(
+                f"{prefix}fetching NodeStageSecretRef {namespace}/{name} failed: kubernetes.io/csi: failed to find the "
+                f'secret {name} in the namespace {namespace} with error: secrets "{name}" not found'
+            )
+        data = found.get("data") or {}
+        return {key: base64.b64decode(value).decode(errors="replace") for key, value in data.items()}
+
+    def _share(self, volume: Object, driver: str) -> Path:
+        name = volume["metadata"]["name"]
+        prefix = f'MountVolume.MountDevice failed for volume "{name}" : '
+        if self._kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
+            raise VolumeNotReady(
+                f"{prefix}kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
+                f"driver name {driver} not found in the list of registered CSI drivers"
+            )
+        if PROVISIONED_BY not in volume["metadata"].get("annotations", {}):
+            raise VolumeNotReady(f"{prefix}the simulator has {SHARES[driver]} volumes of StorageClasses only")
+        return share_folder(self._folder, name)
+
+    def _lock_of(self, key: Key) -> threading.Lock:
+        with self._lock:
+            return self._locks[key]
+
+    def _unmount(self, key: Key) -> None:
+        mount = self._mounts.pop(key)
+        self._users.pop(key, None)
+        self._told = {told for told in self._told if told[0] != key}
+        mount.close()
+        shutil.rmtree(mount.path, ignore_errors=True)
+
+    def _report(self, key: Key, message: str) -> None:
+        """Warns of a mount that has gone bad, on each pod that uses it."""
+        if (key, message) in self._told:
+            return
+        self._told.add((key, message))
+        _log.warning("volume %s on node %s: %s", key[1], key[0], message)
+        for pod in self._pods():
+            if pod["metadata"]["uid"] in self._users[key]:
+                warn(self._kube, pod, "BlobfuseError", f'volume "{key[1]}": {message}')
+
+
+def share_folder(cluster: Path, volume: str) -> Path:
+    """The folder that stands for the share (or disk) of a PersistentVolume; made if it is not there."""
+    folder = cluster / "shares" / volume
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(parents=True)
+    return folder
+
+
+def _is_node_plugin(pod: Object, node: str) -> bool:
+    if pod["spec"].get("nodeName") != node or not is_ready(pod):
+        return False
+    return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

@@ -1,0 +1,149 @@
+"""A blob container as a folder: what blobfuse2 would mount, copied by real REST calls, since bubblewrap has no FUSE.
+
+The folder is read when a pod first mounts it on a node and again at each further pod; what pods write goes back every
+two seconds, and when a container ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from azure.core.exceptions import AzureError, ResourceNotFoundError
+from azure.storage.blob import BlobProperties, ContainerClient
+
+from simulator.kubelet.csi import confined
+
+_log = logging.getLogger(__name__)
+UPLOAD_EVERY_S = 2.0
+_SETTLED_S = 1.0
+WHOLE_BYTES = 256 * 2**20
+"""Of larger blobs only the beginning is copied; the rest of the file is a hole."""
+_BEGINNING_BYTES = 2**20
+
+Signature = tuple[int, int]
+"""Size and modification time of a file."""
+
+
+@dataclass
+class _Copied:
+    etag: str
+    signature: Signature
+
+
+class BlobMount:
+    """Keeps `folder` and the container alike. Errors while writing go to `report`, as no process can be given them."""
+
+    def __init__(
+        self, container: ContainerClient, folder: Path, *, read_only: bool, report: Callable[[str], None]
+    ) -> None:
+        """Copies what is there. Raises AzureError."""
+        self.path, self.read_only = folder, read_only
+        self._container, self._report = container, report
+        self._copied: dict[str, _Copied] = {}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._download()
+        if not read_only:
+            threading.Thread(target=self._keep_uploading, name=f"blobfuse-{folder.name}", daemon=True).start()
+
+    def refresh(self) -> None:
+        """Sends what pods wrote, then takes what others wrote. Raises AzureError."""
+        self.flush()
+        with self._lock:
+            self._download()
+
+    def flush(self) -> None:
+        """Sends everything that pods wrote so far."""
+        if not self.read_only:
+            with self._lock:
+                self._upload(settled=False)
+
+    def close(self) -> None:
+        self._closed.set()
+
+    # -- from the container --------------------------------------------------------------------------------------------
+
+    def _download(self) -> None:
+        there = {blob.name: blob for blob in self._container.list_blobs(include=["metadata"])}
+        for name, blob in there.items():
+            if (blob.metadata or {}).get("hdi_isfolder") == "true":
+                confined.make_folder(self.path, name)
+            elif confined.is_plain(name):
+                self._fetch(name, blob)
+        for name in [name for name in self._copied if name not in there]:
+            confined.remove(self.path, name)
+            del self._copied[name]
+
+    def _fetch(self, name: str, blob: BlobProperties) -> None:
+        before = self._copied.get(name)
+        if before and before.etag == blob.etag:
+            return
+        try:
+            status = confined.write(self.path, name, self._content(name, blob), blob.size)
+        except OSError as error:  # a pod has put a link, or a file for a folder, in its way
+            self._report(f"{name}: {error}")
+        except ResourceNotFoundError:  # deleted since it was listed
+            return
+        else:
+            self._copied[name] = _Copied(blob.etag, _signature(status))
+
+    def _content(self, name: str, blob: BlobProperties) -> Iterator[bytes]:
+        length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
+        if not length:  # storage refuses a range of nothing
+            return iter(())
+        return iter(self._container.download_blob(name, offset=0, length=length).chunks())
+
+    # -- to the container ----------------------------------------------------------------------------------------------
+
+    def _keep_uploading(self) -> None:
+        while not self._closed.wait(UPLOAD_EVERY_S):
+            with self._lock:
+                self._upload(settled=True)
+
+    def _upload(self, *, settled: bool) -> None:
+        """All that changed; with `settled` only files that nobody has written to for a moment, as if closed."""
+        here = {name: _signature(status) for name, status in confined.files(self.path)}
+        for name, signature in here.items():
+            known = self._copied.get(name)
+            young = time.time_ns() - signature[1] < _SETTLED_S * 1e9
+            if (known is None or known.signature != signature) and not (settled and young):
+                self._send(name, signature)
+        for name in [name for name in self._copied if name not in here]:
+            self._delete(name)
+
+    def _send(self, name: str, signature: Signature) -> None:
+        try:
+            with confined.read(self.path, name) as stream:
+                answer = self._container.get_blob_client(name).upload_blob(stream, overwrite=True)
+        except FileNotFoundError:  # the pod removed it meanwhile
+            return
+        except (AzureError, OSError) as error:
+            self._report(f"writing {name} failed: {reason(error)}")
+        else:
+            self._copied[name] = _Copied(str(answer["etag"]).strip('"'), signature)
+
+    def _delete(self, name: str) -> None:
+        """A blob that may not be deleted comes back at the next refresh, its etag forgotten."""
+        del self._copied[name]
+        try:
+            self._container.delete_blob(name)
+        except ResourceNotFoundError:
+            return
+        except AzureError as error:
+            self._report(f"deleting {name} failed: {reason(error)}")
+
+
+def reason(error: Exception) -> str:
+    """Storage's error code where it gave one."""
+    return str(getattr(error, "error_code", None) or error)
+
+
+def _signature(status: os.stat_result) -> Signature:
+    return status.st_size, status.st_mtime_ns

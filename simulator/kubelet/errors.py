@@ -1,0 +1,7 @@
+"""Why a pod waits."""
+
+from __future__ import annotations
+
+
+class VolumeNotReady(Exception):
+    """The kubelet's FailedMount: what a volume refers to is not there (yet), or cannot be simulated."""

@@ -1,0 +1,73 @@
+"""Events that the kubelet tells of a pod (`kubectl describe pod`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.pulls import Waiting
+from simulator.kubelet.status import now
+
+Object = dict[str, Any]
+_log = logging.getLogger(__name__)
+
+
+class Teller:
+    """Warns of what a pod's containers wait for, once for each pod and cause. Safe for several threads."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+        self._told: set[tuple[str, str, str]] = set()
+
+    def waiting(self, pod: Object, image: str, waiting: Waiting) -> None:
+        reason, message = _as_event(image, waiting)
+        told = (pod["metadata"]["uid"], reason, message)
+        if message and told not in self._told:
+            self._told.add(told)
+            warn(self._kube, pod, reason, message)
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Forgets pods other than these."""
+        alive = set(uids)
+        self._told = {told for told in self._told if told[0] in alive}
+
+
+def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
+    """Reason and message of the event, as a kubelet words it beside the container's state."""
+    if waiting.reason == "ErrImagePull":
+        return "Failed", f'Failed to pull image "{image}": {waiting.message}'
+    if waiting.reason == "ImagePullBackOff":
+        return "BackOff", f'Back-off pulling image "{image}"'
+    if waiting.reason == "CreateContainerConfigError":
+        return "Failed", f"Error: {waiting.message}"
+    return "FailedMount", waiting.message
+
+
+def warn(kube: KubeClient, pod: Object, reason: str, message: str) -> None:
+    """Makes a Warning. Best effort, as a kubelet's: a namespace that is being deleted takes none."""
+    metadata, at = pod["metadata"], now()
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+        },
+        "type": "Warning",
+        "reason": reason,
+        "message": message[:1024],  # the API server takes no more
+        "source": {"component": "kubelet", "host": pod["spec"].get("nodeName", "")},
+        "count": 1,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+    }
+    try:
+        kube.create(event)
+    except ApiError as error:
+        _log.info("no event for pod %s: %s", metadata["name"], error)

@@ -1,0 +1,107 @@
+"""Pods that KWOK runs: what they wait for before they are handed to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.events import Teller
+from simulator.kubelet.nodes import KWOK, RUN_BY
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.pulls import ImagePulls, Waiting
+from simulator.kubelet.status import ContainerState, now, pod_status
+
+Object = dict[str, Any]
+_STRATEGIC = "application/strategic-merge-patch+json"
+_CLAIMS = ("persistentVolumeClaim", "ephemeral")
+
+
+class FakedPods:
+    """Lets a pod start once its images are pulled, its claims are mounted and the gates of its programs are open."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        catalogue: PodCatalogue,
+        pulls: ImagePulls,
+        teller: Teller,
+        context: Callable[[Object, Object, Object], ContainerContext],
+    ) -> None:
+        """`context` is called with pod, container and node."""
+        self._kube, self._catalogue, self._pulls, self._teller = kube, catalogue, pulls, teller
+        self._context = context
+        self._shown: dict[str, str | dict[str, Waiting]] = {}
+
+    def advance(self, pod: Object, node: Object) -> None:
+        """Called again until the pod is KWOK's, which its annotation says."""
+        if pod["metadata"].get("deletionTimestamp") or self._may_start(pod, node):
+            self._hand_over(pod)
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Forgets pods other than these."""
+        alive = set(uids)
+        self._shown = {uid: shown for uid, shown in self._shown.items() if uid in alive}
+
+    def _may_start(self, pod: Object, node: Object) -> bool:
+        uid = pod["metadata"]["uid"]
+        what = self._waiting(pod, node) or self._closed_gate(pod, node)
+        if what and self._shown.get(uid) != what:  # written once while it stays the same
+            self._shown[uid] = what
+            self._patch(pod, _gate_status(what) if isinstance(what, str) else self._container_status(pod, what))
+        return not what
+
+    def _closed_gate(self, pod: Object, node: Object) -> str:
+        """Why a program of the pod cannot be ready yet; empty where none waits."""
+        for container in pod["spec"]["containers"]:
+            for gate in self._catalogue.gates(container):
+                if reason := gate(self._context(pod, container, node)):
+                    return reason
+        return ""
+
+    def _waiting(self, pod: Object, node: Object) -> dict[str, Waiting]:
+        """What containers wait for, by name: all of them for a volume, each for its own image."""
+        spec = pod["spec"]
+        containers = [*spec.get("initContainers", []), *spec["containers"]]
+        try:
+            for volume in spec.get("volumes", []):
+                if any(kind in volume for kind in _CLAIMS):
+                    self._context(pod, containers[0], node).volumes.path(volume)
+        except VolumeNotReady as error:
+            return {container["name"]: Waiting("ContainerCreating", str(error)) for container in containers}
+        tries = {container["name"]: self._pulls.waiting(pod, container) for container in containers}
+        return {name: waiting for name, waiting in tries.items() if waiting}
+
+    def _container_status(self, pod: Object, waiting: dict[str, Waiting]) -> Object:
+        spec = pod["spec"]
+        states: dict[str, list[ContainerState]] = {}
+        for field in ("initContainers", "containers"):
+            states[field] = [ContainerState(c["name"], c["image"]) for c in spec.get(field, [])]
+            for state in states[field]:
+                if found := waiting.get(state.name):
+                    state.wait(found.reason, found.message)
+                    self._teller.waiting(pod, state.image, found)
+        policy = spec.get("restartPolicy", "Always")
+        return pod_status(states["initContainers"], states["containers"], policy, "", "", now())
+
+    def _patch(self, pod: Object, status: Object) -> None:
+        metadata = pod["metadata"]
+        body = {"metadata": {"uid": metadata["uid"]}, "status": {k: v for k, v in status.items() if v not in ("", [])}}
+        self._kube.patch(
+            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=_STRATEGIC
+        )
+
+    def _hand_over(self, pod: Object) -> None:
+        metadata = pod["metadata"]
+        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: KWOK}}}
+        try:
+            self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body)
+        except ApiError as error:
+            if not (error.not_found or error.conflict):
+                raise
+
+
+def _gate_status(reason: str) -> Object:
+    return {"conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "message": reason}]}

@@ -1,0 +1,119 @@
+"""A mounted container and its folder stay alike; nothing in the folder leads the simulator out of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulator.kubelet.csi import confined, mount
+from simulator.kubelet.csi.mount import BlobMount
+from tests.kubelet.fake_container import FakeContainer
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def mounted(container: FakeContainer, folder: Path, told: list[str], *, read_only: bool = False) -> BlobMount:
+    made = BlobMount(container.as_client(), folder, read_only=read_only, report=told.append)
+    made.close()  # no thread: the tests say when
+    return made
+
+
+def test_the_folder_has_the_blobs_and_their_folders(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(readme=b"hello", data__part0=b"\x01\x02", empty=b"")
+    container.put("logs", b"", hdi_isfolder="true")
+    path = mounted(container, tmp_path / "m", told).path
+    assert (path / "readme").read_text() == "hello"
+    assert (path / "data/part0").read_bytes() == b"\x01\x02"
+    assert (path / "empty").read_bytes() == b""
+    assert (path / "logs").is_dir()
+
+
+def test_what_pods_write_change_and_remove_reaches_the_container(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(old=b"1", gone=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "step10").mkdir()
+    (made.path / "step10/model.pt").write_text("weights")
+    (made.path / "old").write_text("changed")
+    (made.path / "gone").unlink()
+    made.flush()
+    assert container.text() == {"old": "changed", "step10/model.pt": "weights"}
+    assert told == []
+
+
+def test_files_that_are_being_written_wait_for_their_end(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "checkpoint").write_text("half")
+    made._upload(settled=True)
+    assert container.text() == {}
+    made.flush()
+    assert container.text() == {"checkpoint": "half"}
+
+
+def test_a_further_pod_sees_what_others_wrote_meanwhile(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(kept=b"1", gone=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    container.put("kept", b"new")
+    container.put("more", b"3")
+    del container.blobs["gone"]
+    made.refresh()
+    assert {file.name: file.read_text() for file in made.path.iterdir()} == {"kept": "new", "more": "3"}
+
+
+def test_a_sas_without_delete_brings_the_file_back_and_tells(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer("rwl", data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "data").unlink()
+    made.refresh()
+    assert (made.path / "data").read_text() == "1"
+    assert told == ["deleting data failed: AuthorizationPermissionMismatch"]
+
+
+def test_a_read_only_mount_sends_nothing(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer("rl", data=b"1")
+    made = mounted(container, tmp_path / "m", told, read_only=True)
+    (made.path / "written-from-outside").write_text("x")
+    made.flush()
+    assert container.text() == {"data": "1"}
+
+
+def test_of_a_very_large_blob_the_beginning_is_there(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount, "WHOLE_BYTES", 4)
+    monkeypatch.setattr(mount, "_BEGINNING_BYTES", 2)
+    container = FakeContainer(big=b"abcdefgh")
+    made = mounted(container, tmp_path / "m", told)
+    made.flush()
+    assert (made.path / "big").read_bytes() == b"ab" + b"\0" * 6
+    assert container.text() == {"big": "abcdefgh"}
+
+
+def test_links_that_a_pod_makes_are_neither_read_nor_written_through(tmp_path: Path, told: list[str]) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("of this machine")
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "file").symlink_to(secret / "key")
+    (made.path / "folder").symlink_to(secret)
+    made.flush()
+    assert container.text() == {}
+    container.put("folder/key", b"overwritten")
+    container.put("file", b"overwritten")
+    made.refresh()
+    assert (secret / "key").read_text() == "of this machine"
+    assert "folder/key" in told[0]
+
+
+@pytest.mark.parametrize("name", ["../up", "/root", "a//b", "a/./b", "", "a/../../b"])
+def test_names_that_lead_elsewhere_are_no_files(tmp_path: Path, told: list[str], name: str) -> None:
+    assert not confined.is_plain(name)
+    container = FakeContainer()
+    container.put(name, b"x")
+    made = mounted(container, tmp_path / "deep/m", told)
+    assert list(made.path.iterdir()) == []
