@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,8 +145,8 @@ def _check_key(key: str) -> None:
     try:
         base64.b64decode(key, validate=True)
     except binascii.Error:
-        valid = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
-        at = next((index for index, char in enumerate(key) if char not in valid), len(key))
+        alphabet = string.ascii_letters + string.digits + "+/"
+        at = next((index for index, char in enumerate(key) if char not in alphabet), len(key))
         why = f"failed to initialize new pipeline [decode account key: illegal base64 data at input byte {at}]"
         if "sig=" in key:
             why += " [azurestorageaccountkey holds a SAS; the driver reads that from azurestorageaccountsastoken]"
