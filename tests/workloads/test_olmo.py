@@ -1,0 +1,235 @@
+"""OLMo as plain data: the training, the Job that brings its data, and the stacks that could not run it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.context import BlobVolume
+from config.pools import PoolSettings
+from config.storage import ContainerSettings
+from config.workload import Ground
+from tests.workloads.pools import A100, H100, RDMA, T4, pool
+from workloads.olmo import manifests, preparation
+from workloads.olmo.configs import training_configs
+from workloads.olmo.manifests import Run
+from workloads.olmo.options import OlmoOptions
+from workloads.olmo.problems import problems
+
+DATA = BlobVolume(claim="olmo-data", read_only=True, annotations={"sas/olmo-data": "1"}, upload_secret="up")
+CHECKPOINTS = BlobVolume(claim="olmo-checkpoints", read_only=False, annotations={"sas/out": "1"}, upload_secret=None)
+CONTAINERS = {
+    "olmo-data": ContainerSettings(permissions="rl", profile="random-4k", upload=True),
+    "olmo-checkpoints": ContainerSettings(permissions="racwdl"),
+}
+
+
+def run(vm_sku: str = H100, nodes: int = 1, data: BlobVolume = DATA, **options: Any) -> Run:
+    return Run(
+        options=OlmoOptions.model_validate(options),
+        pool=pool(vm_sku, scratch="/mnt/nvme/scratch"),
+        nodes=nodes,
+        image="olmo:1",
+        rdma_resource=RDMA,
+        data=data,
+        checkpoints=CHECKPOINTS,
+    )
+
+
+def template(**fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = manifests.job_spec(run(**fields))["template"]
+    return found
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = template(**fields)["spec"]["containers"][0]
+    return found
+
+
+def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
+    settings = PoolSettings(vm_sku=vm_sku)
+    facts = {"pool_key": "gpu", "pool": settings, "nodes": nodes, "containers": CONTAINERS, "scratch": True}
+    return Ground(**{**facts, **changes})
+
+
+def found(where: Ground, **options: Any) -> str:
+    return "\n".join(map(str, problems(OlmoOptions.model_validate(options), where)))
+
+
+# --- the training ---
+
+
+def test_one_pod_per_node_each_known_by_its_rank() -> None:
+    spec = manifests.job_spec(run(nodes=2))
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 2, 2)
+    assert spec["template"]["spec"]["subdomain"] == "olmo"
+    assert manifests.variables(run(nodes=2))["MASTER"] == "olmo-0.olmo:29400"
+    assert manifests.service_spec()["selector"] == {"batch.kubernetes.io/job-name": "olmo"}
+    assert manifests.service_spec()["publishNotReadyAddresses"], "the nodes meet before they are ready"
+
+
+def test_all_nodes_are_placed_at_once_or_none() -> None:
+    found = template(nodes=2)
+    assert found["spec"]["schedulerName"] == "volcano"
+    assert found["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "olmo"
+
+
+def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:
+    spec = manifests.job_spec(run(nodes=2, restarts=3))
+    assert spec["backoffLimit"] == 6, "a failure of the whole is one of every pod"
+    ignored, final = spec["podFailurePolicy"]["rules"]
+    assert (ignored["action"], ignored["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [64])
+    assert final["onExitCodes"]["containerName"] == container()["name"]
+    assert template()["spec"]["restartPolicy"] == "Never", "failure policies need it"
+
+
+def test_the_data_is_mounted_read_only_and_checkpoints_outlive_the_node() -> None:
+    mounts = {mount["name"]: mount for mount in container()["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in template()["spec"]["volumes"]}
+    assert mounts["data"]["readOnly"]
+    assert "readOnly" not in mounts["checkpoints"]
+    assert volumes["checkpoints"]["persistentVolumeClaim"] == {"claimName": "olmo-checkpoints"}
+    assert volumes["scratch"]["hostPath"] == {"path": "/mnt/nvme/scratch", "type": "Directory"}
+    assert not mounts["checkpoints"]["mountPath"].startswith(mounts["scratch"]["mountPath"])
+
+
+def test_a_new_sas_is_a_new_pod() -> None:
+    rotated = BlobVolume(claim="olmo-data", read_only=True, annotations={"sas/olmo-data": "2"}, upload_secret="up")
+    assert template()["metadata"]["annotations"]["sas/olmo-data"] == "1"
+    assert template(data=rotated) != template()
+
+
+@pytest.mark.parametrize("vm_sku", [H100, A100])
+def test_hardware_comes_from_the_catalogue(vm_sku: str) -> None:
+    variables = manifests.variables(run(vm_sku))
+    assert variables["GPUS_PER_NODE"] == "8"
+    assert variables["NCCL_TOPO_FILE"] == "/opt/olmo/topology.xml"
+    assert not [name for name in variables if "SHARP" in name or "COLLNET" in name], "training runs without SHARP"
+
+
+def test_options_reach_the_script() -> None:
+    variables = manifests.variables(run(config="OLMo2-7B", stopAt=20, maxFiles=2, evaluate=False, runName="mine"))
+    assert variables["CONFIG"] == "/opt/OLMo/configs/official-1124/OLMo2-7B-stage1.yaml"
+    assert (variables["STOP_AT"], variables["MAX_FILES"], variables["EVALUATE"]) == ("20", "2", "0")
+    assert (variables["RUN_NAME"], variables["MICRO_BATCH"]) == ("mine", "2")
+    assert manifests.variables(run())["STOP_AT"] == ""
+
+
+def test_overrides_come_last() -> None:
+    found = template(podOverrides={"spec": {"priorityClassName": "high"}})
+    assert found["spec"]["priorityClassName"] == "high"
+
+
+# --- the preparation ---
+
+
+def test_copying_takes_no_gpu_node_and_keeps_the_sas_out_of_the_manifest() -> None:
+    spec = preparation.job_spec(OlmoOptions(), image="olmo:1", upload_secret="up")["template"]["spec"]
+    assert spec["nodeSelector"] == {"kubernetes.azure.com/mode": "system"}
+    assert "nvidia.com/gpu" not in str(spec["containers"][0]["resources"])
+    assert {"name": "upload", "secret": {"secretName": "up"}} in spec["volumes"]
+
+
+def test_preparation_and_training_mean_the_same_files() -> None:
+    options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False})
+    spec = preparation.job_spec(options, image="olmo:1", upload_secret="up")["template"]["spec"]
+    prepared = {entry["name"]: entry["value"] for entry in spec["containers"][0]["env"]}
+    trained = manifests.variables(run(maxFiles=2, evaluate=False))
+    assert prepared.items() >= {name: trained[name] for name in ("CONFIG", "MAX_FILES", "EVALUATE")}.items()
+    shared = set(preparation.files().contents) & set(manifests.files(pool()).contents)
+    assert shared == {"dataset.awk", "dataset.sh"}
+
+
+def test_another_training_script_does_not_copy_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "launch.sh" not in preparation.files().contents
+    assert not [name for name in manifests.files(pool()).contents if name.startswith("prepare")]
+
+
+# --- the configs ---
+
+
+def test_every_config_trains_on_one_node_of_eight_gpus() -> None:
+    for config in training_configs().values():
+        assert config.fits(8, config.micro_batch), config.name
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("OLMo-1B", 1.18), ("OLMo-7B", 6.89), ("OLMo2-1B", 1.48), ("OLMo2-7B", 7.30), ("OLMo2-13B", 13.7)],
+)
+def test_parameters_are_those_of_the_models(name: str, billions: float) -> None:
+    config = training_configs()[name]
+    assert config.parameters / 1e9 == pytest.approx(billions, rel=0.01)
+    assert config.flops_per_token > 6 * (config.parameters - config.looked_up)
+
+
+def test_the_batch_tells_which_node_counts_share_it() -> None:
+    assert training_configs()["OLMo2-1B"].node_counts(8, 4) == [1, 2, 4, 8, 16]
+    assert training_configs()["OLMo2-1B"].largest_micro_batch(32 * 8) == 2
+    assert training_configs()["OLMo2-1B"].largest_micro_batch(3 * 8) is None
+
+
+# --- what is refused ---
+
+
+def test_nothing_is_wrong_with_the_defaults() -> None:
+    assert found(ground()) == ""
+    assert found(ground(nodes=2)) == ""
+
+
+def test_a_missing_container_names_those_there_are() -> None:
+    text = found(ground(), dataContainer="olmo-datum")
+    assert "workloadOptions.olmo.dataContainer is olmo-datum, a container that the platform does not have" in text
+    assert "olmo-data, olmo-checkpoints" in text
+    assert "pulumi config set --path 'storage.containers[\"olmo-datum\"].permissions' rl" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "permissions", "lacks", "better"),
+    [
+        ("olmo-data", "l", "also needs r", "rl"),
+        ("olmo-checkpoints", "rl", "also needs acwd", "racwdl"),
+    ],
+)
+def test_a_sas_that_cannot_do_what_is_needed(name: str, permissions: str, lacks: str, better: str) -> None:
+    container = CONTAINERS[name].model_copy(update={"permissions": permissions})
+    text = found(ground(containers={**CONTAINERS, name: container}))
+    assert lacks in text
+    assert text.endswith(f"permissions' {better}")
+
+
+def test_preparation_needs_a_sas_that_writes() -> None:
+    containers = {**CONTAINERS, "olmo-data": ContainerSettings(permissions="rl")}
+    assert "upload' true" in found(ground(containers=containers))
+    assert found(ground(containers=containers), prepare=False) == ""
+
+
+def test_scratch_is_needed() -> None:
+    assert "use a pool of a VM size with local NVMe disks" in found(ground(T4, scratch=False))
+    assert "pulumi config set --path operators.localNvmeScratch.enabled true" in found(ground(scratch=False))
+    off = PoolSettings(vm_sku=H100, local_nvme_scratch=False)
+    assert "set localNvmeScratch: true for the pool gpu" in found(ground(pool=off, scratch=False))
+
+
+def test_a_gpu_without_bf16_is_refused() -> None:
+    assert "whose T4 has no bf16" in found(ground(T4))
+
+
+def test_several_nodes_need_infiniband() -> None:
+    assert "have no InfiniBand between them" in found(ground("Standard_NC96ads_A100_v4", nodes=2))
+
+
+def test_a_batch_that_does_not_divide_says_what_does() -> None:
+    text = found(ground(nodes=3), config="OLMo2-1B")
+    assert "3 nodes of 8 GPUs cannot share OLMo2-1B's batch of 512 sequences in micro-batches of 4" in text
+    assert "numNodes 1, 2, 4, 8, 16" in text
+    assert text.endswith("pulumi config set --path workloadOptions.olmo.numNodes 2")
+
+
+def test_a_micro_batch_that_is_too_large_gives_way() -> None:
+    text = found(ground(nodes=32), config="OLMo2-1B")
+    assert "with 32 nodes: microBatch 2" in text
+    assert text.endswith("pulumi config set --path workloadOptions.olmo.microBatch 2")
+    assert found(ground(nodes=32), config="OLMo2-1B", microBatch=2) == ""

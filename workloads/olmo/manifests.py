@@ -1,0 +1,123 @@
+"""The training as plain data: pure functions of options and hardware."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from components.context import BlobVolume, GpuPool
+from workloads._files import Files, texts, topology_file
+from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
+from workloads._nccl import nccl_variables
+from workloads._pods import GpuPod, Manifest, blob, scratch
+from workloads._training import throughput_variables
+from workloads.olmo.configs import SOURCE_FOLDER
+from workloads.olmo.options import OlmoOptions
+from workloads.olmo.problems import NAME
+
+CONTAINER = "train"
+PORT = 29400
+"""Where the nodes meet; torchrun's own default."""
+HOPELESS = 64
+"""Exit code of scripts for what another try would not mend."""
+DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
+_SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One training: where, on how much, with which options."""
+
+    options: OlmoOptions
+    pool: GpuPool
+    nodes: int
+    image: str
+    rdma_resource: str
+    data: BlobVolume
+    checkpoints: BlobVolume
+
+
+def files(pool: GpuPool) -> Files:
+    """The training's scripts, and NCCL's topology file where the VM size has one."""
+    scripts = {name: text for name, text in texts(_SCRIPTS).items() if not name.startswith("prepare")}
+    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents={**scripts, **topology_file(pool)})
+
+
+def dataset_variables(options: OlmoOptions) -> dict[str, str]:
+    """Which data files are meant; preparation and training must agree."""
+    return {
+        "CONFIG": options.training.file,
+        "MAX_FILES": str(options.max_files or 0),
+        "EVALUATE": str(int(options.evaluate)),
+    }
+
+
+def variables(run: Run) -> dict[str, str]:
+    """Environment of the training script."""
+    options, training, sku = run.options, run.options.training, run.pool.sku
+    return {
+        **nccl_variables(run.pool, files(run.pool), sharp=False),
+        **dataset_variables(options),
+        **throughput_variables(run.pool, run.nodes, training.flops_per_token),
+        "NODES": str(run.nodes),
+        "GPUS_PER_NODE": str(sku.gpus),
+        "MASTER": f"{NAME}-0.{NAME}:{PORT}",
+        "DATA": DATA,
+        "CHECKPOINTS": CHECKPOINTS,
+        "SCRATCH": SCRATCH,
+        "RUN_NAME": options.run_name or training.name,
+        "MICRO_BATCH": str(options.sequences_at_once),
+        "STOP_AT": str(options.stop_at or ""),
+        "PREPARED": str(int(options.prepare)),
+        "DATA_TIMEOUT_S": str(options.data_timeout_hours * 3600),
+        # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
+        "OLMO_SHARED_FS": "1",
+    }
+
+
+def job_spec(run: Run) -> Manifest:
+    """An Indexed Job: pod `i` is node rank `i`, and is found as `olmo-<i>.olmo`."""
+    pod = GpuPod(
+        pool=run.pool,
+        rdma_resource=run.rdma_resource,
+        container={
+            "name": CONTAINER,
+            "image": run.image,
+            "command": ["/bin/bash", files(run.pool).path("launch.sh")],
+            "workingDir": SOURCE_FOLDER,
+            "env": [{"name": "NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        },
+        variables=variables(run),
+        mounts=[
+            files(run.pool).mount(),
+            blob("data", run.data, DATA),
+            blob("checkpoints", run.checkpoints, CHECKPOINTS),
+            scratch(run.pool, SCRATCH),
+        ],
+        spec={"subdomain": NAME},
+        overrides=run.options.pod_overrides,
+    )
+    return indexed_job_spec(
+        NAME,
+        run.nodes,
+        pod.template(),
+        # One node's failure ends the others' processes too: each failure of the whole is one of every pod.
+        backoffLimit=run.options.restarts * run.nodes,
+        podFailurePolicy=failure_policy(CONTAINER),
+    )
+
+
+def failure_policy(container: str) -> Manifest:
+    """Nodes that go away are no failure of the job; what another try cannot mend ends it at once."""
+    exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
+    return {"rules": [IGNORE_DISRUPTIONS, {"action": "FailJob", "onExitCodes": exit_codes}]}
+
+
+def service_spec() -> Manifest:
+    """A headless Service, which gives each pod its name; also before it is ready, for the nodes must meet first."""
+    return {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {JOB_LABEL: NAME},
+        "ports": [{"name": "rendezvous", "port": PORT}],
+    }

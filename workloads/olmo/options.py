@@ -1,0 +1,77 @@
+"""Options of OLMo, under `workloadOptions.olmo`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, unfit
+from config.near import hint, near
+from config.references import Image
+from config.storage import ContainerName
+from config.workload import WorkloadOptions
+from workloads.olmo.configs import TrainingConfig, training_configs
+
+
+def _known(name: str) -> str:
+    if name not in training_configs():
+        likely = near(name, training_configs())
+        instead = (likely or [DEFAULT_CONFIG])[0]
+        raise unfit(f"is {name!r}, not one of OLMo's training configs{hint(likely)}", instead)
+    return name
+
+
+DEFAULT_CONFIG = "OLMo-1B"
+ConfigName = Annotated[
+    str,
+    AfterValidator(_known),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(training_configs()))),
+]
+Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
+RunName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"),
+    Field(description="at most 63 letters, digits, '.', '_' and '-', the first a letter or digit"),
+]
+
+
+class OlmoOptions(WorkloadOptions):
+    """What to train on how much of which data, and where its checkpoints go."""
+
+    config: ConfigName = DEFAULT_CONFIG
+    """Which of OLMo's official training configs (workloads/olmo/configs.yaml)."""
+    num_nodes: Count = 1
+    stop_at: Count | None = None
+    """Step to stop at; by default where the config ends, after weeks."""
+    micro_batch: Count | None = None
+    """Sequences that one GPU takes at a time; by default the config's."""
+    evaluate: bool = True
+    """Run the config's evaluations, whose data is prepared too."""
+    run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
+    """Folder of the checkpoints below the namespace's; a run of the same name goes on from its last one.
+
+    By default the config's name.
+    """
+    restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 10
+    """How often all nodes may fail before the job does; lost nodes and evictions do not count."""
+    data_container: ContainerName = "olmo-data"
+    checkpoint_container: ContainerName = "olmo-checkpoints"
+    prepare: bool = True
+    """Copy the config's data files into the data container; the training waits for them."""
+    max_files: Count | None = None
+    """Train on the first so many of the config's data files; all of them are terabytes."""
+    data_timeout_hours: Annotated[int, Field(ge=1, le=24 * 30), PLAIN_DIGITS] = 48
+    """How long the training waits for its data, holding its nodes."""
+    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
+    """A whole image reference, in place of the one built from docker/olmo."""
+
+    @property
+    def training(self) -> TrainingConfig:
+        """The chosen config."""
+        return training_configs()[self.config]
+
+    @property
+    def sequences_at_once(self) -> int:
+        """The micro-batch in use."""
+        return self.micro_batch or self.training.micro_batch

@@ -1,0 +1,56 @@
+"""The Job that fills the data container, as plain data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulumi
+
+from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from workloads._files import Files, texts
+from workloads._pods import Manifest, Mount, environment, pod_template
+from workloads.olmo.manifests import dataset_variables, failure_policy
+from workloads.olmo.options import OlmoOptions
+from workloads.olmo.problems import NAME
+
+JOB = f"{NAME}-data"
+_UPLOAD, _STAGING = "/run/upload", "/staging"
+_SCRIPTS = Path(__file__).parent / "scripts"
+_SHARED = ("dataset.awk", "dataset.sh")
+_RETRIES = 20
+"""Each goes on where the last one ended; Kubernetes waits ever longer between them, up to six minutes."""
+
+
+def files() -> Files:
+    """Its scripts, in a ConfigMap of their own: another training script must not start the copying anew."""
+    scripts = texts(_SCRIPTS, "prepare*") | {name: (_SCRIPTS / name).read_text(encoding="utf-8") for name in _SHARED}
+    return Files(config_map=JOB, folder=f"/opt/{JOB}", contents=scripts)
+
+
+def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[str]) -> Manifest:
+    """A pod on the system pool: copying needs no GPU, and mostly no bandwidth of ours either."""
+    secret = {"secret": {"secretName": upload_secret}}
+    mounts = [
+        files().mount(),
+        Mount(name="upload", path=_UPLOAD, source=secret, read_only=True),
+        Mount(name="staging", path=_STAGING, source={"emptyDir": {}}),
+    ]
+    container = {
+        "name": "copy",
+        "image": image,
+        "command": ["/bin/bash", files().path("prepare.sh")],
+        "env": environment({**dataset_variables(options), "UPLOAD": _UPLOAD, "STAGING": _STAGING}),
+        "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+        "volumeMounts": [mount.mount() for mount in mounts],
+    }
+    spec = {
+        "restartPolicy": "Never",
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "containers": [container],
+    }
+    return {
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": failure_policy("copy"),
+        "template": pod_template(spec, mounts),
+    }

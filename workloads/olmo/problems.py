@@ -1,0 +1,101 @@
+"""What keeps OLMo from running where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.errors import Path, Problem, set_command
+from config.skus import VmSku, catalogue
+from config.workload import Ground
+from workloads.olmo.options import OlmoOptions
+
+NAME = "olmo"
+_OPTIONS: Path = ("workloadOptions", NAME)
+_READ = "rl"
+_WRITE = "racwdl"
+"""Checkpoints are written beside their final name, renamed, and the oldest deleted."""
+
+
+def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them; sizes that are unknown are another rule's business."""
+    yield from _container(ground, "dataContainer", options.data_container, _READ)
+    yield from _upload(options, ground)
+    yield from _container(ground, "checkpointContainer", options.checkpoint_container, _WRITE)
+    yield from _scratch(ground)
+    if size := catalogue().get(ground.pool.vm_sku):
+        yield from _hardware(ground, size)
+        yield from _batch(options, ground, size)
+
+
+def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Problem]:
+    """The container is there, and its SAS opens it for what is needed."""
+    where: Path = ("storage", "containers", name, "permissions")
+    if name not in ground.containers:
+        known = ", ".join(ground.containers) or "none is set"
+        what = f"is {name}, a container that the platform does not have"
+        yield Problem((*_OPTIONS, key), what, f"a container of the platform ({known})", set_command(where, needed))
+        return
+    permissions = ground.containers[name].permissions
+    if missing := [letter for letter in needed if letter not in permissions]:
+        better = "".join(letter for letter in _WRITE if letter in needed or letter in permissions)
+        what = f"is {permissions}, but workload {NAME} also needs {''.join(missing)} there ({key})"
+        yield Problem(where, what, f"all of {needed}", set_command(where, better))
+
+
+def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
+    container = ground.containers.get(options.data_container)
+    if not options.prepare or container is None or container.upload:
+        return
+    where = ("storage", "containers", options.data_container, "upload")
+    what = f"is false, but workload {NAME} copies its data there"
+    allowed = f"true, or {NAME} with prepare: false on data that is there already"
+    yield Problem(where, what, allowed, set_command(where, True))
+
+
+def _scratch(ground: Ground) -> Iterator[Problem]:
+    if ground.scratch:
+        return
+    usable = [size.name for size in catalogue().values() if size.gpus and size.nvme and size.supported]
+    what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
+    size = catalogue().get(ground.pool.vm_sku)
+    if size is not None and size.nvme is None:
+        fix = f"use a pool of a VM size with local NVMe disks ({', '.join(usable)})"
+    elif not ground.pool.scratch:
+        fix = f"set localNvmeScratch: true for the pool {ground.pool_key}"
+    else:
+        fix = set_command(("operators", "localNvmeScratch", "enabled"), True)
+    yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch", fix)
+
+
+def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
+    if not size.gpu_bf16_tflops:
+        what = f"is {ground.pool_key} of {size.name}, whose {size.gpu_model} has no bf16, in which OLMo trains"
+        usable = ", ".join(each.name for each in catalogue().values() if each.gpu_bf16_tflops and each.supported)
+        yield Problem((*_OPTIONS, "pool"), what, f"a pool of {usable}", "use a pool of one of these VM sizes")
+    if ground.nodes > 1 and not size.infiniband:
+        where = (*_OPTIONS, "numNodes")
+        what = f"is {ground.nodes}, but nodes of {size.name} have no InfiniBand between them"
+        yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
+
+
+def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
+    """Every GPU takes the same number of whole micro-batches: OLMo asserts the first, and would warp the second."""
+    training, micro_batch, gpus = options.training, options.sequences_at_once, ground.nodes * size.gpus
+    if training.fits(gpus, micro_batch):
+        return
+    counts = training.node_counts(size.gpus, micro_batch)
+    smaller = training.largest_micro_batch(gpus)
+    where: Path = (*_OPTIONS, "numNodes")
+    if smaller is None and counts:
+        fix = set_command(where, max([count for count in counts if count < ground.nodes] or counts[:1]))
+    else:
+        where = (*_OPTIONS, "microBatch")
+        fix = set_command(where, smaller or 1)
+    what = (
+        f"does not fit: {ground.nodes} nodes of {size.gpus} GPUs cannot share {training.name}'s batch of "
+        f"{training.batch} sequences in micro-batches of {micro_batch}"
+    )
+    allowed = f"with micro-batches of {micro_batch}: numNodes {', '.join(map(str, counts)) or 'none'}"
+    if smaller:
+        allowed += f"; with {ground.nodes} nodes: microBatch {smaller}"
+    yield Problem(where, what, allowed, fix)

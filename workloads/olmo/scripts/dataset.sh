@@ -1,0 +1,25 @@
+# shellcheck shell=bash
+# What the preparation and the training must agree on: which files, and which blob says that all of them are there.
+# Reads: CONFIG (path of a training config), MAX_FILES (0 for all), EVALUATE (0 or 1).
+
+dataset() {
+  awk -v max="$MAX_FILES" -v evaluate="$EVALUATE" "$@" -f "$(dirname "${BASH_SOURCE[0]}")/dataset.awk" "$CONFIG"
+}
+
+# Each file's address, one per line.
+dataset_urls() {
+  dataset -v want=urls
+}
+
+# Where a file lies in the container: its path at the source.
+path_of() {
+  local rest=${1#*://}
+  echo "${rest#*/}"
+}
+
+# The blob that is written last and lists every file: bytes, tab, path. Another choice of files has another name.
+manifest_path() {
+  local choice
+  choice=$(dataset_urls | cksum)
+  echo "prepared/$(basename "$CONFIG" .yaml)-${choice%% *}.tsv"
+}

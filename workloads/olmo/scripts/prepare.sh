@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Copies the data files that a training config names into the data container. When all are there, each of the size that its
+# source tells, it writes the manifest that the training waits for. Run again, it copies only what is missing.
+# Reads: what dataset.sh and prepare-blob.sh do; PARALLEL, BLOCK_BYTES (defaults below).
+# Exit code: 0 complete; 64 for what another try would not mend; 1 else.
+set -euo pipefail
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=workloads/olmo/scripts/dataset.sh
+. "$here/dataset.sh"
+# shellcheck source=workloads/olmo/scripts/prepare-blob.sh
+. "$here/prepare-blob.sh"
+export PARALLEL=${PARALLEL:-8} BLOCK_BYTES=${BLOCK_BYTES:-67108864}
+scratch=$STAGING/manifest
+
+hopeless() {
+  echo "The data cannot be prepared: $*"
+  exit 64
+}
+
+[[ -r $CONFIG ]] || hopeless "the image has no training config $CONFIG"
+mapfile -t urls < <(dataset_urls)
+((${#urls[@]})) || hopeless "$CONFIG names no data file of olmo-data.org"
+echo "Copying ${#urls[@]} files that $CONFIG names, $PARALLEL at a time."
+
+code=0
+printf '%s\n' "${urls[@]}" | xargs -P "$PARALLEL" -n 1 bash "$here/prepare-file.sh" || code=$?
+((code != 124)) || hopeless "the upload secret does not open the container, see above"
+((code == 0)) || { echo "Some files are not complete, see above; another try goes on from here." && exit 1; }
+
+for url in "${urls[@]}"; do
+  path=$(path_of "$url")
+  cat "$STAGING/done/${path//\//,}"
+done >"$scratch.list"
+put "$scratch.list" "$(manifest_path)"
+awk '{ bytes += $1 } END { printf "Prepared: %d files, %.0f bytes.\n", NR, bytes }' "$scratch.list"

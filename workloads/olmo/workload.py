@@ -1,0 +1,93 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.errors import Problem
+from config.models import Placement
+from config.workload import Ground, Requirements, WorkloadOptions
+from workloads._base import Deployed
+from workloads._indexed_job import JOB_LABEL, NOT_AWAITED, indexed_job
+from workloads._pods import Manifest
+from workloads.olmo import manifests, preparation
+from workloads.olmo.manifests import Run
+from workloads.olmo.options import OlmoOptions
+from workloads.olmo.problems import NAME, problems
+
+
+@dataclass(frozen=True)
+class Olmo:
+    """An Indexed Job under torchrun, and a Job that brings its data."""
+
+    name: str = NAME
+    requires: Requirements = Requirements(scheduler="volcano")
+    options: type[WorkloadOptions] = OlmoOptions
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+        """`numNodes`, apart from the pool's."""
+        return cast(OlmoOptions, options).num_nodes
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        """Containers, scratch, hardware, and a batch that does not divide."""
+        return problems(cast(OlmoOptions, options), ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+        """The Job that copies the data, and the training, which waits for it."""
+        options = cast(OlmoOptions, placement.options)
+        run = Run(
+            options=options,
+            pool=context.pools[placement.pool_key],
+            nodes=placement.nodes,
+            image=options.image or context.image("olmo"),
+            rdma_resource=context.rdma_resource,
+            data=context.volumes[options.data_container],
+            checkpoints=context.volumes[options.checkpoint_container],
+        )
+        if options.prepare and run.data.upload_secret is not None:
+            _prepare(preparation.job_spec(options, image=run.image, upload_secret=run.data.upload_secret), context)
+        needed = [manifests.files(run.pool).deploy(context), _service(context)]
+        indexed_job(NAME, manifests.job_spec(run), context, needed)
+        namespace = pulumi.Output.from_input(context.namespace)
+        return Deployed(
+            namespace=namespace,
+            name=pulumi.Output.from_input(NAME),
+            command=pulumi.Output.concat("kubectl logs -n ", namespace, f" --follow {_first_pod()}"),
+        )
+
+
+def _first_pod() -> str:
+    """Selects the pod of rank 0, which alone logs the steps."""
+    return f"--selector {JOB_LABEL}={NAME},batch.kubernetes.io/job-completion-index=0"
+
+
+def _prepare(spec: Manifest, context: WorkloadContext) -> None:
+    """The Job that copies. It needs no GPU, and so waits for no driver; it is replaced like the training."""
+    kubernetes.batch.v1.Job(
+        preparation.JOB,
+        metadata={"name": preparation.JOB, "namespace": context.namespace, "annotations": NOT_AWAITED},
+        spec=spec,
+        opts=pulumi.ResourceOptions(
+            provider=context.provider,
+            depends_on=[preparation.files().deploy(context)],
+            replace_on_changes=["spec"],
+            delete_before_replace=True,
+        ),
+    )
+
+
+def _service(context: WorkloadContext) -> pulumi.Resource:
+    service: pulumi.Resource = kubernetes.core.v1.Service(
+        NAME,
+        metadata={"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED},
+        spec=manifests.service_spec(),
+        opts=pulumi.ResourceOptions(provider=context.provider),
+    )
+    return service
