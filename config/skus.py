@@ -26,6 +26,8 @@ class InfiniBand(Facts):
     device_id: Literal["101c", "101e"]
     sharp: bool
     """Whether the fabric reduces in the switches (SHARP)."""
+    aks_feature: bool = True
+    """Whether AKSInfinibandSupport must be registered for its nodes to be on one fabric, or must not be."""
 
 
 class Nvme(Facts):
@@ -36,14 +38,25 @@ class Nvme(Facts):
 
 
 class Health(Facts):
-    """What a healthy node reaches at least; None where no limit is published."""
+    """What the health check expects of a node; None where nothing is published."""
 
+    sockets: int | None = None
+    memory: str | None = None
+    """What Linux sees of its memory, as NHC writes sizes: 1915071MB (in fact MiB)."""
+    memory_percent: int = 3
+    """By how much that may be off."""
     gpu_host_gbs: float | None = None
-    """Host to GPU copies, GB/s."""
+    """Least host to GPU and GPU to host copies, GB/s."""
     gpu_peer_gbs: float | None = None
-    """GPU to GPU copies, GB/s."""
+    """Least GPU to GPU copies, GB/s."""
+    nccl_bytes: str | None = None
+    """Message size of the all-reduce within the node, as nccl-tests reads it."""
+    nccl_gbs: float | None = None
+    """Least bus bandwidth of it, GB/s, for sizes that have no `nccl_busbw`."""
     ib_write_gbps: float | None = None
-    """GPUDirect RDMA write per HCA, Gb/s."""
+    """Least GPUDirect RDMA write per HCA, Gb/s."""
+    ib_loopback_gbs: float | None = None
+    """Least bus bandwidth of the all-reduce within the node when all goes through the HCAs, GB/s."""
 
 
 class Fabric(Facts):

@@ -1,0 +1,62 @@
+"""AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
+
+AKS reads it when a pool is made, and says nothing without it; the jobs on that pool fail. So the program reads it before
+it declares anything. It does not set it: it is the whole subscription's, and takes a quarter of an hour to act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+from pulumi_azure_native import features
+
+from config.pools import PoolSettings
+from config.skus import VmSku
+
+NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
+_REGISTERED = "Registered"
+_NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
+
+
+def check_infiniband(pools: Mapping[str, PoolSettings]) -> None:
+    """Raises pulumi.RunError, which the engine shows without a traceback, where a pool would be made the wrong way."""
+    sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
+    if not sizes:
+        return
+    found = features.get_subscription_feature_registration(feature_name=FEATURE, provider_namespace=NAMESPACE)
+    if why := refusal(sizes, found.properties.state or "NotRegistered"):
+        raise pulumi.RunError(why)
+
+
+def refusal(sizes: Mapping[str, VmSku], state: str) -> str | None:
+    """Why pools of these sizes, by key, cannot be made while the feature is in that state, and what mends it."""
+    registered = state == _REGISTERED
+    wrong = [key for key, size in sizes.items() if size.infiniband and size.infiniband.aks_feature is not registered]
+    if not wrong:
+        return None
+    which = ", ".join(f"{key} ({sizes[key].name})" for key in wrong)
+    must = "must not be" if registered else "must be"
+    steps = _unregister() if registered else _register(state)
+    return "\n".join(
+        [
+            f"the feature {NAMESPACE}/{FEATURE} {must} registered when a pool of this size is made: {which}.",
+            f"Its state in this subscription is {state}, and so their nodes would not be on one InfiniBand fabric.",
+            "Nothing was changed. Do this, and then `pulumi up` again:",
+            *(f"    {step}" for step in steps),
+        ]
+    )
+
+
+def _register(state: str) -> list[str]:
+    begin = [] if state == "Registering" else [f"az feature register {_NAMES}"]
+    return [*begin, *_wait_for(_REGISTERED)]
+
+
+def _unregister() -> list[str]:
+    return [f"az feature unregister {_NAMES}", *_wait_for("Unregistered")]
+
+
+def _wait_for(state: str) -> list[str]:
+    show = f"az feature show {_NAMES} --query properties.state --output tsv"
+    return [f"{show}    # until it says {state}", f"az provider register --namespace {NAMESPACE}"]
