@@ -35,7 +35,8 @@ def tools_bin() -> Path:
 def _pins() -> str:
     tools = ROOT / "simulator" / "tools"
     digest = hashlib.sha256()
-    for file in (tools / "tools.yaml", *sorted((tools / "modules").glob("*/go.*"))):
+    pins = (*(tools / "modules").glob("*/go.*"), *(tools / "modules").glob("*/package-lock.json"))
+    for file in (tools / "tools.yaml", *sorted(pins)):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
 

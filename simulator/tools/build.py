@@ -40,12 +40,10 @@ def build(tool: Tool, source: Build, module: Path, folder: Path, *, go_caches: P
     flags = ["-trimpath", "-mod=readonly", "-modcacherw", "-ldflags", f"-s -w {tool.fill(source.ldflags)}"]
     command = ["go", "build", *flags, "-o", str(folder / tool.name), source.package]
     with log.open("wb") as output:
-        code = _run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
+        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
     if code != 0:
-        lines = log.read_text(errors="replace").splitlines()
-        end = "\n".join(f"  {line}" for line in lines[-_LOG_LINES:])
         raise ToolError(
-            f"{tool.label} could not be built (go build exited with {code}). The end of {log}:\n{end}\n"
+            f"{tool.label} could not be built (go build exited with {code}). The end of {log}:\n{end_of(log)}\n"
             "Finished tools are kept; run the same command to try again."
         )
 
@@ -60,7 +58,12 @@ def _environment(go_caches: Path) -> dict[str, str]:
     return {**ours, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
 
 
-def _run(command: list[str], *, cwd: Path, environment: dict[str, str], output: int) -> int:
+def end_of(log: Path) -> str:
+    """The last lines of a log, indented, for an error's text."""
+    return "\n".join(f"  {line}" for line in log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+
+
+def run(command: list[str], *, cwd: Path, environment: dict[str, str] | None, output: int) -> int:
     """Runs a command in a process group of its own, so that an interruption ends its children too."""
     process = subprocess.Popen(
         command, cwd=cwd, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

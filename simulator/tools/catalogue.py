@@ -38,6 +38,13 @@ class Build(_Data):
     ldflags: str = ""
 
 
+class Npm(_Data):
+    """An executable of an npm package that `modules/<module>` locks; `node` is the oldest major version that does."""
+
+    module: str
+    node: int
+
+
 class System(_Data):
     """An executable of the operating system; `optional` says what is lost without it."""
 
@@ -52,6 +59,7 @@ class Tool(_Data):
     system: System | None = None
     release: Release | None = None
     build: Build | None = None
+    npm: Npm | None = None
 
     @property
     def label(self) -> str:
@@ -99,10 +107,12 @@ class Catalogue(_Data):
 
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
-        digest = hashlib.sha256(json.dumps(tool.model_dump(mode="json", exclude={"needed_for"})).encode())
+        digest = hashlib.sha256(json.dumps(tool.model_dump(mode="json", exclude={"needed_for", "npm"})).encode())
         if tool.build:
             for pins in ("go.mod", "go.sum"):
                 digest.update((self.modules / tool.build.module / pins).read_bytes())
+        if tool.npm:
+            digest.update((self.modules / tool.npm.module / "package-lock.json").read_bytes())
         return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -22,6 +23,14 @@ def test_module_pins_the_version(tool: Tool) -> None:
         if tool.build.package == module or tool.build.package.startswith(f"{module}/")
     }
     assert versions == {tool.version}
+
+
+@pytest.mark.parametrize("tool", [tool for tool in CATALOGUE.tools if tool.npm], ids=lambda tool: tool.name)
+def test_npm_lock_pins_the_version(tool: Tool) -> None:
+    assert tool.npm
+    packages = json.loads((CATALOGUE.modules / tool.npm.module / "package-lock.json").read_text())["packages"]
+    assert packages[f"node_modules/{tool.npm.module}"]["version"] == tool.version
+    assert tool.name in packages[f"node_modules/{tool.npm.module}"]["bin"]
 
 
 def test_urls_and_flags_are_completed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 from simulator.paths import ROOT
 
 LOCKS = ["requirements.txt", "requirements-dev.txt"]
+NPM_LOCKS = sorted((ROOT / "simulator" / "tools" / "modules").glob("*/package-lock.json"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
 
@@ -29,6 +31,14 @@ def test_locks_are_whole_and_name_no_place(lock: str) -> None:
     locked = requirements(lock)
     assert locked
     assert not [name for name, rest in locked.items() if "--hash=sha256:" not in rest]
+
+
+@pytest.mark.parametrize("lock", NPM_LOCKS, ids=lambda path: path.parent.name)
+def test_npm_locks_are_whole_and_name_no_place(lock: Path) -> None:
+    packages = {name: package for name, package in json.loads(lock.read_text())["packages"].items() if name}
+    assert packages
+    assert not [name for name, package in packages.items() if not package["integrity"].startswith("sha512-")]
+    assert not [name for name, package in packages.items() if "resolved" in package]
 
 
 def test_locks_agree() -> None:
