@@ -11,7 +11,7 @@ from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes
 from workloads.metaseq.sizes import models
 
-_SIZE: Path = ("modelSize",)
+_SIZE: Path = ("workloadOptions", "metaseq", "modelSize")
 _NODES: Path = ("workloadOptions", "metaseq", "numNodes")
 
 
