@@ -21,6 +21,9 @@ class ClusterBackend(Protocol):
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down."""
 
+    def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
+        """Turns the CSI drivers on and off that the cluster's `storageProfile` names, with their StorageClasses."""
+
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> None:
         """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes."""
 

@@ -84,6 +84,7 @@ class Operations:
             self._delete_cluster(cluster)
             return
         self._world.backend.create(cluster.text)
+        self._world.backend.set_storage(cluster.text, self._storage_profile(cluster))
         self._world.backend.set_nodes(cluster.text, node_objects(self._world, cluster))
         if record.state == "Deleting":
             self._world.store.remove(resource)
@@ -91,6 +92,11 @@ class Operations:
         inline = pools.of_cluster(self._world, cluster) if resource == cluster else []
         for done in (*inline, record):
             self._succeed(done)
+
+    def _storage_profile(self, cluster: ResourceId) -> Body:
+        record = self._world.store.get(cluster)
+        profile: Body = record.properties.get("storageProfile", {}) if record else {}
+        return profile
 
     def _settle(self, resource: ResourceId) -> None:
         record = self._world.store.get(resource)

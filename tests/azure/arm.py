@@ -33,6 +33,7 @@ class FakeBackend:
     """Remembers what it was told. `gate` holds operations back; `failure` makes them fail."""
 
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    storage: dict[str, dict[str, Any]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
@@ -64,6 +65,9 @@ class FakeBackend:
                 "current-context": "x",
             }
         )
+
+    def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
+        self.storage[cluster_id] = dict(storage_profile)
 
     def set_nodes(self, cluster_id: str, nodes: list[dict[str, Any]]) -> None:
         self.nodes[cluster_id] = nodes
