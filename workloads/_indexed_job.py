@@ -1,0 +1,56 @@
+"""Indexed Jobs on Volcano: one pod on each of some whole nodes, all of them at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.overrides import merge
+from workloads._pods import Manifest
+
+JOB_LABEL = "batch.kubernetes.io/job-name"
+"""Kubernetes' own, on the pods of a Job."""
+NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+"""Annotation of what may take longer than `pulumi up` should: jobs, and Services whose pods are not ready yet."""
+_GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+IGNORE_DISRUPTIONS: Manifest = {
+    "action": "Ignore",
+    "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+}
+"""Rule of a Job's podFailurePolicy: a node that goes away is no failure of the job."""
+
+
+def indexed_job_spec(name: str, nodes: int, template: Manifest, **more: Any) -> Manifest:
+    """The spec of a Job with `nodes` pods of a gang that `indexed_job` makes.
+
+    The gang is explicit: Volcano 1.10 gives a Job's pods one of a single member, and reads no annotation for its size.
+    Only pods that run together are sure to be on different nodes.
+    """
+    in_gang = merge(template, {"metadata": {"annotations": {_GROUP_ANNOTATION: name}}})
+    return {"completionMode": "Indexed", "completions": nodes, "parallelism": nodes, "template": in_gang, **more}
+
+
+def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on: list[pulumi.Resource]) -> None:
+    """The Job and its gang. Its spec cannot be changed: it is replaced, and deleted first because its name stays."""
+    group = kubernetes.apiextensions.CustomResource(
+        name,
+        api_version="scheduling.volcano.sh/v1beta1",
+        kind="PodGroup",
+        metadata={"name": name, "namespace": context.namespace},
+        spec={"minMember": spec["completions"], "queue": "default"},
+        opts=pulumi.ResourceOptions(provider=context.provider, depends_on=list(context.ready)),
+    )
+    kubernetes.batch.v1.Job(
+        name,
+        metadata={"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED},
+        spec=spec,
+        opts=pulumi.ResourceOptions(
+            provider=context.provider,
+            depends_on=[*context.ready, group, *depends_on],
+            replace_on_changes=["spec"],
+            delete_before_replace=True,
+        ),
+    )

@@ -1,0 +1,123 @@
+"""JupyterLab as plain data: pure functions of options and hardware."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from components.context import GpuPool
+from config.overrides import merge
+from workloads._pods import GpuPod, Manifest, Mount, scratch
+from workloads.jupyterlab.options import JupyterLabOptions
+
+NAME = "jupyterlab"
+PORT = 8888
+LABELS = {"app.kubernetes.io/name": NAME}
+HOME = "/home/jovyan"
+_USER, _GROUP = 1000, 100
+"""jovyan and users, of the images of Jupyter's docker-stacks."""
+_CONFIG_FOLDER = "/usr/local/etc/jupyter"
+"""On Jupyter's configuration path, and empty in these images."""
+
+MOUNT_OPTIONS = [
+    f"uid={_USER}",
+    f"gid={_GROUP}",
+    "dir_mode=0770",
+    "file_mode=0660",
+    "mfsymlinks",  # git and Python environments make symbolic links
+    "nobrl",  # Jupyter's history is SQLite, whose byte-range locks fail on SMB
+    "cache=strict",
+    "actimeo=30",
+    "nosharesock",
+]
+"""Of the SMB share, beside the driver's defaults. Source: kubernetes-sigs/azurefile-csi-driver, deploy/example."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notebook:
+    """One server: where, and with what."""
+
+    options: JupyterLabOptions
+    pool: GpuPool
+    image: str
+    rdma_resource: str
+    server_config: str
+    """Contents of its secret configuration file."""
+
+
+def storage_class() -> Manifest:
+    """The file share's class, without its name. The share goes when its claim does."""
+    return {
+        "provisioner": "file.csi.azure.com",
+        "parameters": {"skuName": "Standard_LRS", "protocol": "smb"},
+        "mount_options": MOUNT_OPTIONS,
+        "allow_volume_expansion": True,
+        "reclaim_policy": "Delete",
+        "volume_binding_mode": "Immediate",
+    }
+
+
+def deployment_spec(notebook: Notebook) -> Manifest:
+    """One pod; a new one starts when the old one is gone: they share files, and may want the same GPUs."""
+    return {
+        "replicas": 1,
+        "strategy": {"type": "Recreate"},
+        "selector": {"matchLabels": LABELS},
+        "template": _template(notebook),
+    }
+
+
+def service_spec() -> Manifest:
+    """Inside the cluster only: `kubectl port-forward` brings it to one's own machine."""
+    return {"type": "ClusterIP", "selector": LABELS, "ports": [{"name": "http", "port": PORT, "targetPort": "http"}]}
+
+
+def _template(notebook: Notebook) -> Manifest:
+    options, pool = notebook.options, notebook.pool
+    mounts = [_files(), _configuration(notebook.server_config), *([scratch(pool, "/scratch")] if pool.scratch else [])]
+    pod = GpuPod(
+        pool=pool,
+        rdma_resource=notebook.rdma_resource,
+        container=_container(notebook),
+        # Images with CUDA ask for all GPUs of the node; where the runtime listens to that, only this takes it back.
+        variables={} if options.gpus else {"NVIDIA_VISIBLE_DEVICES": "void"},
+        mounts=mounts,
+        gpus=options.gpus,
+        spec={
+            "restartPolicy": "Always",
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": _USER,
+                "runAsGroup": _GROUP,
+                "fsGroup": _GROUP,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        },
+        overrides=merge({"metadata": {"labels": LABELS}}, options.pod_overrides),
+    )
+    return pod.template()
+
+
+def _container(notebook: Notebook) -> Manifest:
+    return {
+        "name": NAME,
+        "image": notebook.image,
+        "ports": [{"name": "http", "containerPort": PORT}],
+        "resources": {"requests": {"cpu": "1", "memory": "4Gi"}},
+        # The one page that it shows without a login.
+        "readinessProbe": {"httpGet": {"path": "/api", "port": "http"}, "periodSeconds": 5},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+
+
+def _files() -> Mount:
+    """The file share, where people work."""
+    return Mount(name="work", path=f"{HOME}/work", source={"persistentVolumeClaim": {"claimName": NAME}})
+
+
+def _configuration(server_config: str) -> Mount:
+    """The server's secret file. The pod carries a digest of it: another password is another pod."""
+    digest = hashlib.sha256(server_config.encode()).hexdigest()[:16]
+    source = {"secret": {"secretName": NAME, "defaultMode": 0o440}}
+    annotations = {"ai-on-aks/configuration": digest}
+    return Mount(name="configuration", path=_CONFIG_FOLDER, source=source, read_only=True, annotations=annotations)

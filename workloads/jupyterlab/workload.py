@@ -1,0 +1,119 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.errors import Problem, set_command
+from config.models import Placement
+from config.workload import Ground, Requirements, WorkloadOptions
+from workloads._base import Deployed
+from workloads._indexed_job import NOT_AWAITED
+from workloads.jupyterlab.manifests import NAME, PORT, Notebook, deployment_spec, service_spec, storage_class
+from workloads.jupyterlab.options import JupyterLabOptions
+from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
+
+_PATH = ("workloadOptions", NAME)
+
+
+@dataclass(frozen=True)
+class JupyterLab:
+    """A Deployment with a file share, reached through a Service."""
+
+    name: str = NAME
+    requires: Requirements = Requirements(scheduler="volcano")
+    options: type[WorkloadOptions] = JupyterLabOptions
+    keys: Mapping[str, str] = field(default_factory=dict)
+
+    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+        """One, or the share of one."""
+        return 1
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        """A server without a password, or more GPUs than a node has."""
+        chosen = cast(JupyterLabOptions, options)
+        if chosen.password is None:
+            path = (*_PATH, "password")
+            fix = set_command(path, "<value>").replace("config set ", "config set --secret ")
+            yield Problem(path, "is not set, and without one anybody could log in", "a password of your own", fix)
+        if chosen.gpus > ground.pool.sku.gpus:
+            path = (*_PATH, "gpus")
+            what = f"is {chosen.gpus}, more than a {ground.pool.vm_sku} has"
+            allowed = f"0 to {ground.pool.sku.gpus}"
+            yield Problem(path, what, allowed, set_command(path, ground.pool.sku.gpus))
+
+    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+        """File share, secret configuration, server, and a way to it."""
+        options = cast(JupyterLabOptions, placement.options)
+        owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
+        password = options.password.get_secret_value() if options.password else ""
+        notebook = Notebook(
+            options=options,
+            pool=context.pools[placement.pool_key],
+            image=options.image or context.image("pytorch-notebook"),
+            rdma_resource=context.rdma_resource,
+            server_config=server_config(hashed(password, owner)),
+        )
+        needed = [_secret(notebook, context), _claim(notebook, context)]
+        _server(notebook, context, needed)
+        namespace = pulumi.Output.from_input(context.namespace)
+        return Deployed(
+            namespace=namespace,
+            name=pulumi.Output.from_input(NAME),
+            command=pulumi.Output.concat("kubectl port-forward -n ", namespace, f" service/{NAME} {PORT}:{PORT}"),
+        )
+
+
+def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
+    secret: pulumi.Resource = kubernetes.core.v1.Secret(
+        NAME,
+        metadata={"name": NAME, "namespace": context.namespace},
+        string_data={SERVER_CONFIG: pulumi.Output.secret(notebook.server_config)},
+        opts=pulumi.ResourceOptions(provider=context.provider),
+    )
+    return secret
+
+
+def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
+    """The claim, and the storage class behind it, which is the cluster's and so named after the namespace."""
+    class_name = pulumi.Output.concat(context.namespace, f"-{NAME}")
+    share = kubernetes.storage.v1.StorageClass(
+        NAME,
+        metadata={"name": class_name},
+        **storage_class(),
+        opts=pulumi.ResourceOptions(provider=context.provider),
+    )
+    claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaim(
+        NAME,
+        metadata={"name": NAME, "namespace": context.namespace},
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": share.metadata["name"],
+            "resources": {"requests": {"storage": f"{notebook.options.fs_size_gi}Gi"}},
+        },
+        opts=pulumi.ResourceOptions(provider=context.provider),
+    )
+    return claim
+
+
+def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
+    """Deployment and Service. Neither is waited for: GPUs may all be taken, and the image has several GB."""
+    metadata = {"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED}
+    kubernetes.apps.v1.Deployment(
+        NAME,
+        metadata=metadata,
+        spec=deployment_spec(notebook),
+        opts=pulumi.ResourceOptions(provider=context.provider, depends_on=[*context.ready, *needed]),
+    )
+    kubernetes.core.v1.Service(
+        NAME,
+        metadata=metadata,
+        spec=service_spec(),
+        opts=pulumi.ResourceOptions(provider=context.provider),
+    )
