@@ -1,0 +1,101 @@
+"""Pods that KWOK runs wait for images, claims and gates like others; then they are handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kubelet.events import Teller
+from simulator.kubelet.faked import FakedPods
+from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.programs import Gate, ImageProgram
+from simulator.kubelet.pulls import ImagePulls
+from tests.kubelet.cluster import Cluster
+from tests.kubelet.pods import context, make
+
+Object = dict[str, Any]
+IMAGE = "dev.azurecr.io/olmo:1"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    made.azure.connect(monkeypatch)
+    yield made
+    made.claims.stop()
+
+
+def faked(cluster: Cluster, gate: Gate | None = None) -> FakedPods:
+    kube = cluster.kube.as_client()
+    catalogue = PodCatalogue([ImageProgram("olmo", gate=gate)], lambda image: None)
+    pulls = ImagePulls(lambda image: cluster.azure.may_pull("", image))
+    return FakedPods(
+        kube, catalogue, pulls, Teller(kube), lambda pod, container, node: context(cluster, pod, container)
+    )
+
+
+def live(cluster: Cluster) -> Object:
+    pod = cluster.kube.find("v1", "Pod", "train-0", "ai")
+    assert pod is not None
+    return pod
+
+
+def is_kwoks(cluster: Cluster) -> bool:
+    return live(cluster)["metadata"]["annotations"].get("simulator/run-by") == "kwok"
+
+
+def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:
+    cluster.has(make())
+    faked(cluster).advance(make(), {})
+    assert is_kwoks(cluster)
+
+
+def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster) -> None:
+    pod = make(init=({"name": "prepare", "image": "busybox:1"},))
+    cluster.has(pod)
+    cluster.azure.refused[IMAGE] = f"{IMAGE}: not found"
+    keeper = faked(cluster)
+    keeper.advance(pod, {})
+    status = live(cluster)["status"]
+    assert status["phase"] == "Pending"
+    assert status["podIP"] == "10.1.2.3"
+    assert status["containerStatuses"][0]["state"]["waiting"] == {
+        "reason": "ErrImagePull",
+        "message": f"{IMAGE}: not found",
+    }
+    assert cluster.events() == [f'Failed to pull image "{IMAGE}": {IMAGE}: not found']
+    assert not is_kwoks(cluster)
+    keeper.advance(pod, {})
+    assert live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ImagePullBackOff"
+
+
+def test_a_claim_that_does_not_mount_holds_the_pod_back(cluster: Cluster) -> None:
+    pod = make(volumes=({"name": "data", "persistentVolumeClaim": {"claimName": "data"}},))
+    cluster.has(pod)
+    cluster.lacks("Secret", "sas")
+    faked(cluster).advance(pod, {})
+    state = live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]
+    assert state["reason"] == "ContainerCreating"
+    assert "fetching NodeStageSecretRef ai/sas failed" in state["message"]
+
+
+def test_the_same_reason_is_written_once(cluster: Cluster) -> None:
+    cluster.has(make())
+    keeper = faked(cluster, gate=lambda ctx: "waiting for OFED")
+    keeper.advance(make(), {})
+    writes = len(cluster.kube.writes)
+    keeper.advance(make(), {})
+    assert len(cluster.kube.writes) == writes
+    assert live(cluster)["status"]["conditions"][0]["message"] == "waiting for OFED"
+
+
+def test_a_pod_that_is_deleted_is_handed_over_to_go(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    pod = make()
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    cluster.has(pod)
+    faked(cluster).advance(pod, {})
+    assert is_kwoks(cluster)

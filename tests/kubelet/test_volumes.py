@@ -1,0 +1,153 @@
+"""Volumes and environment of a pod: the node's files, sub paths, and what an Indexed Job tells its pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kubelet.errors import VolumeNotReady
+from tests.kubelet.cluster import Cluster
+from tests.kubelet.pods import context, make, node_root
+
+Object = dict[str, Any]
+SCRATCH = "/mnt/nvme/scratch"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    return Cluster(tmp_path)
+
+
+def host_path(path: str, kind: str = "") -> Object:
+    return {"name": "host", "hostPath": {"path": path, "type": kind}}
+
+
+def path_of(cluster: Cluster, volume: Object, node: str = "n1") -> Path:
+    pod = make(volumes=(volume,))
+    pod["spec"]["nodeName"] = node
+    return context(cluster, pod).volumes.path(volume)
+
+
+# -- the node's file system --------------------------------------------------------------------------------------------
+
+
+def test_scratch_is_waited_for_until_a_pod_of_the_node_has_made_it(cluster: Cluster) -> None:
+    with pytest.raises(VolumeNotReady, match=f"hostPath type check failed: {SCRATCH} is not a directory"):
+        path_of(cluster, host_path(SCRATCH, "Directory"))
+    (path_of(cluster, host_path("/mnt", "DirectoryOrCreate")) / "nvme/scratch").mkdir(parents=True)
+    assert path_of(cluster, host_path(SCRATCH, "Directory")).is_dir()
+    with pytest.raises(VolumeNotReady, match="is not a directory"):
+        path_of(cluster, host_path(SCRATCH, "Directory"), node="n2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("Directory", "is not a directory"), ("File", "is not a file"), ("Socket", "is not a socket file")],
+)
+def test_a_host_path_of_the_wrong_type(cluster: Cluster, kind: str, words: str) -> None:
+    with pytest.raises(VolumeNotReady, match=words):
+        path_of(cluster, host_path("/var/lib/hyperv/.kvp_pool_3", kind))
+
+
+@pytest.mark.parametrize(("kind", "is_file"), [("FileOrCreate", True), ("DirectoryOrCreate", False), ("", False)])
+def test_a_host_path_that_is_made(cluster: Cluster, kind: str, *, is_file: bool) -> None:
+    assert path_of(cluster, host_path("/var/log/syslog", kind)).is_file() is is_file
+
+
+@pytest.mark.parametrize("target", ["/", "/etc", "../../../.."])
+def test_a_link_on_the_node_never_leads_to_this_machine(cluster: Cluster, target: str) -> None:
+    scratch = node_root(cluster, "n1") / "mnt/nvme/scratch"
+    scratch.parent.mkdir(parents=True)
+    scratch.symlink_to(target)
+    with pytest.raises(VolumeNotReady, match="the simulator follows no link out of a volume"):
+        path_of(cluster, host_path(SCRATCH, "Directory"))
+
+
+# -- mounts of containers ----------------------------------------------------------------------------------------------
+
+EMPTY: Object = {"name": "work", "emptyDir": {"medium": "Memory"}}
+
+
+def source(cluster: Cluster, volume: Object, **mount: Any) -> Path:
+    pod = make(volumes=(volume,), volumeMounts=[{"name": volume["name"], "mountPath": "/work", **mount}])
+    pod["metadata"]["labels"]["run"] = "seven"
+    ctx = context(cluster, pod)
+    return ctx.source(ctx.container["volumeMounts"][0])
+
+
+def test_a_sub_path_is_made(cluster: Cluster) -> None:
+    assert source(cluster, EMPTY, subPath="runs/7").is_dir()
+
+
+def test_a_sub_path_may_name_the_environment(cluster: Cluster) -> None:
+    pod = make(
+        volumes=(EMPTY,),
+        volumeMounts=[{"name": "work", "mountPath": "/work", "subPathExpr": "runs/$(POD)"}],
+        env=[{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+    )
+    ctx = context(cluster, pod)
+    assert ctx.source(ctx.container["volumeMounts"][0]).parts[-2:] == ("runs", "train-0")
+
+
+def test_a_sub_path_does_not_lead_out_of_its_volume(cluster: Cluster) -> None:
+    (source(cluster, EMPTY) / "out").symlink_to("/etc")
+    with pytest.raises(VolumeNotReady, match="follows no link"):
+        source(cluster, EMPTY, subPath="out")
+
+
+def test_a_sub_path_that_a_config_map_lacks(cluster: Cluster) -> None:
+    cluster.has(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}, "data": {"a": "1"}}
+    )
+    volume = {"name": "conf", "configMap": {"name": "conf", "defaultMode": 0o555}}
+    made = source(cluster, volume, subPath="a")
+    assert made.read_text() == "1"
+    assert made.stat().st_mode & 0o777 == 0o555
+    with pytest.raises(VolumeNotReady, match="failed to prepare subPath"):
+        source(cluster, volume, subPath="b")
+
+
+# -- environment -------------------------------------------------------------------------------------------------------
+
+
+def test_an_indexed_job_tells_its_pods_who_they_are(cluster: Cluster) -> None:
+    def field(path: str) -> Object:
+        return {"fieldRef": {"fieldPath": path}}
+
+    index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+    pod = make(
+        env=[
+            {"name": "JOB_COMPLETION_INDEX", "valueFrom": field(index)},
+            {"name": "POD_IP", "valueFrom": field("status.podIP")},
+            {"name": "NODE", "valueFrom": field("spec.nodeName")},
+            {"name": "MASTER", "value": "olmo-0.$(SERVICE)"},
+            {"name": "SERVICE", "value": "olmo"},
+            {"name": "HOST", "value": "olmo-$(JOB_COMPLETION_INDEX).$(SERVICE)"},
+        ]
+    )
+    pod["metadata"]["annotations"] = {"batch.kubernetes.io/job-completion-index": "3"}
+    assert context(cluster, pod).env() == {
+        "JOB_COMPLETION_INDEX": "3",
+        "POD_IP": "10.1.2.3",
+        "NODE": "n1",
+        "MASTER": "olmo-0.$(SERVICE)",
+        "SERVICE": "olmo",
+        "HOST": "olmo-3.olmo",
+    }
+
+
+def test_a_secret_becomes_environment_by_key_or_whole(cluster: Cluster) -> None:
+    pod = make(
+        envFrom=[{"secretRef": {"name": "sas"}, "prefix": "S_"}],
+        env=[{"name": "NAME", "valueFrom": {"secretKeyRef": {"name": "sas", "key": "azurestorageaccountname"}}}],
+    )
+    env = context(cluster, pod).env()
+    assert env["NAME"] == env["S_azurestorageaccountname"] == "olmodata"
+
+
+def test_a_missing_secret_is_named(cluster: Cluster) -> None:
+    pod = make(env=[{"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "jupyter", "key": "password"}}}])
+    with pytest.raises(VolumeNotReady, match='secret "jupyter" not found'):
+        context(cluster, pod).env()

@@ -1,0 +1,136 @@
+"""The life of a pod that the simulator runs itself: what it waits for, in order, and what is told of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kubelet.events import Teller
+from simulator.kubelet.programs import OneShot, PodContext
+from simulator.kubelet.pulls import ImagePulls
+from simulator.kubelet.runner import Runnable
+from simulator.kubelet.worker import PodServices, PodWorker
+from tests.kubelet.cluster import Cluster
+from tests.kubelet.pods import context, make
+
+Object = dict[str, Any]
+IMAGE = "dev.azurecr.io/olmo:1"
+CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    made.azure.connect(monkeypatch)
+    yield made
+    made.claims.stop()
+
+
+def start(cluster: Cluster, pod: Object, run: Callable[[PodContext], None]) -> PodWorker:
+    cluster.has(pod)
+    cluster.pods.append(pod)
+    program: Runnable = OneShot(run)
+    services = PodServices(
+        kube=cluster.kube.as_client(),
+        context=lambda pod, container: context(cluster, pod, container),
+        program=lambda container: program,
+        serve=lambda ip, ctx, program: None,
+        unserve=lambda ip: None,
+        pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
+        teller=Teller(cluster.kube.as_client()),
+    )
+    return PodWorker(services, pod, "10.1.2.3", "10.224.0.4")
+
+
+def status(cluster: Cluster, name: str = "train-0") -> Object:
+    pod = cluster.kube.find("v1", "Pod", name, "ai")
+    assert pod is not None
+    found: Object = pod["status"]
+    return found
+
+
+def waiting(cluster: Cluster) -> Object:
+    state: Object = status(cluster)["containerStatuses"][0]["state"]
+    return state.get("waiting", {})
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    cluster.pods = []  # no driver yet
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: "driver name blob.csi.azure.com not found" in waiting(cluster).get("message", ""))
+    assert waiting(cluster)["reason"] == "ContainerCreating"
+    assert cluster.azure.asked == []
+    cluster.pods = Cluster(cluster.folder).pods
+    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
+    assert status(cluster)["phase"] == "Pending"
+    cluster.azure.refused = {}
+    worker.join()
+    assert status(cluster)["phase"] == "Succeeded"
+    assert {event["reason"] for event in cluster.kube.list("v1", "Event")} >= {"FailedMount", "Failed"}
+
+
+def test_a_missing_environment_is_a_configuration_error(cluster: Cluster) -> None:
+    reference = {"secretKeyRef": {"name": "jupyter", "key": "password"}}
+    pod = make(env=[{"name": "PASSWORD", "valueFrom": reference}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: waiting(cluster).get("reason") == "CreateContainerConfigError")
+    assert waiting(cluster)["message"] == 'secret "jupyter" not found'
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluster: Cluster) -> None:
+    seen: list[dict[str, str]] = []
+    original = cluster.kube.patch
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            seen.append(cluster.azure.container.text())
+        return original(*arguments, **named)
+
+    cluster.kube.patch = patch  # type: ignore[method-assign]
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    start(cluster, pod, lambda ctx: _write(ctx, "/data/step10")).join()
+    assert seen == [{"step10": "weights"}]
+
+
+def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluster) -> None:
+    ran: list[str] = []
+
+    def run(ctx: PodContext) -> None:
+        ran.append(ctx.container["name"])
+        raise RuntimeError("no disks")
+
+    pod = make(init=({"name": "prepare", "image": IMAGE},))
+    start(cluster, pod, run).join()
+    assert ran == ["prepare"]
+    assert status(cluster)["phase"] == "Failed"
+
+
+def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    done = threading.Event()
+    worker = start(cluster, make(), lambda ctx: done.set())
+    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
+    worker.stop(delete=True)
+    worker.join()
+    assert cluster.kube.find("v1", "Pod", "train-0", "ai") is None
+    assert not done.is_set()
+
+
+def _write(ctx: PodContext, path: str) -> None:
+    Path(ctx.host_path(path)).write_text("weights")
