@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -11,8 +10,9 @@ from pulumi_azure_native import containerservice
 from components._base import Component
 from components.cluster import Cluster
 from components.context import GpuPool
-from components.scheduling import GPU_LABEL, POOL_LABEL, SPOT_LABEL, SPOT_TAINT
-from config.pools import PoolSettings, agent_pool_name
+from components.scheduling import GPU_LABEL, POOL_LABEL, SCRATCH_FOLDER, SPOT_LABEL, SPOT_TAINT
+from config.models import StackFile
+from config.pools import SCRATCH_LABEL, PoolSettings, agent_pool_name
 
 # A pool of ND nodes takes 6 to 15 minutes; AllocationFailed comes late.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
@@ -40,11 +40,11 @@ class NodePools(Component):
     resources: list[pulumi.Resource]
 
     def __init__(
-        self, name: str, cluster: Cluster, pools: Mapping[str, PoolSettings], opts: pulumi.ResourceOptions | None = None
+        self, name: str, cluster: Cluster, settings: StackFile, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(name, opts)
-        self.resources = [self._pool(cluster, key, pool) for key, pool in sorted(pools.items())]
-        self.pools = {key: gpu_pool(key, pool) for key, pool in sorted(pools.items())}
+        self.resources = [self._pool(cluster, key, pool) for key, pool in settings.gpu_pools().items()]
+        self.pools = gpu_pools(settings)
         self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
 
     def _pool(self, cluster: Cluster, key: str, pool: PoolSettings) -> containerservice.AgentPool:
@@ -77,8 +77,14 @@ class NodePools(Component):
         )
 
 
-def gpu_pool(key: str, pool: PoolSettings) -> GpuPool:
-    """The pool as workloads see it."""
+def gpu_pools(settings: StackFile) -> dict[str, GpuPool]:
+    """All GPU pools by key, as workloads see them."""
+    scratch = settings.operators.local_nvme_scratch.enabled
+    return {key: gpu_pool(key, pool, scratch=scratch) for key, pool in settings.gpu_pools().items()}
+
+
+def gpu_pool(key: str, pool: PoolSettings, *, scratch: bool) -> GpuPool:
+    """The pool as workloads see it; `scratch` is whether what makes NVMe scratch runs in its cluster."""
     return GpuPool(
         key=key,
         agent_pool=agent_pool_name(key, pool),
@@ -86,13 +92,15 @@ def gpu_pool(key: str, pool: PoolSettings) -> GpuPool:
         taints=node_taints(pool),
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
+        scratch=SCRATCH_FOLDER if scratch and pool.scratch else None,
     )
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
     """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
+    ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
-    return dict(sorted({**pool.labels, POOL_LABEL: key, GPU_LABEL: "true", **spot}.items()))
+    return dict(sorted({**pool.labels, **ours, **spot}.items()))
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
-"""The platform: cluster, GPU pools, a way in, and operators, in the order in which they need each other."""
+"""The platform: registry and data, cluster, GPU pools, a way in, and operators, in the order of their needs."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pulumi
 
@@ -9,20 +11,23 @@ from components._base import Component
 from components.cluster import Cluster
 from components.context import WorkloadContext
 from components.kubernetes_access import KubernetesAccess
-from components.namespace import namespace
 from components.node_pools import NodePools
 from components.operators.operators import Operators
-from components.operators.volcano import MpiAccount
+from components.registry import Registry
 from components.resource_group import ResourceGroup
+from components.storage import Storage
+from components.workspace import Workspace
+from config import platform_stack
 from config.models import Settings
-
-WORKLOAD_NAMESPACE = "ai"
+from config.names import WORKLOAD_NAMESPACE
 
 
 class Platform(Component):
-    """Everything that workloads stand on."""
+    """Everything that workloads stand on. Registry and storage need no cluster, so that data outlives clusters."""
 
     resource_group: ResourceGroup
+    registry: Registry
+    storage: Storage | None
     cluster: Cluster
     pools: NodePools
     access: KubernetesAccess
@@ -33,43 +38,60 @@ class Platform(Component):
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = ResourceGroup("group", settings, opts=self.child())
-        self.cluster = Cluster("cluster", settings, self.resource_group.name, opts=self.child())
-        self.pools = NodePools("pools", self.cluster, settings.gpu_pools(), opts=self.child())
+        group = self.resource_group.name
+        self.registry = Registry("registry", settings, group, opts=self.child())
+        self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
+        self.cluster = Cluster("cluster", settings, group, opts=self.child())
+        self.registry.attach(self.cluster)
+        self.pools = NodePools("pools", self.cluster, settings, opts=self.child())
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
-        in_cluster = {"kubernetes": self.access.provider}
-        self.operators = Operators(
-            "operators", settings, self.pools, self.access.first_contact, opts=self.child(providers=in_cluster)
-        )
-        self.workspace = Workspace("workspace", self.access.first_contact, opts=self.child(providers=in_cluster))
+        in_cluster = self.child(providers={"kubernetes": self.access.provider})
+        hooks = self.access.first_contact
+        self.operators = Operators("operators", settings, self.pools, self.image, hooks, opts=in_cluster)
+        containers = self.storage.containers if self.storage else {}
+        self.workspace = Workspace("workspace", WORKLOAD_NAMESPACE, containers, hooks, opts=in_cluster)
         self.register_outputs({"cluster": self.cluster.name})
+
+    def image(self, name: str) -> str:
+        """Reference of an image of `docker/`."""
+        mirror = self.settings.images.registry
+        return images.own(name, login_server=self.registry.login_server, mirror=mirror)
 
     def context(self) -> WorkloadContext:
         """What workloads are given."""
-        ready = self.operators.ready() if self.settings.workloads else []
         return WorkloadContext(
             provider=self.access.provider,
             namespace=self.workspace.namespace,
             service_account=self.workspace.account,
             pools=self.pools.pools,
             rdma_resource=self.settings.operators.network_operator.resource_name,
-            image=lambda name: images.reference(name, self.settings.images.registry),
-            volumes={},
-            ready=ready,
+            image=self.image,
+            volumes=self.workspace.volumes,
+            ready=self.operators.ready() if self.settings.workloads else [],
         )
 
+    def outputs(self) -> dict[str, Any]:
+        """What the stack exports of it."""
+        containers = self.storage.containers if self.storage else {}
+        return {
+            "resourceGroup": self.resource_group.name,
+            "clusterName": self.cluster.name,
+            "clusterId": self.cluster.id,
+            "kubeconfig": self.access.kubeconfig,  # secret
+            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
+            "registry": self.registry.login_server,
+            "storage": {"account": self.storage.account_name, "containers": list(containers)} if self.storage else {},
+            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
+            platform_stack.OUTPUT: self._lending(),
+        }
 
-class Workspace(Component):
-    """The namespace of workloads. Its pods may pin memory (IPC_LOCK), which only the privileged level allows."""
-
-    namespace: pulumi.Output[str]
-    account: pulumi.Output[str]
-
-    def __init__(
-        self, name: str, hooks: pulumi.ResourceHookBinding | None, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__(name, opts)
-        space = namespace(WORKLOAD_NAMESPACE, "privileged", parent=self, hooks=hooks)
-        account = MpiAccount("mpi-account", namespace=space, opts=self.child())
-        self.namespace = space.metadata["name"]
-        self.account = account.name
-        self.register_outputs({"namespace": self.namespace})
+    def _lending(self) -> pulumi.Output[dict[str, Any]]:
+        """What stacks read that run on this platform; secret where one of the settings in it is."""
+        lending = {
+            "settings": platform_stack.shared_settings(self.settings),
+            "loginServer": self.registry.login_server,
+            "containers": {
+                name: access.plain() for name, access in (self.storage.containers if self.storage else {}).items()
+            },
+        }
+        return pulumi.Output.secret(lending) if self.settings.shares_secrets else pulumi.Output.from_input(lending)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from config import rules
 from config.errors import Path, Problem, SettingsError, remove_command, set_command
 from config.mirrors import IsFile, mirror_problems
-from config.models import Settings, StackFile
+from config.models import SHARED, Settings, StackFile
 from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
@@ -87,7 +87,7 @@ def load_settings(
         parsed["location"] = region
     stack_file = _validate(parsed, problems)
     broken = [problem.path for problem in problems]
-    settings, later = _place(stack_file, own, around, workloads)
+    settings, later = _place(stack_file, own, hidden, around, workloads)
     problems += (problem for problem in later if problem.stack or not _concerns(problem.path, broken))
     if problems:
         raise SettingsError((_shown(problem, hidden, workloads) for problem in problems), around.stack.name)
@@ -95,7 +95,11 @@ def load_settings(
 
 
 def _place(
-    stack_file: StackFile, own: Collection[str], around: Surroundings, workloads: WorkloadCatalogue
+    stack_file: StackFile,
+    own: Collection[str],
+    hidden: Collection[str],
+    around: Surroundings,
+    workloads: WorkloadCatalogue,
 ) -> tuple[Settings, list[Problem]]:
     """The settings with their workloads placed, on this stack's platform or another's, and what is wrong with them."""
     problems: list[Problem] = []
@@ -116,11 +120,12 @@ def _place(
     short = platform.stack.beside(around.stack) if platform else ""
     problems += in_platform(placer.problems, short) if platform else placer.problems
     settings = Settings.model_construct(
-        whole.model_fields_set | {"project", "stack", "placements", "lender"},
+        whole.model_fields_set | {"project", "stack", "placements", "shares_secrets", "lender"},
         **dict(whole),
         project=around.stack.project,
         stack=around.stack.name,
         placements=placements,
+        shares_secrets=any(StackFile.model_fields[name].alias in hidden for name in SHARED),
         lender=platform,
     )
     if stack_file.platform_stack is None:

@@ -158,7 +158,8 @@ class Lending(Model):
     """The shared ones."""
     login_server: str
     """Host of the registry with the images of `docker/`."""
-    storage_account: str | None = None
+    containers: dict[str, dict[str, Any]] = {}
+    """Blob containers by name, as components/container_access.py describes them."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,8 @@ class Settings(StackFile):
     stack: str
     placements: dict[str, Placement] = {}
     """What runs where, by workload, in the order of `workloads`."""
+    shares_secrets: bool = False
+    """Whether anything in the `SHARED` settings is secret."""
     lender: Lender | None = None
     """The platform that `platformStack` names; its `SHARED` settings are then these settings' too."""
 

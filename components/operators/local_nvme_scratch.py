@@ -10,7 +10,8 @@ import pulumi
 
 from components._base import Component
 from components.operators._node_tools import Manifest, NodeSite, daemon_set
-from components.scheduling import SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT, tolerations
+from components.scheduling import SCRATCH_FOLDER, SCRATCH_MOUNT, tolerations
+from config.pools import SCRATCH_LABEL
 
 NAME = "local-nvme-scratch"
 """Of the DaemonSet and of its image in `docker/`."""

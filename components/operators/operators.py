@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import pulumi
@@ -11,10 +11,14 @@ from components._base import Component
 from components.context import GpuPool
 from components.namespace import namespace
 from components.node_pools import NodePools
+from components.operators._node_tools import NAMESPACE as NODE_TOOLS_NAMESPACE
+from components.operators._node_tools import NodeSite
 from components.operators._release import Site
 from components.operators.gpu_operator import GpuOperator
+from components.operators.local_nvme_scratch import LocalNvmeScratch
 from components.operators.network_operator import NetworkOperator
 from components.operators.nfd import NodeFeatureDiscovery
+from components.operators.node_labeler import NodeLabeler
 from components.operators.volcano import Volcano
 from config.models import Settings
 
@@ -34,6 +38,7 @@ class Operators(Component):
         name: str,
         settings: Settings,
         pools: NodePools,
+        image: Callable[[str], str],
         hooks: pulumi.ResourceHookBinding | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -46,6 +51,7 @@ class Operators(Component):
         self.network = self._network_operator(nvidia)
         self.gpu = self._gpu_operator(nvidia)
         self.volcano = self._volcano()
+        self._node_tools(image)
         self.register_outputs({})
 
     def ready(self) -> list[pulumi.Resource]:
@@ -67,8 +73,11 @@ class Operators(Component):
             namespace=namespace(name, level, parent=self, hooks=self._hooks),
             charts=self._settings.charts.source,
             registry=self._settings.images.registry,
-            taints=tuple(sorted({taint for pool in self._pools.pools.values() for taint in pool.taints})),
+            taints=self._taints(),
         )
+
+    def _taints(self) -> tuple[str, ...]:
+        return tuple(sorted({taint for pool in self._pools.pools.values() for taint in pool.taints}))
 
     def _node_feature_discovery(self, site: Site) -> None:
         settings = self._settings.operators.node_feature_discovery
@@ -93,6 +102,20 @@ class Operators(Component):
         if not settings.enabled:
             return None
         return Volcano("volcano", self._site(VOLCANO_NAMESPACE, "baseline"), settings, opts=self.child())
+
+    def _node_tools(self, image: Callable[[str], str]) -> None:
+        """What prepares and describes nodes, by images of `docker/`."""
+        settings, pools = self._settings.operators, self._pools.pools.values()
+        scratch = any(pool.scratch for pool in pools)
+        labeler = settings.node_labeler.enabled and bool(pools)
+        if not scratch and not labeler:
+            return
+        space = namespace(NODE_TOOLS_NAMESPACE, "privileged", parent=self, hooks=self._hooks)
+        site = NodeSite(namespace=space, image=image, taints=self._taints())
+        if scratch:
+            LocalNvmeScratch("local-nvme-scratch", site, opts=self.child())
+        if labeler:
+            NodeLabeler("node-labeler", site, opts=self.child())
 
 
 def _any_infiniband(pools: Iterable[GpuPool]) -> bool:

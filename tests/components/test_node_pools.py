@@ -9,7 +9,7 @@ import pytest
 
 from components.cluster import Cluster
 from components.node_pools import NodePools, node_labels, node_taints
-from config.models import Settings
+from config.models import Settings, StackFile
 from config.pools import PoolSettings
 from tests.program.mocks import Registered, deploy
 
@@ -28,7 +28,7 @@ def declared(**settings: Any) -> Registered:
     def declare() -> None:
         stack = Settings(project="ai-on-aks", stack="test", vm_sku=H100)
         cluster = Cluster("cluster", stack, pulumi.Output.from_input("group"))
-        NodePools("pools", cluster, {"gpu": pool(**settings)})
+        NodePools("pools", cluster, StackFile(pools={"gpu": pool(**settings)}))
 
     return deploy(declare).one(":AgentPool")
 
@@ -73,7 +73,7 @@ def test_spot_states_the_taint_and_the_label_that_aks_adds() -> None:
 
 def test_labels_and_taints_are_ordered_and_ours_stay() -> None:
     chosen = pool(labels={"z": "1", "a": "2"}, taints=["b=c:NoSchedule", "a=b:NoExecute"])
-    assert list(node_labels("gpu", chosen)) == ["a", "ai-on-aks/gpu", "ai-on-aks/pool", "z"]
+    assert list(node_labels("gpu", chosen)) == ["a", "ai-on-aks/gpu", "ai-on-aks/pool", "local-nvme-scratch", "z"]
     assert node_taints(chosen) == ("a=b:NoExecute", "b=c:NoSchedule")
 
 

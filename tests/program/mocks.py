@@ -63,6 +63,9 @@ class Recorder(mocks.MockMonitor):
         self.azure = azure
         self.registered: list[Registered] = []
         self.outputs: dict[str, Any] = {}
+        """What the stack exports, with its secrets hidden."""
+        self.shown: dict[str, Any] = {}
+        """The same with its secrets, as `pulumi stack output --show-secrets` has it."""
 
     def RegisterResource(self, request: Any) -> Any:
         if request.type != "pulumi:pulumi:Stack":
@@ -83,13 +86,17 @@ class Recorder(mocks.MockMonitor):
 class Azure(pulumi.runtime.Mocks):
     """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
 
-    def __init__(self, feature: str = "Registered") -> None:
+    def __init__(self, feature: str = "Registered", stacks: Mapping[str, Recorder] | None = None) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
+        self.stacks = stacks or {}
+        """Other stacks of the project that are up."""
         self.calls: list[tuple[str, dict[Any, Any]]] = []
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
         kind = args.typ.split(":")[-1]
+        if kind == "StackReference":
+            return args.resource_id, self._stack_outputs(args.inputs["name"])
         inputs = {**args.inputs, **_ADDED.get(kind, {})}
         if args.typ.startswith("azure-native:"):
             name = next(inputs[key] for key in _NAMES if key in inputs)
@@ -102,6 +109,8 @@ class Azure(pulumi.runtime.Mocks):
         match args.token.split(":")[-1]:
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+            case "readStackOutputs":
+                return self._stack_outputs(args.args["name"]), []
             case "getSubscriptionFeatureRegistration":
                 return {"id": "", "name": "", "properties": {"state": self.feature}, "type": ""}, []
             case "listStorageAccountServiceSAS":
@@ -109,17 +118,26 @@ class Azure(pulumi.runtime.Mocks):
         text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
         return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
 
+    def _stack_outputs(self, full_name: str) -> dict[str, Any]:
+        """As the engine reads them."""
+        found = self.stacks.get(full_name.removeprefix("organization/ai-on-aks/"))
+        if found is None:
+            raise LookupError(f'invoke failed: it returned an error: unknown stack "{full_name}"')
+        secret = [name for name, value in found.outputs.items() if value == SECRET]
+        return {"name": full_name, "outputs": found.shown, "secretOutputNames": secret}
 
-def deploy(declare: Callable[[], object], azure: Azure | None = None) -> Recorder:
+
+def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str = "test") -> Recorder:
     """What `declare` registers, once all of it has settled."""
     recorder = Recorder(azure or Azure())
-    pulumi.runtime.set_mocks(recorder.azure, project="ai-on-aks", stack="test", preview=False, monitor=recorder)
+    pulumi.runtime.set_mocks(recorder.azure, project="ai-on-aks", stack=stack, preview=False, monitor=recorder)
 
     async def outputs() -> None:
-        stack = pulumi.runtime.get_root_resource()
-        for name, value in getattr(stack, "outputs", {}).items():
+        root = pulumi.runtime.get_root_resource()
+        for name, value in getattr(root, "outputs", {}).items():
             output = pulumi.Output.from_input(value)
-            recorder.outputs[name] = SECRET if await output.is_secret() else await output.future()
+            recorder.shown[name] = await output.future()
+            recorder.outputs[name] = SECRET if await output.is_secret() else recorder.shown[name]
 
     def run() -> pulumi.Output[None]:
         declare()
@@ -129,11 +147,11 @@ def deploy(declare: Callable[[], object], azure: Azure | None = None) -> Recorde
     return recorder
 
 
-def program(settings: Mapping[str, Any]) -> Recorder:
+def program(settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test") -> Recorder:
     """What the program registers with these settings, given as in a stack file below the project's name."""
     text = {f"ai-on-aks:{key}": v if isinstance(v, str) else json.dumps(v) for key, v in settings.items()}
     pulumi.runtime.set_all_config(text)
-    return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"))
+    return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 
 def _registered(request: Any) -> Registered:

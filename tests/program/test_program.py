@@ -40,6 +40,10 @@ def test_outputs(dev: Recorder) -> None:
         "clusterId": dev.outputs["clusterId"],
         "kubeconfig": SECRET,
         "pools": {"gpu": dev.one(":AgentPool").inputs["agentPoolName"]},
+        "registry": dev.outputs["platform"]["loginServer"],
+        "storage": {},
+        "sas": SECRET,
+        "platform": dev.outputs["platform"],
         "workloads": {
             "nccl-allreduce": {
                 "namespace": "ai",

@@ -1,0 +1,71 @@
+"""The platform of another stack, as a stack uses it that brings only workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components import images
+from components._base import Component
+from components.container_access import ContainerAccess
+from components.context import WorkloadContext
+from components.node_pools import gpu_pools
+from components.workspace import Workspace
+from config.models import Lender, Settings
+
+
+class BorrowedPlatform(Component):
+    """A way into the other stack's cluster, and a namespace there with this stack's name."""
+
+    provider: kubernetes.Provider
+    workspace: Workspace
+
+    def __init__(
+        self, name: str, settings: Settings, lender: Lender, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        self.settings = settings
+        self.lender = lender
+        self._outputs = pulumi.StackReference(str(lender.stack), opts=self.child())
+        self.provider = kubernetes.Provider(
+            "kubernetes",
+            kubeconfig=self._outputs.require_output("kubeconfig"),
+            # So that the provider, and all that it made, is replaced with the cluster and not with its credentials.
+            cluster_identifier=self._outputs.require_output("clusterId"),
+            opts=self.child(),
+        )
+        in_cluster = self.child(providers={"kubernetes": self.provider})
+        self.workspace = Workspace("workspace", settings.stack, self._containers(), None, opts=in_cluster)
+        self.register_outputs({"platform": str(lender.stack)})
+
+    def _containers(self) -> dict[str, ContainerAccess]:
+        sas = self._outputs.require_output("sas")
+        return {name: ContainerAccess.of(plain, sas[name]) for name, plain in self.lender.lending.containers.items()}
+
+    def image(self, name: str) -> str:
+        """Reference of an image of `docker/`."""
+        return images.own(name, login_server=self.lender.lending.login_server, mirror=self.settings.images.registry)
+
+    def context(self) -> WorkloadContext:
+        """What workloads are given. The platform is up already, so there is nothing to wait for."""
+        return WorkloadContext(
+            provider=self.provider,
+            namespace=self.workspace.namespace,
+            service_account=self.workspace.account,
+            pools=gpu_pools(self.settings),
+            rdma_resource=self.settings.operators.network_operator.resource_name,
+            image=self.image,
+            volumes=self.workspace.volumes,
+            ready=[],
+        )
+
+    def outputs(self) -> Mapping[str, Any]:
+        """What the stack exports of it."""
+        return {
+            "platformStack": str(self.lender.stack),
+            "clusterId": self._outputs.require_output("clusterId"),
+            "kubeconfig": self._outputs.require_output("kubeconfig"),  # secret
+        }
