@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -57,6 +58,23 @@ class Applier:
         self._kube.apply(obj, field_manager=self._manager, force=True)
         self._done[key] = (wanted, time.monotonic())
         return digest != wanted
+
+
+class Operator(ABC):
+    """What every operator of custom resources has. `step` is one round: it looks at everything and acts."""
+
+    def __init__(self, ctx: PodContext, manager: str) -> None:
+        """`manager` is its name as field manager of what it applies."""
+        self._ctx, self._kube = ctx, ctx.kube
+        self._namespace: str = ctx.pod["metadata"]["namespace"]
+        self._applier = Applier(ctx.kube, manager)
+
+    def run(self, stop: threading.Event) -> None:
+        """Rounds, until told to stop."""
+        reconcile(self._ctx, stop, self.step)
+
+    @abstractmethod
+    def step(self) -> None: ...
 
 
 def digest_of(value: Any) -> str:

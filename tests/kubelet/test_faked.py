@@ -44,7 +44,7 @@ def live(cluster: Cluster) -> Object:
 
 
 def is_kwoks(cluster: Cluster) -> bool:
-    return live(cluster)["metadata"]["annotations"].get("simulator/run-by") == "kwok"
+    return bool(live(cluster)["metadata"]["annotations"].get("simulator/run-by") == "kwok")
 
 
 def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:

@@ -55,8 +55,8 @@ def status(cluster: Cluster, name: str = "train-0") -> Object:
 
 
 def waiting(cluster: Cluster) -> Object:
-    state: Object = status(cluster)["containerStatuses"][0]["state"]
-    return state.get("waiting", {})
+    state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
+    return state
 
 
 def eventually(condition: Callable[[], bool]) -> None:

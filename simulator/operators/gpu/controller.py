@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
-from simulator.operators._loop import Applier, owner_reference, reconcile, set_labels
+from simulator.operators._loop import Operator, owner_reference, set_labels
 from simulator.operators.gpu import nodes as gpu_nodes
 from simulator.operators.gpu import rbac
 from simulator.operators.gpu.daemonsets import OPERANDS, Operand, daemonset
@@ -38,17 +38,14 @@ GPU_DRIVER = Driver(
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
     """The operator, until told to stop."""
-    controller = Controller(ctx)
-    reconcile(ctx, stop, controller.step)
+    Controller(ctx).run(stop)
 
 
-class Controller:
+class Controller(Operator):
     """One round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
-        self._ctx, self._kube = ctx, ctx.kube
-        self._namespace: str = ctx.pod["metadata"]["namespace"]
-        self._applier = Applier(ctx.kube, "gpu-operator")
+        super().__init__(ctx, "gpu-operator")
         self._upgrader = Upgrader(GPU_DRIVER, ctx.kube, ctx.log)
         self._conflicts: set[str] = set()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
-from simulator.operators._loop import Applier, label, labelled, owner_reference, reconcile, set_labels
+from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
 from simulator.operators.network import daemonsets as build
 from simulator.operators.upgrade import Driver, Upgrader
 
@@ -42,17 +42,14 @@ class World:
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
     """The operator, until told to stop."""
-    controller = Controller(ctx)
-    reconcile(ctx, stop, controller.step)
+    Controller(ctx).run(stop)
 
 
-class Controller:
+class Controller(Operator):
     """One round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
-        self._ctx, self._kube = ctx, ctx.kube
-        self._namespace: str = ctx.pod["metadata"]["namespace"]
-        self._applier = Applier(ctx.kube, "network-operator")
+        super().__init__(ctx, "network-operator")
         self._upgrader = Upgrader(OFED, ctx.kube, ctx.log)
 
     def step(self) -> None:
