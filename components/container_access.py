@@ -43,7 +43,7 @@ class ContainerAccess:
         return {"sas": self.sas, **({"uploadSas": self.upload_sas} if self.upload_sas is not None else {})}
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any], secrets: pulumi.Output[Mapping[str, str]]) -> ContainerAccess:
+    def of(cls, plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> ContainerAccess:
         """From another stack's outputs."""
         settings = ContainerSettings.model_validate(plain["settings"])
         return cls(

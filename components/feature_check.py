@@ -1,7 +1,7 @@
 """AKSInfinibandSupport: the feature of a subscription that puts the nodes of a pool on one InfiniBand fabric.
 
-AKS reads it when a pool is made, and says nothing without it; the jobs on that pool fail. So the program reads it before
-it declares anything. It does not set it: it is the whole subscription's, and takes a quarter of an hour to act.
+AKS reads it when a pool is made, and says nothing without it; the jobs on that pool fail. So the program reads it
+before it declares anything. It does not set it: it is the whole subscription's, and takes a quarter of an hour to act.
 """
 
 from __future__ import annotations

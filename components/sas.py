@@ -105,7 +105,8 @@ class ContainerSas(Component):
             key_to_sign="key1",
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
-        return signed.service_sas_token.apply(lambda token: str(token).removeprefix("?"))
+        token: pulumi.Output[str] = signed.service_sas_token
+        return token.apply(lambda text: text.removeprefix("?"))
 
     def _delegation_sas(self, use: str, permissions: str) -> pulumi.Output[str]:
         needs = [self._container, *([self._signer] if self._signer else [])]
@@ -140,4 +141,4 @@ def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, no
 def next_rotation(rotation: str) -> str:
     """Another text than `rotation`: the number at its end raised by one, or one put there."""
     match = re.fullmatch(r"(.*?)(\d+)", rotation)
-    return f"{match[1]}{int(match[2]) + 1}" if match else f"{rotation}-2"
+    return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

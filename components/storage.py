@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pulumi
-from pulumi_azure_native import storage
+from pulumi_azure_native import authorization, storage
 
 from components import roles
 from components._base import Component
@@ -58,7 +58,7 @@ class Storage(Component):
             opts=self.child(protect=chosen.protect),
         )
 
-    def _signing_role(self) -> pulumi.Resource:
+    def _signing_role(self) -> authorization.RoleAssignment:
         """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""
         return roles.assign(
             "deployer-blob-data",

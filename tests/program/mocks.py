@@ -24,9 +24,9 @@ _NAMES = (
     "resourceGroupName",
 )  # fmt: skip
 """Inputs that name a resource, the innermost first."""
-WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2026-01-08T00:00:00Z"}
+WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
 """Of every SAS."""
-_ADDED: dict[str, dict[str, Any]] = {
+ADDED: dict[str, dict[str, Any]] = {
     "ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}},
     "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
     "SasWindow": WINDOW,
@@ -97,7 +97,7 @@ class Azure(pulumi.runtime.Mocks):
         kind = args.typ.split(":")[-1]
         if kind == "StackReference":
             return args.resource_id, self._stack_outputs(args.inputs["name"])
-        inputs = {**args.inputs, **_ADDED.get(kind, {})}
+        inputs = {**args.inputs, **ADDED.get(kind, {})}
         if args.typ.startswith("azure-native:"):
             name = next(inputs[key] for key in _NAMES if key in inputs)
             return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name}
