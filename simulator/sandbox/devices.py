@@ -1,9 +1,8 @@
-"""The simulated /sys and /dev of a pod, written as plain files that the sandbox binds read-only."""
+"""The simulated /sys of a node and the device files of a pod, as plain files that the sandbox binds."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from simulator.world.hardware import Hca, NodeHardware
@@ -13,12 +12,14 @@ RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: 
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Replaces `folder` by the node's /sys. As in life, all HCAs of the node show in every pod: sysfs knows no pods."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Brings the node's /sys up to date, disks apart. As in life, all HCAs show in every pod: sysfs knows no pods.
+
+    It changes under the pods that run: a fault shows at once.
+    """
     for hca in hardware.hcas:
         _write_hca(folder / "class" / "infiniband" / hca.name, hca)
     network = folder / "class" / "net" / "eth0"
-    _files(network, {"operstate": "up", "mtu": "1500", "speed": "100000"})
+    write_files(network, {"operstate": "up", "mtu": "1500", "speed": "100000"})
 
 
 def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str], *, privileged: bool) -> list[str]:
@@ -33,14 +34,14 @@ def device_nodes(hardware: NodeHardware, gpus: Iterable[int], hcas: Iterable[str
 
 def _write_hca(folder: Path, hca: Hca) -> None:
     active = hca.state == "ACTIVE"
-    _files(folder, {"node_guid": hca.guid, "hca_type": f"MT{int(hca.device, 16)}", "fw_ver": "28.41.1000"})
+    write_files(folder, {"node_guid": hca.guid, "hca_type": f"MT{int(hca.device, 16)}", "fw_ver": "28.41.1000"})
     device = {
         "vendor": "0x15b3",
         "device": f"0x{hca.device}",
         "class": _pci_class(hca),
         "uevent": f"PCI_SLOT_NAME={hca.pci}",
     }
-    _files(folder / "device", device)
+    write_files(folder / "device", device)
     port = {
         "link_layer": hca.link_layer,
         "state": "4: ACTIVE" if active else "1: DOWN",
@@ -50,15 +51,17 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "pkeys/1": "0x7fff",  # the limited default partition, which every port holds
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",
     }
-    _files(folder / "ports" / "1", port)
+    write_files(folder / "ports" / "1", port)
 
 
 def _pci_class(hca: Hca) -> str:
     return "0x020700" if hca.link_layer == "InfiniBand" else "0x020000"
 
 
-def _files(folder: Path, contents: dict[str, str]) -> None:
+def write_files(folder: Path, contents: Mapping[str, str]) -> None:
+    """Files of one line each. One that has it already is left alone, so that no reader meets it half written."""
     for name, text in contents.items():
         file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text + "\n")
+        if not file.exists() or file.read_text() != text + "\n":
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text + "\n")

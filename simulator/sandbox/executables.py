@@ -14,7 +14,8 @@ from pathlib import Path
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
-EXTENSION_MODULES = ("binascii", "pyexpat")  # those that simulated commands use and that load libraries of their own
+EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
+"""Those that scripts and simulated commands use and that load libraries of their own."""
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
@@ -41,16 +42,19 @@ def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
 
 
 @functools.cache
-def python_binds() -> tuple[Bind, ...]:
-    """The interpreter that runs this and its standard library, away from PATH: for the simulated commands only."""
+def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
+    """The interpreter that runs this, as `home`/bin/python3, and its standard library.
+
+    Below PYTHON_HOME it is away from PATH, for the simulated commands only; an image's own is in /usr/local.
+    """
     executable = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     standard_library = str(Path(functools.__file__).parent.resolve())
     origins = [getattr(importlib.import_module(name), "__file__", None) for name in EXTENSION_MODULES]
     extensions = [origin for origin in origins if origin]  # None: built into the interpreter
     return (
-        (executable, PYTHON),
-        (standard_library, f"{PYTHON_HOME}/{sys.platlibdir}/{version}"),
+        (executable, f"{home}/bin/python3"),
+        (standard_library, f"{home}/{sys.platlibdir}/{version}"),
         *_libraries((executable, *extensions)),
     )
 

@@ -14,6 +14,7 @@ from simulator import paths
 from simulator.sandbox.executables import Bind
 
 _HERE = Path(__file__).parent
+PYTHON = "python3"
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -23,11 +24,14 @@ class Image:
 
     name: str
     executables: tuple[str, ...]
+    """Programs of this machine."""
     commands: dict[str, str]
     """Path in the image -> module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
+    python: bool = False
+    """It has the Python that runs the simulator: `python3` among the recipe's executables."""
 
 
 def image_name(reference: str) -> str:
@@ -64,7 +68,8 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
             env |= _variables(rest, env)
         elif instruction == "WORKDIR":
             workdir = rest
-    return Image(name, tuple(dict.fromkeys(executables)), commands, tuple(files), env, workdir)
+    programs = tuple(dict.fromkeys(program for program in executables if program != PYTHON))
+    return Image(name, programs, commands, tuple(files), env, workdir, python=PYTHON in executables)
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:

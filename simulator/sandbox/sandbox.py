@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from simulator import paths
-from simulator.sandbox import devices, executables
+from simulator.sandbox import devices, executables, machine
 from simulator.sandbox.images import Image, images
 from simulator.world import performance
 from simulator.world.hardware import NodeHardware
@@ -38,6 +38,8 @@ PROC_HIDDEN = (
     "timer_list",
 )
 LIBRARY = "/opt/simulator/lib/simulator"
+IMAGE_PYTHON = "/usr/local"
+"""Where images that have Python have it, as the official ones do."""
 _PACKAGE = paths.ROOT / "simulator"
 
 
@@ -52,6 +54,8 @@ class Mount:
     source: Path
     target: str
     read_only: bool = True
+    shared: bool = False
+    """What is mounted below it inside is mounted on the node (mountPropagation Bidirectional)."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,12 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     ip: str = ""
+    node_dir: Path | None = None
+    """The file system of its node (`machine.py`); one of its own where there is none."""
+
+    @property
+    def node(self) -> Path:
+        return self.node_dir or self.run_dir / "node"
 
 
 @functools.cache
@@ -118,19 +128,20 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
 
 
 def prepare(spec: SandboxSpec) -> None:
-    """Writes run_dir: /etc, /sys, what simulated commands know of their pod. Forgets an earlier container's state."""
+    """Writes run_dir: /etc, what simulated commands know of their pod. Forgets an earlier container's state."""
     image_of(spec)
     shutil.rmtree(spec.run_dir / "pod", ignore_errors=True)
     (spec.run_dir / "pod").mkdir(parents=True)
     spec.world_dir.mkdir(parents=True, exist_ok=True)
     (spec.run_dir / "device").touch()
-    devices.write_sys(spec.run_dir / "sys", spec.hardware)
+    machine.write(spec.node, spec.hardware)
     etc = spec.run_dir / "etc"
     etc.mkdir(exist_ok=True)
     for name, text in _etc(spec).items():
         (etc / name).write_text(text)
     searched = [mount.target for mount in spec.mounts] + [target for _, target in image_of(spec).files]
-    itself = {"pod": spec.pod, "mounts": searched, "commands": image_of(spec).commands}
+    shared = [mount.target for mount in spec.mounts if mount.shared and spec.privileged]
+    itself = {"pod": spec.pod, "mounts": searched, "shared": shared, "commands": image_of(spec).commands}
     (spec.run_dir / "self.json").write_text(json.dumps(itself))
     (spec.run_dir / "performance.json").write_text(json.dumps(performance.numbers()))
 
@@ -190,7 +201,7 @@ def _system(spec: SandboxSpec) -> list[str]:
     arguments += ["--size", str(spec.shm_bytes), "--tmpfs", "/dev/shm"]
     for node in devices.device_nodes(spec.hardware, spec.gpus, spec.hcas, privileged=spec.privileged):
         arguments += ["--ro-bind", str(spec.run_dir / "device"), node]
-    arguments += ["--ro-bind", str(spec.run_dir / "sys"), "/sys"]
+    arguments += ["--ro-bind", str(spec.node / "sys"), "/sys"]
     for folder in ("/tmp", "/root", "/run", "/var", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64"):
         arguments += ["--dir", folder]
     for link, target in {"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/lib64": "usr/lib64"}.items():
@@ -219,6 +230,7 @@ def _program_files(image: Image) -> list[str]:
     pairs = [
         *programs,
         *executables.python_binds(),
+        *(executables.python_binds(IMAGE_PYTHON) if image.python else ()),
         *((str(_PACKAGE / name), f"{LIBRARY}/{name}") for name in own),
         *((launcher, path) for path in image.commands),
         *image.files,
@@ -239,7 +251,26 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
         arguments += ["--ro-bind", str(spec.run_dir / name), f"/run/simulator/{name}"]
     arguments += ["--bind", str(spec.run_dir / "pod"), "/run/simulator/pod"]
     for mount in spec.mounts:
-        arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), _inside(mount.target)]
+        if mount.target.rstrip("/") == "/dev":
+            arguments += _disks(spec)
+        else:
+            arguments += ["--ro-bind" if mount.read_only else "--bind", str(mount.source), _inside(mount.target)]
+    return arguments
+
+
+def _disks(spec: SandboxSpec) -> list[str]:
+    """The node's disks, for a privileged container that mounts its /dev; without privilege nobody can open them.
+
+    They are links to files that simulated commands read and write, as they do what the kernel would in sysfs and in its
+    table of mounts.
+    """
+    if not spec.privileged:
+        return []
+    arguments = ["--bind", str(spec.node / "sys" / "block"), "/sys/block"]
+    for name in ("dev", "proc"):
+        arguments += ["--bind", str(spec.node / name), f"/run/simulator/{name}"]
+    for disk in sorted((spec.node / "dev").glob("[!.]*")):
+        arguments += ["--symlink", f"/run/simulator/dev/{disk.name}", f"/dev/{disk.name}"]
     return arguments
 
 

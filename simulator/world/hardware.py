@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ MELLANOX, MICROSOFT = "15b3", "1414"
 KERNEL = "6.8.0-1030-azure"
 OS_ID, OS_VERSION = "ubuntu", "24.04"
 ETHERNET_GBPS = 100
+LOCAL_DISK, NVME_OS_DISK, SCSI_OS_DISK = "Microsoft NVMe Direct Disk", "MSFT NVMe Accelerator v1.0", "Virtual Disk"
+"""Models of disks (udev/80-azure-disk.rules of Azure/azure-vm-utils)."""
+OS_DISK_BYTES = 128 * 2**30
+SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,14 @@ class Hca:
 
 
 @dataclass(frozen=True)
-class Nvme:
-    """A local disk; `model` is what tells it from an OS disk."""
+class Disk:
+    """A disk of `sectors` of 512 bytes; `model` is what tells a local one from an OS disk."""
 
     name: str
-    pci: str
-    model: str = "Microsoft NVMe Direct Disk"
+    model: str
+    sectors: int
+    pci: str = ""
+    """Its own function on the bus; empty for one that is reached over Hyper-V's SCSI."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,9 @@ class NodeHardware:
     pci: tuple[PciDevice, ...]
     gpus: tuple[Gpu, ...]
     hcas: tuple[Hca, ...]
-    nvme: tuple[Nvme, ...]
+    nvme: tuple[Disk, ...]
+    """Local ones, v1 of Azure's."""
+    os_disk: Disk
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -86,8 +95,9 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
     mine = [fault for fault in faults if fault.node == node_name]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)
-    disks = tuple(Nvme(f"nvme{i}n1", f"{i + 0xC000:04x}:00:00.0") for i in range(sku.nvme.count if sku.nvme else 0))
-    disk_functions = [PciDevice(disk.pci, MICROSOFT, "b111", "0108") for disk in disks]
+    os_disk = _os_disk(sku)
+    disks = _local_disks(sku, first=int(bool(os_disk.pci)))
+    disk_functions = [PciDevice(disk.pci, MICROSOFT, "b111", "0108") for disk in (*disks, os_disk) if disk.pci]
     return NodeHardware(
         node=node_name,
         sku=sku.name,
@@ -96,12 +106,35 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
         gpus=gpus,
         hcas=hcas,
         nvme=disks,
+        os_disk=os_disk,
     )
 
 
 def pool_of(node_name: str) -> str:
     """The scale set's part of an AKS node name (`aks-gpu-12345678-vmss000001`): nodes of one set share a fabric."""
     return node_name.rpartition("-vmss")[0] or node_name
+
+
+def _os_disk(sku: skus.VmSku) -> Disk:
+    """On SCSI, and on NVMe from version 6 of the VM families on (learn.microsoft.com: nvme-overview)."""
+    version = re.search(r"_v(\d+)$", sku.name)
+    sectors = OS_DISK_BYTES // SECTOR_BYTES
+    if version and int(version.group(1)) >= 6:
+        return Disk("nvme0n1", NVME_OS_DISK, sectors, _nvme_address(0))
+    return Disk("sda", SCSI_OS_DISK, sectors)
+
+
+def _local_disks(sku: skus.VmSku, first: int) -> tuple[Disk, ...]:
+    """The local disks of the size, numbered from `first` on."""
+    if sku.nvme is None:
+        return ()
+    sectors = int(sku.nvme.total_tib * 2**40 / sku.nvme.count) // SECTOR_BYTES
+    numbers = range(first, first + sku.nvme.count)
+    return tuple(Disk(f"nvme{index}n1", LOCAL_DISK, sectors, _nvme_address(index)) for index in numbers)
+
+
+def _nvme_address(index: int) -> str:
+    return f"{index + 0xC000:04x}:00:00.0"
 
 
 def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
@@ -130,7 +163,7 @@ def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hc
         for index, domain in enumerate(domains)
         if infiniband
     ]
-    ethernet_address = f"{0x7000 + _number(node, 'vf') % 0x8000:04x}:00:02.0"
+    ethernet_address = f"{0x7000 + number(node, 'vf') % 0x8000:04x}:00:02.0"
     functions = [PciDevice(hca.pci, MELLANOX, hca.device, "0207") for hca in hcas]
     functions.append(PciDevice(ethernet_address, MELLANOX, "101a", "0200"))
     ethernet = Hca(
@@ -167,7 +200,7 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
 def _pkey(node: str, faults: Sequence[Fault]) -> str:
     """A full-membership key (top bit set). One per scale set; a partition fault gives the node its own."""
     alone = any(fault.kind is FaultKind.PARTITION for fault in faults)
-    return f"0x{0x8000 + 1 + _number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
+    return f"0x{0x8000 + 1 + number(node if alone else pool_of(node), 'pkey') % 0x7FFD:04x}"
 
 
 def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
@@ -180,9 +213,10 @@ def _domains(sku: skus.VmSku, part: int, count: int) -> list[str]:
 
 def _guid(node: str, device: str) -> str:
     """As sysfs writes a node GUID: four groups of four digits. 0015:5d is Microsoft's vendor part."""
-    digits = f"00155d{_number(node, device) & 0xFFFFFFFFFF:010x}"
+    digits = f"00155d{number(node, device) & 0xFFFFFFFFFF:010x}"
     return ":".join(digits[start : start + 4] for start in range(0, 16, 4))
 
 
-def _number(*parts: str) -> int:
+def number(*parts: str) -> int:
+    """A number that stands for these words, the same at every look."""
     return int.from_bytes(hashlib.sha256("/".join(parts).encode()).digest()[:8], "big")

@@ -1,0 +1,47 @@
+"""`mount -o <options> <device> <folder>`: on the node, where the folder lies in a volume that is shared with it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from simulator.sandbox.commands import block, world
+
+FAILED = 32
+"""mount(8): the mount failed."""
+
+
+def main(arguments: list[str]) -> int:
+    """0 or 32."""
+    if len(arguments) != 4 or arguments[0] != "-o":
+        return block.not_simulated("mount", arguments)
+    options, device, point = arguments[1], arguments[2], Path(arguments[3])
+    try:
+        filesystem = _mountable(device, point)
+    except block.Refused as error:
+        block.complain("mount", error)
+        return FAILED
+    if any(point.is_relative_to(folder) for folder in world.load_self()["shared"]):
+        _mount_on_node(filesystem, point)
+        with block.MOUNTS.open("a") as table:
+            table.write(f"{device} {point} {filesystem['type']} rw,{options} 0 0\n")
+    # Else it is mounted in the container alone: the node, and so every other pod, sees nothing of it.
+    return 0
+
+
+def _mountable(device: str, point: Path) -> block.Json:
+    filesystem: block.Json | None = block.read(block.disk_name(device)).get("filesystem")
+    if filesystem is None:
+        raise block.Refused(f"{point}: wrong fs type, bad option, bad superblock on {device}.")
+    if not point.is_dir():
+        raise block.Refused(f"{point}: mount point does not exist.")
+    if any(point.iterdir()):
+        raise block.Refused(f"simulator: {point} is not empty; hiding what is below is not simulated")
+    return filesystem
+
+
+def _mount_on_node(filesystem: block.Json, point: Path) -> None:
+    kept = block.contents(filesystem)
+    if kept.is_dir():
+        for entry in sorted(kept.iterdir()):
+            shutil.move(entry, point)

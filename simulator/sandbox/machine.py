@@ -1,0 +1,53 @@
+"""The file system of a simulated node: the part of it that scripts reach through hostPath volumes and /sys.
+
+It is kept as long as its node: what a pod wrote there, the next pod finds. Disks are files in `dev/` that hold what is
+written on them; `sys/block/` and `proc/1/mounts` are what the kernel knows of them now.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator.sandbox import devices
+from simulator.world import hyperv
+from simulator.world.hardware import Disk, NodeHardware
+
+KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
+MOUNTS = "proc/1/mounts"
+MODEL_LENGTH = 40
+"""NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
+_FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv")
+
+
+def write(folder: Path, hardware: NodeHardware) -> None:
+    """Makes what the hardware has and the folder has not, and brings its sysfs and Hyper-V's pool up to date."""
+    for name in _FOLDERS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    devices.write_sys(folder / "sys", hardware)
+    pool = folder / KVP_POOL
+    content = hyperv.pool(hardware)
+    if not pool.exists() or pool.read_bytes() != content:
+        pool.write_bytes(content)
+    os_partition = _write_os_disk(folder, hardware.os_disk)
+    for disk in hardware.nvme:
+        _write_disk(folder, disk)
+    if not (folder / MOUNTS).exists():
+        (folder / MOUNTS).write_text(f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
+
+
+def _write_os_disk(folder: Path, disk: Disk) -> str:
+    """Returns the name of its partition, which holds the node's root."""
+    partition = f"{disk.name}p1" if disk.name[-1].isdigit() else f"{disk.name}1"
+    _write_disk(folder, disk)
+    (folder / "sys" / "block" / disk.name / partition).mkdir(exist_ok=True)
+    (folder / "dev" / partition).touch()
+    return partition
+
+
+def _write_disk(folder: Path, disk: Disk) -> None:
+    sysfs = folder / "sys" / "block" / disk.name
+    for name in ("device", "holders", "slaves"):
+        (sysfs / name).mkdir(parents=True, exist_ok=True)
+    model = disk.model.ljust(MODEL_LENGTH) if disk.name.startswith("nvme") else disk.model
+    devices.write_files(sysfs, {"device/model": model, "size": str(disk.sectors)})
+    (folder / "dev" / disk.name).touch()

@@ -1,0 +1,46 @@
+"""What Hyper-V tells a VM in its pool of key-value pairs (/var/lib/hyperv/.kvp_pool_3), as an Azure host fills it."""
+
+from __future__ import annotations
+
+import uuid
+
+from simulator.world.hardware import NodeHardware, number
+
+KEY_BYTES, VALUE_BYTES = 512, 2048
+"""Of a record (linux/hyperv.h: HV_KVP_EXCHANGE_MAX_KEY_SIZE and HV_KVP_EXCHANGE_MAX_VALUE_SIZE)."""
+_FIXED = {
+    "HostingSystemEditionId": "168",
+    "HostingSystemNestedLevel": "0",
+    "HostingSystemOsMajor": "10",
+    "HostingSystemOsMinor": "0",
+    "HostingSystemProcessorArchitecture": "9",
+    "HostingSystemProcessorIdleStateMax": "0",
+    "HostingSystemProcessorThrottleMax": "100",
+    "HostingSystemProcessorThrottleMin": "100",
+    "HostingSystemSpMajor": "0",
+    "HostingSystemSpMinor": "0",
+    "VirtualMachineDynamicMemoryBalancingEnabled": "0",
+}
+
+
+def pairs(hardware: NodeHardware) -> dict[str, str]:
+    """The pairs of one node: its host's name, and the VM's ids, which the host knows and the guest does not."""
+    host = f"SIM{number(hardware.node, 'host') % 10**12:012d}"
+    names = dict.fromkeys(("HostName", "PhysicalHostName", "PhysicalHostNameFullyQualified"), host)
+    vm_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/vm")).upper()
+    vm_name = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/name"))
+    found = {**names, **_FIXED, "VirtualMachineId": vm_id, "VirtualMachineName": vm_name}
+    return dict(sorted(found.items()))
+
+
+def pool(hardware: NodeHardware) -> bytes:
+    """The pool file: a record per pair."""
+    return b"".join(record(key, value) for key, value in pairs(hardware).items())
+
+
+def record(key: str, value: str) -> bytes:
+    """One record: both texts in UTF-8, filled up with zero bytes. Raises ValueError for texts that do not fit."""
+    fields = ((key.encode(), KEY_BYTES), (value.encode(), VALUE_BYTES))
+    if any(len(text) >= size for text, size in fields):
+        raise ValueError(f"{key}: a key has less than {KEY_BYTES} bytes, a value less than {VALUE_BYTES}")
+    return b"".join(text.ljust(size, b"\0") for text, size in fields)
