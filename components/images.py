@@ -35,10 +35,13 @@ def reference(name: str, registry: str | None) -> str:
 
 
 def own(name: str, *, login_server: str, mirror: str | None) -> str:
-    """The whole reference of an image of `docker/`: in the stack's registry, or in the mirror (`images.registry`).
+    """The whole reference of an image that a workload names: a pinned one, or else one of `docker/`.
 
-    `login_server` is the registry's host name, as in myregistry.azurecr.io. Raises UnknownImage.
+    The latter is in the stack's registry, whose host name `login_server` is (as in myregistry.azurecr.io), or in the
+    mirror (`images.registry`). Raises UnknownImage.
     """
+    if name in versions().images:
+        return reference(name, mirror)
     place = login_server if mirror is None else mirror.rstrip("/")
     return f"{place}/{name}:{content_tag(name)}"
 
