@@ -137,7 +137,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
         "capabilities": sorted(added),
         "privileged": any(context.get("privileged") for context in contexts),
         "shm_bytes": shm_bytes(pod),
-        "sshd": state.get("sshd"),
+        "state": dict(state),
     }
 
 

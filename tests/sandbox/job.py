@@ -1,4 +1,4 @@
-"""The NCCL job without a cluster: its real manifests and scripts, hand-made pods and world, real sandboxes."""
+"""MPI jobs without a cluster: their real manifests and scripts, hand-made pods and world, real sandboxes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from simulator.sandbox.images import image_name
 from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
-from workloads.nccl_allreduce import manifests
+from workloads._mpi import MpiJob
+from workloads.metaseq import manifests as metaseq
+from workloads.metaseq.options import MetaseqOptions
+from workloads.nccl_allreduce import manifests as nccl
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 H100 = "Standard_ND96isr_H100_v5"
-JOB = manifests.NAME
 NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"
+PLATFORM = {"rdma_resource": "nvidia.com/mlnxnics", "service_account": "mpi-worker-view"}
 Object = dict[str, Any]
 
 
@@ -49,7 +52,7 @@ def key_pair() -> tuple[str, str]:
 
 @dataclass
 class Job:
-    """Change what it holds, then `run`."""
+    """A job of some workload: change what it holds, then `run`."""
 
     folder: Path
     nodes: int = 2
@@ -63,18 +66,16 @@ class Job:
     def __post_init__(self) -> None:
         size = skus.sku(self.sku)
         pool = GpuPool(key="gpu", agent_pool="gpu", sku=size, taints=(), min_nodes=self.nodes, max_nodes=self.nodes)
-        self.request = manifests.Run(
-            options=NcclAllreduceOptions.model_validate({"sshTimeoutSeconds": 10, **self.options}),
-            pool=pool,
-            nodes=self.nodes,
-            image="registry.test/nccl-test:1",
-            rdma_resource="nvidia.com/mlnxnics",
-            service_account="mpi-worker-view",
-        )
-        tasks = {task["name"]: task for task in manifests.job_spec(self.request)["tasks"]}
-        self.files = manifests.files(pool)
+        job = self.job(pool)
+        tasks = {task["name"]: task for task in job.spec()["tasks"]}
+        self.name, self.mounted_at = job.files.config_map, job.files.folder
+        self.files = dict(job.files.contents)
         self.master: Object = copy.deepcopy(tasks["mpimaster"]["template"])
         self.worker: Object = copy.deepcopy(tasks["mpiworker"]["template"])
+
+    def job(self, pool: GpuPool) -> MpiJob:
+        """What the workload makes of its options on this pool."""
+        raise NotImplementedError
 
     def set_env(self, name: str, value: str) -> None:
         """In the master's manifest; the ranks get it from there."""
@@ -117,7 +118,7 @@ class Job:
             world_dir=self.folder / "world",
             env={entry["name"]: entry["value"] for entry in container.get("env", [])},
             mounts=(
-                sandbox.Mount(self.folder / "files", "/opt/nccl-allreduce"),
+                sandbox.Mount(self.folder / "files", self.mounted_at),
                 sandbox.Mount(self.folder / "ssh", "/root/.ssh"),
                 sandbox.Mount(self.folder / "svc", "/etc/volcano"),
             ),
@@ -132,9 +133,9 @@ class Job:
     def _pod(self, task: str, running: Iterable[str]) -> Object:
         master = task == "mpimaster-0"
         number = int(task.rpartition("-")[2])
-        name = f"{JOB}-{task}"
+        name = f"{self.name}-{task}"
         spec = (self.master if master else self.worker)["spec"]
-        placed = {"nodeName": SYSTEM_NODE if master else node_name(number), "hostname": name, "subdomain": JOB}
+        placed = {"nodeName": SYSTEM_NODE if master else node_name(number), "hostname": name, "subdomain": self.name}
         phase = "Running" if task in running else "Pending"
         return {
             "metadata": {"namespace": NAMESPACE, "name": name},
@@ -156,7 +157,7 @@ class Job:
     def _write_world(self, running: Iterable[str]) -> None:
         names = [SYSTEM_NODE, *(node_name(index) for index in range(self.nodes))]
         tasks = ["mpimaster-0", *(f"mpiworker-{index}" for index in range(self.nodes))]
-        pods = {f"{NAMESPACE}/{JOB}-{task}": task for task in tasks}
+        pods = {f"{NAMESPACE}/{self.name}-{task}": task for task in tasks}
         world = snapshot.snapshot(
             [_node(name, self._hardware(name).sku) for name in names],
             [self._pod(task, running) for task in tasks],
@@ -170,12 +171,30 @@ class Job:
         private, public = key_pair()
         ssh = {"id_rsa": private, "id_rsa.pub": public, "authorized_keys": public}
         ssh["config"] = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
-        hosts = "".join(f"{JOB}-mpiworker-{index}.{JOB}\n" for index in range(self.nodes))
+        hosts = "".join(f"{self.name}-mpiworker-{index}.{self.name}\n" for index in range(self.nodes))
         for folder, files in {"files": self.files, "ssh": ssh, "svc": {"mpiworker.host": hosts}}.items():
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
             for name, text in files.items():
                 (self.folder / folder / name).write_text(text)
                 (self.folder / folder / name).chmod(0o600 if folder == "ssh" else 0o644)
+
+
+class NcclJob(Job):
+    """The NCCL all-reduce."""
+
+    def job(self, pool: GpuPool) -> MpiJob:
+        options = NcclAllreduceOptions.model_validate({"sshTimeoutSeconds": 10, **self.options})
+        image = "registry.test/nccl-test:1"
+        return nccl.job(nccl.Run(options=options, pool=pool, nodes=self.nodes, image=image, **PLATFORM))
+
+
+class MetaseqJob(Job):
+    """The Metaseq training, of few updates."""
+
+    def job(self, pool: GpuPool) -> MpiJob:
+        options = MetaseqOptions.model_validate({"sshTimeoutSeconds": 10, "numUpdates": 5, **self.options})
+        image = "registry.test/metaseq:1"
+        return metaseq.job(metaseq.Run(options=options, pool=pool, nodes=self.nodes, image=image, **PLATFORM))
 
 
 def _node(name: str, sku: str) -> Object:

@@ -21,7 +21,7 @@ HCA = {"name": "mlx5_0", "link_layer": "InfiniBand", "state": "ACTIVE", "gbps": 
 def _pod(name: str = "w-0", **facts: Any) -> world.Pod:
     defaults = {
         "node": "n0", "phase": "Running", "ip": "10.244.0.4", "hostname": name, "subdomain": "w", "gpus": [],
-        "hcas": ["mlx5_0"], "capabilities": [], "shm_bytes": 0, "sshd": None,
+        "hcas": ["mlx5_0"], "capabilities": [], "shm_bytes": 0,
     }  # fmt: skip
     return world.Pod(f"ai/{name}", defaults | facts)
 
@@ -150,7 +150,7 @@ def _ssh_folder(folder: Path, mode: int = 0o600) -> Path:
 
 def _server(**facts: Any) -> world.Pod:
     state = {"port": 22, "authorized_keys": keys.authorized(key_pair()[1])}
-    return _pod("w-1", ip="10.244.0.5", **({"sshd": state} | facts))
+    return _pod("w-1", ip="10.244.0.5", state={"sshd": facts.pop("sshd", state)}, **facts)
 
 
 @pytest.mark.parametrize("host", ["w-1.w", "w-1.w.ai.svc.cluster.local", "10.244.0.5", "short"])

@@ -9,7 +9,7 @@ import pytest
 
 from simulator.sandbox import sandbox
 from simulator.world.faults import new_fault
-from tests.sandbox.job import Job, node_name
+from tests.sandbox.job import Job, NcclJob, node_name
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,7 +94,7 @@ BROKEN: list[tuple[Callable[[Job], None], str]] = [
 
 @pytest.mark.parametrize(("sku", "nodes"), [("Standard_ND96isr_H100_v5", 2), ("Standard_ND96asr_v4", 3)])
 def test_healthy_fabric_passes(tmp_path: Path, sku: str, nodes: int) -> None:
-    code, log = Job(tmp_path, sku=sku, nodes=nodes).run()
+    code, log = NcclJob(tmp_path, sku=sku, nodes=nodes).run()
     assert code == 0, log
     assert "VERDICT: PASS" in log
     assert "[7]mlx5_7:1/IB" in log
@@ -103,7 +103,7 @@ def test_healthy_fabric_passes(tmp_path: Path, sku: str, nodes: int) -> None:
 
 @pytest.mark.parametrize(("damage", "expected"), BROKEN, ids=[damage.__name__.strip("_") for damage, _ in BROKEN])
 def test_what_breaks_it(tmp_path: Path, damage: Callable[[Job], None], expected: str) -> None:
-    job = Job(tmp_path)
+    job = NcclJob(tmp_path)
     damage(job)
     code, log = job.run()
     assert code != 0, log
@@ -112,13 +112,13 @@ def test_what_breaks_it(tmp_path: Path, damage: Callable[[Job], None], expected:
 
 
 def test_one_node_needs_no_network(tmp_path: Path) -> None:
-    code, log = Job(tmp_path, nodes=1).run()
+    code, log = NcclJob(tmp_path, nodes=1).run()
     assert code == 0, log
     assert "busbw=47" in log
 
 
 def test_without_sharp_the_floor_is_lower(tmp_path: Path) -> None:
-    code, log = Job(tmp_path, options={"sharp": False}).run()
+    code, log = NcclJob(tmp_path, options={"sharp": False}).run()
     assert code == 0, log
     assert "/SHARP" not in log
     assert "floor=360" in log

@@ -171,7 +171,7 @@ def test_a_snapshot_holds_what_a_pod_can_see() -> None:
     world = snapshot.snapshot([], [pod], {}, allocation, {"ai/w-0": {"sshd": {"port": 22}}})
     found = world["pods"]["ai/w-0"]
     assert (found["hostname"], found["shm_bytes"], found["capabilities"]) == ("w-0", 2**31, ["IPC_LOCK"])
-    assert (found["gpus"], found["hcas"], found["sshd"]) == ([0], ["mlx5_0"], {"port": 22})
+    assert (found["gpus"], found["hcas"], found["state"]) == ([0], ["mlx5_0"], {"sshd": {"port": 22}})
     json.dumps(world)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -47,11 +46,8 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(port: int) -> None:
-    """Writes sshd.json whole, for the simulator to take up into world.json."""
-    target = world.FOLDER / "pod" / "sshd.json"
-    unfinished = target.with_suffix(".new")
-    unfinished.write_text(json.dumps(_state(port)))
-    unfinished.replace(target)
+    """Tells the world that this pod can be reached."""
+    world.tell("sshd", _state(port))
 
 
 def _state(port: int) -> dict[str, Any]:

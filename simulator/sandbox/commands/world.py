@@ -46,7 +46,11 @@ class Pod:
     @property
     def sshd(self) -> Json | None:
         """What its ssh server published; None where none runs."""
-        return self.facts.get("sshd")
+        return self.said("sshd")
+
+    def said(self, name: str) -> Json | None:
+        """What a simulated command in it published under this name (`tell`); None where none did."""
+        return (self.facts.get("state") or {}).get(name)
 
     @property
     def may_pin_memory(self) -> bool:
@@ -109,6 +113,14 @@ def load() -> World:
             return World(snapshot["nodes"], pods, pods[own])
         time.sleep(0.1)
     raise TimeoutError(f"simulator: pod {own} is not in the simulated world; does the simulator run?")
+
+
+def tell(name: str, document: Json) -> None:
+    """Publishes a document of this pod, replacing an earlier one; all pods see it in world.json soon after."""
+    target = FOLDER / "pod" / f"{name}.json"
+    unfinished = target.with_suffix(".new")
+    unfinished.write_text(json.dumps(document))
+    unfinished.replace(target)
 
 
 def numbers() -> Json:
