@@ -33,6 +33,11 @@ def set_command(path: Path, value: object) -> str:
     return f"pulumi config set {_key(path)} {dashes}{shlex.quote(text)}"
 
 
+def secret_command(path: Path) -> str:
+    """The command that sets a secret, whose value is for the reader to fill in."""
+    return f"pulumi config set --secret {_key(path)} '<value>'"
+
+
 def remove_command(path: Path) -> str:
     """The command that takes one key out of the stack."""
     return f"pulumi config rm {_key(path)}"
@@ -55,6 +60,8 @@ class Problem:
     """What may stand there."""
     fix: str
     """The command that mends it, ready to paste; in words where no command can."""
+    shows_value: bool = True
+    """Whether `what` and `fix` may hold the value that was set."""
     stack: str = ""
     """The other stack whose settings are wrong; empty for the one that is deployed."""
 
@@ -69,7 +76,7 @@ class Problem:
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""
-        return replace(self, what=_HIDDEN, fix=f"pulumi config set --secret {_key(self.path)} '<value>'")
+        return replace(self, what=_HIDDEN, fix=secret_command(self.path)) if self.shows_value else self
 
     def __str__(self) -> str:
         where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)

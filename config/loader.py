@@ -18,6 +18,7 @@ from config.models import SHARED, Settings, StackFile
 from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
+from config.secrets import plain_secrets
 from config.translate import allowed, problems_of, schema_at, unknown_key
 from config.workload import WorkloadCatalogue
 
@@ -119,6 +120,8 @@ def _place(
     placements = placer.place()
     short = platform.stack.beside(around.stack) if platform else ""
     problems += in_platform(placer.problems, short) if platform else placer.problems
+    chosen = {name: placement.options for name, placement in placements.items()}
+    problems += plain_secrets(chosen, encrypted="workloadOptions" in hidden)
     settings = Settings.model_construct(
         whole.model_fields_set | {"project", "stack", "placements", "shares_secrets", "lender"},
         **dict(whole),

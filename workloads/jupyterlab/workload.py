@@ -12,6 +12,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.errors import Problem, set_command
 from config.models import Placement
+from config.secrets import unset_secret
 from config.workload import Ground, Requirements, WorkloadOptions
 from workloads._base import Deployed
 from workloads._indexed_job import NOT_AWAITED
@@ -40,8 +41,7 @@ class JupyterLab:
         chosen = cast(JupyterLabOptions, options)
         if chosen.password is None:
             path = (*_PATH, "password")
-            fix = set_command(path, "<value>").replace("config set ", "config set --secret ")
-            yield Problem(path, "is not set, and without one anybody could log in", "a password of your own", fix)
+            yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
         if chosen.gpus > ground.pool.sku.gpus:
             path = (*_PATH, "gpus")
             what = f"is {chosen.gpus}, more than a {ground.pool.vm_sku} has"
