@@ -58,7 +58,7 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
         commands |= sets["commands"][each]
     commands |= recipe.get("commands", {})
     folder = paths.ROOT / "docker" / name
-    files: list[Bind] = []
+    files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
     env = {"PATH": DEFAULT_PATH}
     workdir = "/"
     for instruction, rest in _instructions(folder / "Dockerfile"):

@@ -1,0 +1,89 @@
+"""The way out of sandboxes, which have no network: a Unix socket by which they reach a few servers of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import socketserver
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+SOCKET = "uplink"
+AUTHORITIES = "authorities.pem"
+_TIMEOUT_S = 60
+_CHUNK = 2**16
+_MAX_REQUEST = 300
+
+Address = tuple[str, int]
+
+
+class Uplink:
+    """Listens in a folder that sandboxes see (that of world.json), where it also leaves the authorities they trust.
+
+    A client names host and port in one line, is answered `ok`, and then talks to that server; others are refused.
+    """
+
+    def __init__(self, folder: Path, allows: Callable[[Address], bool], authorities: str) -> None:
+        """`allows` tells which servers may be reached; `authorities` is PEM."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / AUTHORITIES).write_text(authorities)
+        (folder / SOCKET).unlink(missing_ok=True)
+        self._server = _server(folder, allows)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="uplink", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Takes no more clients."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    allows: Callable[[Address], bool]
+
+
+def _server(folder: Path, allows: Callable[[Address], bool]) -> _Server:
+    """Named by a descriptor of its folder: addresses of Unix sockets have 107 bytes at most, folders may have more."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)
+    finally:
+        os.close(descriptor)
+    server.allows = allows
+    return server
+
+
+class _Client(socketserver.StreamRequestHandler):
+    rbufsize = 0  # what follows the first line is the server's
+    server: _Server
+
+    def handle(self) -> None:
+        host, _, port = self.rfile.readline(_MAX_REQUEST).decode("ascii", "replace").strip().rpartition(" ")
+        address = (host, int(port) if port.isdigit() else 0)
+        if not self.server.allows(address):
+            self.wfile.write(b"refused\n")
+            return
+        try:
+            upstream = socket.create_connection(address, _TIMEOUT_S)
+        except OSError:
+            self.wfile.write(b"refused\n")
+            return
+        with upstream:
+            self.wfile.write(b"ok\n")
+            back = threading.Thread(target=_copy, args=(upstream, self.request), daemon=True)
+            back.start()
+            _copy(self.request, upstream)
+            back.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Until the source has no more, which the target is told; a broken connection ends it too."""
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(_CHUNK):
+            target.sendall(chunk)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
