@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 from simulator import paths, ports
+from simulator.azure import managed_identity
+from simulator.azure.blobs import trust
 
 PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
@@ -24,7 +26,7 @@ OFFICIAL = {
 """Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the
 official plugin speaks to the real Azure only."""
 STAND_INS = (*OFFICIAL, "pulumi-resource-azure-native")
-_CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_")
+_CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
 _ALWAYS_UNSET = (
     "ARM_CLIENT_ID",
     "ARM_CLIENT_SECRET",
@@ -85,15 +87,31 @@ def settings() -> dict[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
+        **_blobs(endpoint),
         "PYTHONPYCACHEPREFIX": str(home / "pycache"),
         "PATH": _path(),
+    }
+
+
+def _blobs(endpoint: str) -> dict[str, str]:
+    """By which the Azure SDK signs in, and trusts the certificate of the simulated blob service."""
+    trusted = str(trust.bundle())
+    asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    direct = ",".join([*(name for name in asked.split(",") if name and name != "127.0.0.1"), "127.0.0.1"])
+    return {
+        "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
+        "IDENTITY_HEADER": token_file().read_text().strip(),
+        "REQUESTS_CA_BUNDLE": trusted,
+        "SSL_CERT_FILE": trusted,
+        "NO_PROXY": direct,
+        "no_proxy": direct,
     }
 
 
 def unset() -> list[str]:
     """Credentials that must not be seen inside: the well-known ones, and whatever of theirs is set."""
     there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
-    return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR"})
+    return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"})
 
 
 def environment() -> dict[str, str]:

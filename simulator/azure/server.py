@@ -1,4 +1,7 @@
-"""HTTP in front of the simulated Resource Manager: 127.0.0.1 only, and only with the bearer token."""
+"""HTTP in front of the simulated Resource Manager: 127.0.0.1 only, and only with the bearer token.
+
+The same server has the endpoint from which the Azure SDK takes its tokens.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from simulator import paths
+from simulator.azure import managed_identity
 from simulator.azure.api import Api, Request, Response
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
@@ -20,6 +24,7 @@ from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
+from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
 
 _log = logging.getLogger(__name__)
@@ -40,7 +45,8 @@ class Server:
     ) -> None:
         self.world = World(Store(folder), subscription, backend, blobs, Registries(folder.parent / "registries"))
         self.operations = Operations(self.world)
-        self._http = _Http(port, token)
+        self.tokens = Tokens(token, subscription)
+        self._http = _Http(port, self.tokens)
         self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
         self._http.api = Api(self.world, self.operations, self.endpoint)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
@@ -80,8 +86,8 @@ def serve(
 class _Http(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, port: int, token: str) -> None:
-        self.token = token
+    def __init__(self, port: int, tokens: Tokens) -> None:
+        self.tokens = tokens
         self.api: Api | None = None
         super().__init__(("127.0.0.1", port), _Handler)
 
@@ -105,10 +111,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> Response:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self._check_token()
         url = urlsplit(self.path)
         query = {name.lower(): value for name, value in parse_qsl(url.query)}
         headers = {name.lower(): value for name, value in self.headers.items()}
+        if (self.command, url.path) == ("GET", managed_identity.PATH):
+            return Response(HTTPStatus.OK, managed_identity.answer(query, headers, self.server.tokens))
+        self._check_token()
         if self.server.api is None:
             raise ArmError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "The simulated Azure is starting.")
         return self.server.api.handle(Request(self.command, unquote(url.path), query, headers, _json(content)))
@@ -118,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.token}".encode()):
+        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.tokens.secret}".encode()):
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
 
     def _send(self, response: Response) -> None:

@@ -10,7 +10,9 @@ from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient
 
 from simulator import ports
+from simulator.azure.blobs.azurite import PORT as AZURITE_PORT
 from simulator.azure.blobs.azurite import Azurite
+from simulator.azure.blobs.front import Front, Rule
 
 PORT = "blob"
 
@@ -20,6 +22,12 @@ class BlobService:
 
     def __init__(self) -> None:
         self.azurite = Azurite()
+        self._front: Front | None = None
+
+    def open(self, rule: Rule) -> None:
+        """Lets users in, by this rule. Raises ports.PortTaken."""
+        port = ports.require_free(PORT)
+        self._front = Front(port, ports.port(AZURITE_PORT), self.azurite.authority, rule)
 
     @property
     def endpoint(self) -> str:
@@ -52,6 +60,8 @@ class BlobService:
                 client.delete_container(container.name)
 
     def stop(self) -> None:
+        if self._front is not None:
+            self._front.stop()
         self.azurite.stop()
 
     @contextmanager

@@ -1,0 +1,135 @@
+"""The address of all storage accounts: HTTPS on 127.0.0.1, which asks the policy and hands on to Azurite."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from simulator.azure.blobs import trust
+from simulator.azure.blobs.policy import BlobRequest, Refusal
+from simulator.cluster.certificates import Authority
+
+Rule = Callable[[BlobRequest], Refusal | None]
+_log = logging.getLogger(__name__)
+_HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+_TIMEOUT_S = 60
+_STARTING_S = 30.0  # so long a request waits for an Azurite that is being started
+_POLL_S = 0.05
+
+
+class Front:
+    """Serves until stopped. Requests and answers pass through memory: simulated blobs are small."""
+
+    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
+        self._http = _Http(port, upstream_port, authority, rule)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="blobs", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.rule, self._upstream_port = rule, upstream_port
+        own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        own.load_cert_chain(authority.path(trust.SERVER, "crt"), authority.path(trust.SERVER, "key"))
+        self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self._trusting = ssl.create_default_context(cadata=authority.pem)
+
+    def upstream(self) -> http.client.HTTPSConnection:
+        """A connection to Azurite. Raises OSError if it does not answer in time."""
+        deadline = time.monotonic() + _STARTING_S
+        while True:
+            connection = http.client.HTTPSConnection(
+                "127.0.0.1", self._upstream_port, timeout=_TIMEOUT_S, context=self._trusting
+            )
+            try:
+                connection.connect()
+            except ConnectionRefusedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_POLL_S)
+            else:
+                return connection
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away, or one that does not trust the certificate, is no fault of the simulator."""
+        _log.debug("request of %s ended", client_address, exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def _respond(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urlsplit(self.path)
+        query = dict(parse_qsl(url.query))
+        authorization = self.headers.get("Authorization", "")
+        request = BlobRequest(self.command, unquote(url.path), query, authorization, content)
+        if self.headers.get("Transfer-Encoding"):
+            refusal: Refusal | None = Refusal(
+                HTTPStatus.LENGTH_REQUIRED, "MissingContentLengthHeader", "The Content-Length header was not specified."
+            )
+            self.close_connection = True  # what follows is not read
+        else:
+            refusal = self.server.rule(request)
+        if refusal:
+            self._refuse(refusal)
+            return
+        try:
+            self._pass_on(content)
+        except (OSError, http.client.HTTPException) as error:
+            message = f"The blob service of the simulator does not answer: {error}"
+            self._refuse(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServerBusy", message))
+
+    do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
+
+    def _pass_on(self, content: bytes) -> None:
+        upstream = self.server.upstream()
+        try:
+            upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in _HOP_BY_HOP:
+                    upstream.putheader(name, value)
+            upstream.endheaders(content or None)
+            answer = upstream.getresponse()
+            body = answer.read()
+            self._send(answer.status, answer.getheaders(), body)
+        finally:
+            upstream.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        text = f"<Error><Code>{refusal.code}</Code><Message>{escape(refusal.message)}</Message></Error>"
+        body = f'<?xml version="1.0" encoding="utf-8"?>{text}'.encode()
+        headers = [("x-ms-error-code", refusal.code), ("Content-Type", "application/xml")]
+        self._send(refusal.status, headers, b"" if self.command == "HEAD" else body)
+
+    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.send_response_only(status)
+        sized = self.command == "HEAD" or status == HTTPStatus.NO_CONTENT
+        for name, value in headers:
+            if name.lower() not in _HOP_BY_HOP and (sized or name.lower() != "content-length"):
+                self.send_header(name, value)
+        if not sized:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)

@@ -1,0 +1,112 @@
+"""What Azure refuses before it looks at blobs, and Azurite does not: by the account's settings and by roles.
+
+Signatures, permissions and times of a SAS, and what a token is for, are Azurite's to check.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from simulator.azure.ids import ResourceId
+from simulator.azure.kinds import accounts, roles
+from simulator.azure.store import Record
+from simulator.azure.tokens import Tokens
+from simulator.azure.world import World
+
+_READS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True)
+class BlobRequest:
+    """`path` is decoded; `authorization` is the header's value, empty where there is none."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    authorization: str
+    content: bytes = b""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    status: int
+    code: str
+    message: str
+
+
+_NO_KEYS = Refusal(
+    HTTPStatus.FORBIDDEN,
+    "KeyBasedAuthenticationNotPermitted",
+    "Key based authentication is not permitted on this storage account.",
+)
+_NO_ROLE = Refusal(
+    HTTPStatus.FORBIDDEN,
+    "AuthorizationPermissionMismatch",
+    "This request is not authorized to perform this operation using this permission.",
+)
+_NO_TOKEN = Refusal(
+    HTTPStatus.UNAUTHORIZED,
+    "InvalidAuthenticationInfo",
+    "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
+)
+
+
+_KEY_TOO_LONG = Refusal(
+    HTTPStatus.BAD_REQUEST,
+    "OutOfRangeInput",
+    "One of the request inputs is out of range: a user delegation key expires within 7 days.",
+)
+_KEY_LIFETIME = datetime.timedelta(days=7)
+_EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
+
+
+class Policy:
+    """The rules as they are now; may be asked from any thread."""
+
+    def __init__(self, world: World, tokens: Tokens) -> None:
+        self._world, self._tokens = world, tokens
+
+    def refusal(self, request: BlobRequest) -> Refusal | None:
+        """None lets the request through to Azurite."""
+        name, _, rest = request.path.strip("/").partition("/")
+        account = accounts.named(self._world, name)
+        if account is None:
+            message = f"There is no storage account {name}: in Azure, {name}.blob.core.windows.net does not resolve."
+            return Refusal(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
+        if "skoid" in request.query:
+            return self._by_role(request, account, rest, request.query["skoid"])
+        if "sig" in request.query or request.authorization.startswith("SharedKey"):
+            return None if accounts.shared_keys(account) else _NO_KEYS
+        if request.authorization.startswith("Bearer "):
+            principal = self._tokens.principal(request.authorization.removeprefix("Bearer "))
+            return self._by_role(request, account, rest, principal) if principal else _NO_TOKEN
+        return None
+
+    def _by_role(self, request: BlobRequest, account: Record, rest: str, principal: str) -> Refusal | None:
+        """A user delegation SAS can do no more than whose key signed it."""
+        container = rest.partition("/")[0]
+        scope: ResourceId = account.id
+        if container:
+            scope = account.id.child("blobServices", "default").child("containers", container)
+        action = "read blobs" if request.method in _READS else "write blobs"
+        if request.query.get("comp") == "userdelegationkey":
+            if _outlives(request.content):
+                return _KEY_TOO_LONG
+            action = "issue delegation keys"
+        return None if roles.allows(self._world, principal, action, scope) else _NO_ROLE
+
+
+def _outlives(content: bytes) -> bool:
+    """Whether a user delegation key is asked for that would be valid for too long."""
+    found = _EXPIRY.search(content)
+    if found is None:
+        return False  # Azurite refuses it
+    try:
+        expiry = datetime.datetime.fromisoformat(found[1].decode())
+    except ValueError:
+        return False  # as does a time that is none
+    return expiry > datetime.datetime.now(datetime.UTC) + _KEY_LIFETIME

@@ -1,0 +1,63 @@
+"""Access tokens of the simulated Entra: JWTs signed with the simulator's own secret, which only it can check."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.azure.subscription import Subscription
+
+LIFETIME_S = 3600
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Issues tokens for who is signed in, and reads them again. `secret` is the simulator's own."""
+
+    secret: str
+    subscription: Subscription
+
+    def issue(self, audience: str, now: float | None = None) -> tuple[str, int]:
+        """A token for one audience (`https://storage.azure.com`), and when it ends (seconds since 1970)."""
+        begin = int(time.time() if now is None else now)
+        claims = {
+            "aud": audience,
+            "iss": f"https://sts.windows.net/{self.subscription.tenant_id}/",
+            "iat": begin,
+            "nbf": begin,
+            "exp": begin + LIFETIME_S,
+            "appid": self.subscription.client_id,
+            "oid": self.subscription.object_id,
+            "tid": self.subscription.tenant_id,
+        }
+        signed = f"{_encode({'alg': 'HS256', 'typ': 'JWT'})}.{_encode(claims)}"
+        return f"{signed}.{self._signature(signed)}", begin + LIFETIME_S
+
+    def principal(self, token: str) -> str | None:
+        """The object id of whom a token was issued for; None for a token of somebody else. Times are not looked at."""
+        signed, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
+            return None
+        try:
+            claims: dict[str, Any] = json.loads(_decode(signed.partition(".")[2]))
+        except (ValueError, binascii.Error):
+            return None
+        return str(claims.get("oid", ""))
+
+    def _signature(self, signed: str) -> str:
+        digest = hmac.digest(self.secret.encode(), signed.encode(), hashlib.sha256)
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _encode(part: dict[str, Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+def _decode(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
