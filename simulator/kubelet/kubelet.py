@@ -29,6 +29,7 @@ from simulator.kubelet.csi.claims import ClaimMounts
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
+from simulator.kubelet.gateway import Gateway
 from simulator.kubelet.logs import LogFile, LogServer
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper
 from simulator.kubelet.placements import Placements
@@ -79,6 +80,7 @@ class Kubelet:
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
         self._teller = Teller(self.kube)
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
+        self._gateway = Gateway(cloud, self.folder / "world")
         self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -96,6 +98,7 @@ class Kubelet:
         for worker in self._workers.values():
             worker.join()
         self._claims.stop()
+        self._gateway.stop()
         self._logs.stop()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
