@@ -16,7 +16,8 @@ from simulator.kubelet.status import ContainerState, now, pod_status
 
 Object = dict[str, Any]
 _STRATEGIC = "application/strategic-merge-patch+json"
-_CLAIMS = ("persistentVolumeClaim", "ephemeral")
+_TEMPORARY_DISK = "/mnt/"
+"""Where pods of a node put what others wait for. The node's own folders are not simulated."""
 
 
 class FakedPods:
@@ -66,9 +67,8 @@ class FakedPods:
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:
-            for volume in spec.get("volumes", []):
-                if any(kind in volume for kind in _CLAIMS):
-                    self._context(pod, containers[0], node).volumes.path(volume)
+            for volume in filter(_is_waited_for, spec.get("volumes", [])):
+                self._context(pod, containers[0], node).volumes.path(volume)
         except VolumeNotReady as error:
             return {container["name"]: Waiting("ContainerCreating", str(error)) for container in containers}
         tries = {container["name"]: self._pulls.waiting(pod, container) for container in containers}
@@ -101,6 +101,12 @@ class FakedPods:
         except ApiError as error:
             if not (error.not_found or error.conflict):
                 raise
+
+
+def _is_waited_for(volume: Object) -> bool:
+    if "hostPath" in volume:
+        return str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
+    return "persistentVolumeClaim" in volume or "ephemeral" in volume
 
 
 def _gate_status(reason: str) -> Object:

@@ -14,7 +14,7 @@ from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Gate, ImageProgram
 from simulator.kubelet.pulls import ImagePulls
 from tests.kubelet.cluster import Cluster
-from tests.kubelet.pods import context, make
+from tests.kubelet.pods import context, make, node_root
 
 Object = dict[str, Any]
 IMAGE = "dev.azurecr.io/olmo:1"
@@ -80,6 +80,19 @@ def test_a_claim_that_does_not_mount_holds_the_pod_back(cluster: Cluster) -> Non
     state = live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]
     assert state["reason"] == "ContainerCreating"
     assert "fetching NodeStageSecretRef ai/sas failed" in state["message"]
+
+
+def test_scratch_is_waited_for_and_the_nodes_own_folders_are_not(cluster: Cluster) -> None:
+    own = {"name": "own", "hostPath": {"path": "/sys/class", "type": "Directory"}}
+    scratch = {"name": "scratch", "hostPath": {"path": "/mnt/nvme/scratch", "type": "Directory"}}
+    pod = make(volumes=(own, scratch))
+    cluster.has(pod)
+    keeper = faked(cluster)
+    keeper.advance(pod, {})
+    assert not is_kwoks(cluster)
+    (node_root(cluster, "n1") / "mnt/nvme/scratch").mkdir(parents=True)
+    keeper.advance(pod, {})
+    assert is_kwoks(cluster)
 
 
 def test_the_same_reason_is_written_once(cluster: Cluster) -> None:
