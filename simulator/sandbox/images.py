@@ -15,6 +15,8 @@ from simulator.sandbox.executables import Bind
 
 _HERE = Path(__file__).parent
 PYTHON = "python3"
+FORWARD = "/opt/simulator/forward"
+"""Gives its sandbox a way to the Kubernetes API; there in images whose recipe says `kubernetesApi`."""
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -57,6 +59,7 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
     for each in recipe.get("commandSets", []):
         commands |= sets["commands"][each]
     commands |= recipe.get("commands", {})
+    commands |= {FORWARD: "forward"} if recipe.get("kubernetesApi") else {}
     folder = paths.ROOT / "docker" / name
     files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
     env = {"PATH": DEFAULT_PATH}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from simulator import paths
 from simulator.sandbox import devices, executables, machine
-from simulator.sandbox.images import Image, images
+from simulator.sandbox.images import FORWARD, Image, images
 from simulator.world import performance
 from simulator.world.hardware import NodeHardware
 from simulator.world.snapshot import DEFAULT_SHM_BYTES
@@ -82,6 +82,8 @@ class SandboxSpec:
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
     ip: str = ""
+    api_port: int | None = None
+    """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""
     node_dir: Path | None = None
     """The file system of its node (`machine.py`); one of its own where there is none."""
 
@@ -157,13 +159,20 @@ def command(spec: SandboxSpec) -> list[str]:
         *_pod_files(spec),
         *("--chdir", spec.workdir or image_of(spec).workdir),
         "--",
+        *((FORWARD, str(spec.api_port), "--") if _calls_api(spec) else ()),
         *spec.argv,
     ]
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
     """The container's whole environment: the image's, the runtime's, the pod's."""
-    return {"HOME": "/root", "HOSTNAME": spec.hostname, **image_of(spec).env, **spec.env}
+    service = {"HOST": "127.0.0.1", "PORT": str(spec.api_port)} if _calls_api(spec) else {}
+    cluster = {f"KUBERNETES_SERVICE_{name}": value for name, value in service.items()}
+    return {"HOME": "/root", "HOSTNAME": spec.hostname, **cluster, **image_of(spec).env, **spec.env}
+
+
+def _calls_api(spec: SandboxSpec) -> bool:
+    return spec.api_port is not None and FORWARD in image_of(spec).commands
 
 
 def image_of(spec: SandboxSpec) -> Image:
