@@ -54,7 +54,7 @@ class Setup:
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Collective:
     """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
-    by_pod = {pod.key: {**(pod.sshd or {}).get("nccl_conf", {}), **variables} for pod in pods}
+    by_pod = {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
     setup = Setup(devices, pods, by_pod, networks)
     log.version(VERSION)
@@ -111,7 +111,7 @@ def _topology(setup: Setup, known: world.World, log: Log) -> bool:
             aligned = False
             continue
         log.info(first, f"NCCL_TOPO_FILE set by environment to {path}", "ENV")
-        found = ((pod.sshd or {}).get("topologies") or {}).get(path)
+        found = (pod.nccl_files.get("topologies") or {}).get(path)
         if found is None and pod is known.me:
             found = topology.found_in([path]).get(path)
         if found is None:

@@ -48,6 +48,11 @@ class Pod:
         """What its ssh server published; None where none runs."""
         return self.said("sshd")
 
+    @property
+    def nccl_files(self) -> Json:
+        """What NCCL reads in its container, as its ssh server or its torchrun published it."""
+        return self.said("sshd") or self.said("torchrun") or {}
+
     def said(self, name: str) -> Json | None:
         """What a simulated command in it published under this name (`tell`); None where none did."""
         return (self.facts.get("state") or {}).get(name)
