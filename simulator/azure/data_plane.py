@@ -17,10 +17,10 @@ _LATEST = "latest"
 
 @dataclass(frozen=True)
 class BlobService:
-    """Where the blobs of an account are served."""
+    """Where the blobs of an account, or of all, are served."""
 
     url: str
-    """`https://127.0.0.1:<port>/<account>`, without a slash at the end."""
+    """`https://127.0.0.1:<port>/<account>`, for all without the account; no slash at the end."""
     ca_file: Path
     """The authority that signed its certificate (PEM)."""
 
@@ -44,6 +44,11 @@ class DataPlane:
         if reason is None:
             return None
         return f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": {reason}'
+
+    @property
+    def blobs(self) -> BlobService:
+        """That of all accounts."""
+        return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService | None:
         """By the account's name; None where there is no such account (a name that does not resolve, in life)."""

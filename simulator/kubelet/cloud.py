@@ -7,11 +7,11 @@ from typing import Protocol
 
 
 class BlobService(Protocol):
-    """Where the blobs of a storage account are really served."""
+    """Where blobs are really served."""
 
     @property
     def url(self) -> str:
-        """Stands for https://<account>.blob.core.windows.net; without a slash at the end."""
+        """HTTPS, without a slash at the end."""
 
     @property
     def ca_file(self) -> Path:
@@ -21,8 +21,12 @@ class BlobService(Protocol):
 class Cloud(Protocol):
     """Azure as kubelets reach it."""
 
+    @property
+    def blobs(self) -> BlobService | None:
+        """The service of all storage accounts; None where there is no Azure."""
+
     def blob_service(self, account: str) -> BlobService | None:
-        """None where no storage account has this name: it does not resolve."""
+        """In place of https://<account>.blob.core.windows.net; None where no account has this name."""
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         """Why a cluster's kubelet identity cannot pull an image, in containerd's words; None where it can."""
@@ -30,6 +34,8 @@ class Cloud(Protocol):
 
 class NoCloud:
     """No Azure: no storage account, and every image is there. Implements Cloud."""
+
+    blobs = None
 
     def blob_service(self, account: str) -> BlobService | None:
         return None

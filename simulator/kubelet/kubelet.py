@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -29,7 +30,6 @@ from simulator.kubelet.csi.claims import ClaimMounts
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
-from simulator.kubelet.gateway import Gateway
 from simulator.kubelet.logs import LogFile, LogServer
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper
 from simulator.kubelet.placements import Placements
@@ -40,6 +40,9 @@ from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
+from simulator.sandbox import machine
+from simulator.sandbox.uplink import Address, Uplink
+from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -73,15 +76,17 @@ class Kubelet:
         self._ports: dict[tuple[str, str, int], int] = {}
         self._ports_lock = threading.Lock()
         self._devices = DeviceManager()
+        self._api_port = plane.port("apiserver")
         self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
-        self.catalogue = PodCatalogue(programs, Scripts(self._keeper, self.folder / "world").find)
+        self.catalogue = PodCatalogue(programs, Scripts(self._keeper, self.folder / "world", self._api_port).find)
         self._controllers = Controllers(self.catalogue, self._context)
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
         self._teller = Teller(self.kube)
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
-        self._gateway = Gateway(cloud, self.folder / "world")
+        self._uplink = self._open_uplink(cloud)
         self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
+        self._furnished: dict[Path, NodeHardware] = {}
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
 
@@ -98,7 +103,7 @@ class Kubelet:
         for worker in self._workers.values():
             worker.join()
         self._claims.stop()
-        self._gateway.stop()
+        self._uplink.stop()
         self._logs.stop()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
@@ -124,6 +129,7 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
+        self._furnish(nodes)
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             if pod["spec"]["nodeName"] not in down:  # a dead kubelet starts, ends and reports nothing
@@ -132,6 +138,14 @@ class Kubelet:
         self._controllers.sync(pods, nodes)
         self._keeper.sync(list(nodes.values()), pods, self._context)
         self.placements.record(pods)
+
+    def _furnish(self, nodes: Mapping[str, Object]) -> None:
+        """Gives each machine the files of its hardware, and shows faults in them."""
+        for node in nodes.values():
+            root, hardware = self._node_root(node), self._keeper.hardware(node)
+            if self._furnished.get(root) != hardware:
+                machine.write(root, hardware)
+                self._furnished[root] = hardware
 
     def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         """Drops what belonged to pods and machines that are gone."""
@@ -150,6 +164,7 @@ class Kubelet:
         for root in (self.folder / "nodes").glob("*/*"):
             if root not in machines:
                 shutil.rmtree(root, ignore_errors=True)
+                self._furnished.pop(root, None)
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]
@@ -197,6 +212,15 @@ class Kubelet:
         except ApiError as error:
             if not error.not_found:
                 raise
+
+    def _open_uplink(self, cloud: Cloud) -> Uplink:
+        """What sandboxed pods reach: the API server and the blob service, whose certificate they trust."""
+        api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
+
+        def allows(address: Address) -> bool:
+            return address == api or (blobs is not None and address == _address_of(blobs.url))
+
+        return Uplink(self.folder / "world", allows, blobs.ca_file.read_text() if blobs else "")
 
     # -- what workers and programs are given ---------------------------------------------------------------------------
 
@@ -256,3 +280,8 @@ class Kubelet:
     def _is_running(self, namespace: str, name: str) -> bool:
         pod = self._pods.get(namespace, name)
         return bool(pod) and (pod or {}).get("status", {}).get("phase") in ("Pending", "Running")
+
+
+def _address_of(url: str) -> Address:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or 443

@@ -21,8 +21,9 @@ Object = dict[str, Any]
 class Scripts:
     """Looks images up and prepares their sandboxes."""
 
-    def __init__(self, keeper: NodeKeeper, world: Path) -> None:
-        self._keeper, self._world = keeper, world
+    def __init__(self, keeper: NodeKeeper, world: Path, api_port: int) -> None:
+        """`world` is the folder of world.json and the uplink; `api_port` the API server's on this machine."""
+        self._keeper, self._world, self._api_port = keeper, world, api_port
 
     def find(self, image: str) -> Script | None:
         """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
@@ -52,6 +53,8 @@ class Scripts:
             capabilities=frozenset((security.get("capabilities") or {}).get("add", [])),
             privileged=bool(security.get("privileged")),
             ip=str(ctx.pod.get("status", {}).get("podIP", "")),
+            api_port=self._api_port,
+            node_dir=ctx.volumes.node_root,
         )
         try:
             sandbox.prepare(spec)
@@ -68,5 +71,6 @@ def _mounts(ctx: ContainerContext) -> list[Mount]:
         if mount["mountPath"].rstrip("/") == "/dev/shm":
             continue
         read_only = bool(mount.get("readOnly")) or ctx.volumes.read_only(volume)
-        mounts.append(Mount(ctx.source(mount), mount["mountPath"], read_only))
+        shared = mount.get("mountPropagation") == "Bidirectional"
+        mounts.append(Mount(ctx.source(mount), mount["mountPath"], read_only, shared))
     return mounts

@@ -33,6 +33,7 @@ class Azure:
     container: FakeContainer = field(default_factory=FakeContainer)
     refused: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    blobs: Service | None = None
 
     def blob_service(self, account: str) -> Service | None:
         return Service() if account == ACCOUNT else None
