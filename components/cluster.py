@@ -95,10 +95,8 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 
     Stated when off too, or turning it off would change nothing.
     """
-    addon = storage.driver == "addon" and bool(storage.containers)
-    return containerservice.ManagedClusterStorageProfileArgs(
-        blob_csi_driver=containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=addon)
-    )
+    blob = containerservice.ManagedClusterStorageProfileBlobCSIDriverArgs(enabled=storage.needs("addon"))
+    return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
 
 
 def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolProfileArgs:

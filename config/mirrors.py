@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import StackFile
 from config.references import REGISTRY
-from config.rules import OPERATOR_CHARTS, operator
+from config.rules import OPERATOR_CHARTS, installs
 
 OCI = "oci://"
 IsFile = Callable[[str], bool]
@@ -40,7 +40,7 @@ def _source_fault(stack: StackFile, source: str, is_file: IsFile) -> str:
         return "" if re.fullmatch(REGISTRY, registry) else "neither an OCI registry nor a folder"
     if is_file(source):
         return "a file where a folder belongs"
-    needed = [chart for key, chart in OPERATOR_CHARTS.items() if operator(stack, key).enabled]
+    needed = [chart for key, chart in OPERATOR_CHARTS.items() if installs(stack, key)]
     missing = [chart for chart in needed if not is_file(f"{source.rstrip('/')}/{chart}/Chart.yaml")]
     if missing and missing == needed:
         return "which is no folder or holds none of the charts"

@@ -22,6 +22,7 @@ OPERATOR_CHARTS = {
     "networkOperator": "network-operator",
     "gpuOperator": "gpu-operator",
     "volcano": "volcano",
+    "blobCsiDriver": "blob-csi-driver",
 }
 
 TYPE_WORDS = {
@@ -45,6 +46,11 @@ def operator(stack: StackFile, key: str) -> Operator:
     """One operator's settings by its key in stack files."""
     settings: Operator = at(stack.operators, key)
     return settings
+
+
+def installs(stack: StackFile, key: str) -> bool:
+    """Whether an operator's chart is asked for. That of the blob driver has AKS's add-on beside it."""
+    return operator(stack, key).enabled and (key != "blobCsiDriver" or stack.storage.needs("chart"))
 
 
 def chart_value(stack: StackFile, key: str, *path: str) -> object:

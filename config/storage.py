@@ -92,6 +92,10 @@ class StorageSettings(Model):
         """The account's name in ARM."""
         return self.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME)
 
+    def needs(self, driver: Literal["addon", "chart"]) -> bool:
+        """Whether containers are mounted by this driver."""
+        return self.driver == driver and bool(self.containers)
+
     def uses(self, kind: SasKind) -> bool:
         """Whether any container has SAS of this kind."""
         return any(container.sas == kind for container in self.containers.values())

@@ -20,7 +20,7 @@ Values = dict[str, Any]
 class Site:
     """Where a release goes, and where its chart and images come from."""
 
-    namespace: kubernetes.core.v1.Namespace
+    namespace: pulumi.Input[str]
     charts: str | None
     """`charts.source`"""
     registry: str | None
@@ -80,7 +80,7 @@ def release(
         chart=location.chart,
         version=location.version,
         repository_opts=repository,
-        namespace=site.namespace.metadata["name"],
+        namespace=site.namespace,
         values=merge(merge(images.chart_values(name, site.registry), values), user_values),
         timeout=chart.timeout_s,
         opts=parent.child(depends_on=depends_on),

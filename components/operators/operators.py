@@ -14,6 +14,7 @@ from components.node_pools import NodePools
 from components.operators._node_tools import NAMESPACE as NODE_TOOLS_NAMESPACE
 from components.operators._node_tools import NodeSite
 from components.operators._release import Site
+from components.operators.blob_csi_driver import BlobCsiDriver
 from components.operators.gpu_operator import GpuOperator
 from components.operators.local_nvme_scratch import LocalNvmeScratch
 from components.operators.network_operator import NetworkOperator
@@ -51,6 +52,7 @@ class Operators(Component):
         self.network = self._network_operator(nvidia)
         self.gpu = self._gpu_operator(nvidia)
         self.volcano = self._volcano()
+        self._blob_csi_driver(nvidia)
         self._node_tools(image)
         self.register_outputs({})
 
@@ -70,7 +72,7 @@ class Operators(Component):
 
     def _site(self, name: str, level: Literal["baseline", "privileged"]) -> Site:
         return Site(
-            namespace=namespace(name, level, parent=self, hooks=self._hooks),
+            namespace=namespace(name, level, parent=self, hooks=self._hooks).metadata["name"],
             charts=self._settings.charts.source,
             registry=self._settings.images.registry,
             taints=self._taints(),
@@ -102,6 +104,11 @@ class Operators(Component):
         if not settings.enabled:
             return None
         return Volcano("volcano", self._site(VOLCANO_NAMESPACE, "baseline"), settings, opts=self.child())
+
+    def _blob_csi_driver(self, site: Site) -> None:
+        settings = self._settings.operators.blob_csi_driver
+        if settings.enabled and self._settings.storage.needs("chart"):
+            BlobCsiDriver("blob-csi-driver", site, settings, opts=self.child())
 
     def _node_tools(self, image: Callable[[str], str]) -> None:
         """What prepares and describes nodes, by images of `docker/`."""

@@ -17,7 +17,7 @@ import yaml
 
 CHARTS = Path(__file__).resolve().parent
 KEYS = CHARTS.parent.parent / "config" / "charts"
-NAMES = ("node-feature-discovery", "network-operator", "gpu-operator", "volcano")
+NAMES = ("node-feature-discovery", "network-operator", "gpu-operator", "volcano", "blob-csi-driver")
 SUBCHART = "node-feature-discovery"
 
 # Kubernetes types inside values: any field of theirs is a valid key, whatever the defaults set.

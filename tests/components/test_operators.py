@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from components import images
-from components.operators import gpu_operator, network_operator, nfd, volcano
+from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
 from components.operators._release import ChartLocation, locate, merge
 from config.chart_values import value_problems
 from config.models import NetworkOperator
@@ -26,6 +26,7 @@ NVIDIA_GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
         (network_operator.NAME, network_operator.values()),
         (gpu_operator.NAME, gpu_operator.values(TAINTS, rdma=True)),
         (volcano.NAME, volcano.values()),
+        (blob_csi_driver.NAME, blob_csi_driver.values()),
     ],
 )
 def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:

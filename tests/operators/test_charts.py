@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators import gpu_operator, network_operator, nfd, volcano
+from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
 from config.versions import versions
 from simulator import paths
 from simulator.charts import make_schema
@@ -20,12 +20,19 @@ VALUES: dict[str, dict[str, Any]] = {
     network_operator.NAME: network_operator.values(),
     gpu_operator.NAME: gpu_operator.values(TAINTS, rdma=True),
     volcano.NAME: volcano.values(),
+    blob_csi_driver.NAME: blob_csi_driver.values(),
 }
 OBJECTS = {
     nfd.NAME: {"DaemonSet node-feature-discovery-worker", "Deployment node-feature-discovery-master"},
     network_operator.NAME: {"Deployment network-operator", "Job network-operator-upgrade-crd"},
     gpu_operator.NAME: {"Deployment gpu-operator", "ClusterPolicy cluster-policy"},
     volcano.NAME: {"Deployment volcano-scheduler", "Job volcano-admission-init", "Service volcano-admission-service"},
+    blob_csi_driver.NAME: {
+        "CSIDriver blob.csi.azure.com",
+        "DaemonSet csi-blob-node",
+        "Deployment csi-blob-controller",
+        "ClusterRole csi-blob-node-secret-role",
+    },
 }
 
 
@@ -103,6 +110,7 @@ def test_lint_is_clean(chart: str, tmp_path: Path) -> None:
         (network_operator.NAME, {"deployCR": True}, "deployCR"),
         (gpu_operator.NAME, {"driver": {"rdma": {"on": True}}}, "on"),
         (volcano.NAME, {"custom": {"scheduler_replica": 2}}, "scheduler_replica"),
+        (blob_csi_driver.NAME, {"node": {"blobfuseProxy": {"blobfuseVersion": "2.2.1"}}}, "blobfuseVersion"),
     ],
 )
 def test_a_wrong_key_is_refused(chart: str, wrong: dict[str, Any], key: str, tmp_path: Path) -> None:
@@ -120,6 +128,7 @@ def test_a_wrong_key_is_refused(chart: str, wrong: dict[str, Any], key: str, tmp
         (network_operator.NAME, {"nfd": {"enabled": True}}, "nfd.enabled"),
         (gpu_operator.NAME, {"sandboxWorkloads": {"enabled": True}}, "sandboxWorkloads.enabled"),
         (volcano.NAME, {"custom": {"colocation_enable": True}}, "custom.colocation_enable"),
+        (blob_csi_driver.NAME, {"node": {"enableAznfsMount": True}}, "node.enableAznfsMount"),
     ],
 )
 def test_what_the_simulator_does_not_do_is_refused(

@@ -1,0 +1,40 @@
+"""The blob CSI driver from its chart: what mounts blob containers, where AKS's own add-on is not wanted.
+
+Both have the same names, and a cluster has one: `storage.driver` chooses. From the add-on to the chart, AKS takes its
+driver away before the chart comes. From the chart to the add-on, Helm deletes objects that AKS has just made its own;
+AKS's add-on manager makes them again within minutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pulumi
+
+from components._base import Component
+from components.operators._release import Site, Values, release
+from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.models import Operator
+
+NAME = "blob-csi-driver"
+NAMESPACE = "kube-system"
+"""Where its objects are looked for (kubernetes-sigs/blob-csi-driver, charts/README.md)."""
+
+
+class BlobCsiDriver(Component):
+    """The release."""
+
+    def __init__(self, name: str, site: Site, settings: Operator, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        site = replace(site, namespace=NAMESPACE)
+        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        self.register_outputs({})
+
+
+def values() -> Values:
+    """Values of the chart: mounting happens on every node, whatever its taints, and by blobfuse2 alone."""
+    return {
+        # The controller makes volumes, and those of this program are there already. Two would need two system nodes.
+        "controller": {"replicas": 1, "nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
+        "node": {"tolerations": [{"operator": "Exists"}], "enableAznfsMount": False},
+    }
