@@ -109,4 +109,5 @@ def _outlives(content: bytes) -> bool:
         expiry = datetime.datetime.fromisoformat(found[1].decode())
     except ValueError:
         return False  # as does a time that is none
+    expiry = expiry if expiry.tzinfo else expiry.replace(tzinfo=datetime.UTC)
     return expiry > datetime.datetime.now(datetime.UTC) + _KEY_LIFETIME
