@@ -25,7 +25,13 @@ from tests.simulator.cluster import (
     unready_pods,
     unschedulable,
 )
-from tests.simulator.mistakes import WITHOUT_GPU_TOLERATIONS, WITHOUT_RDMA, WRONG_CHART_KEY, fixed_pool
+from tests.simulator.mistakes import (
+    WITHOUT_FEATURE_CHECK,
+    WITHOUT_GPU_TOLERATIONS,
+    WITHOUT_RDMA,
+    WRONG_CHART_KEY,
+    fixed_pool,
+)
 from tests.simulator.world import Stack, ended, eventually, gpu_nodes, job_phase, log, names
 
 pytestmark = pytest.mark.simulator
@@ -220,13 +226,23 @@ def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -
 # -- other pools -------------------------------------------------------------------------------------------------------
 
 
-def test_a_spot_pool_without_the_infiniband_feature_runs_the_job_in_two_partitions(stack: Stack) -> None:
+def test_the_infiniband_feature_is_asked_for_before_anything_changes(stack: Stack) -> None:
     stack.world.arm("DELETE", FEATURE)
     stack.set(pools={"gpu": {"vmSku": H100, "spot": True}})
+    text = stack.up(check=False)
+    assert stack.returncode != 0
+    assert "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport" in text
+    assert "Traceback" not in text
+    assert len(gpu_nodes(stack.kube)) == 2
+
+
+def test_a_spot_pool_without_it_runs_the_job_in_two_partitions(stack: Stack) -> None:
+    stack.alter(WITHOUT_FEATURE_CHECK)
     stack.up()
     for node in gpu_nodes(stack.kube):
         assert node["metadata"]["labels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
         assert SPOT in node["spec"]["taints"]
     assert ended(stack.kube) == FAILED
     assert "status=12" in log(stack.kube)
+    stack.alter("")
     stack.world.arm("PUT", FEATURE)
