@@ -24,7 +24,7 @@ from azure.storage.blob import ContainerClient
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
-from simulator.kubelet.csi.mount import BlobMount
+from simulator.kubelet.csi.mount import BlobMount, reason
 
 Object = dict[str, Any]
 NAME = "blob.csi.azure.com"
@@ -154,11 +154,8 @@ def _check_key(key: str) -> None:
 
 
 def _pipeline_error(error: AzureError) -> str:
-    if not isinstance(error, HttpResponseError):
-        return str(error)
-    # Azurite says AuthorizationFailure where Azure says AuthenticationFailed: signature wrong, or SAS expired.
-    code = str(getattr(error, "error_code", "") or error.status_code)
-    return f"BlockBlob::TestPipeline : [{code.replace('AuthorizationFailure', 'AuthenticationFailed')}]"
+    answered = isinstance(error, HttpResponseError)
+    return f"BlockBlob::TestPipeline : [{reason(error)}]" if answered else str(error)
 
 
 def _hint(error: AzureError, found: Credentials) -> str:

@@ -25,6 +25,7 @@ _SETTLED_S = 1.0
 WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
+_NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 
 Signature = tuple[int, int]
 """Size and modification time of a file."""
@@ -141,8 +142,10 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Storage's error code where it gave one."""
-    return str(getattr(error, "error_code", None) or error)
+    """Storage's error code where it gave one, as Azure has it: Azurite's differ for what is not authentic."""
+    code = getattr(error, "error_code", None)
+    text = str(getattr(code, "value", code) or error)
+    return "AuthenticationFailed" if text in _NOT_AUTHENTIC else text
 
 
 def _signature(status: os.stat_result) -> Signature:
