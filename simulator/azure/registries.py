@@ -33,6 +33,10 @@ class Registries:
     def remove(self, registry: str) -> None:
         shutil.rmtree(self._of(registry), ignore_errors=True)
 
+    def names(self) -> list[str]:
+        """All registries there are."""
+        return sorted(folder.name for folder in self._folder.glob("*/"))
+
     def exists(self, registry: str) -> bool:
         return self._of(registry).is_dir()
 
