@@ -15,6 +15,7 @@ import yaml
 
 from simulator import paths, ports
 from simulator.azure import subscription
+from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.server import Server, serve
@@ -139,6 +140,7 @@ def _serve(clusters: Clusters, blobs: BlobService) -> Server:
     """Simulated Azure, with the clusters that it had before running again."""
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     clusters.cloud = DataPlane(server.world)
+    blobs.open(Policy(server.world, server.tokens).refusal)
     server.start()
     server.wait_idle(_BOOT_TIMEOUT_S)
     return server
