@@ -16,7 +16,8 @@ KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
 MOUNTS = "proc/1/mounts"
 MODEL_LENGTH = 40
 """NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
-_FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv")
+KERNEL_LOG = "var/log/syslog"
+_FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
 def write(folder: Path, hardware: NodeHardware) -> None:
@@ -28,11 +29,20 @@ def write(folder: Path, hardware: NodeHardware) -> None:
     content = hyperv.pool(hardware)
     if not pool.exists() or pool.read_bytes() != content:
         pool.write_bytes(content)
+    devices.write_files(folder, {KERNEL_LOG: "\n".join(kernel_messages(hardware))})
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
         _write_disk(folder, disk)
     if not (folder / MOUNTS).exists():
         (folder / MOUNTS).write_text(f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
+
+
+def kernel_messages(hardware: NodeHardware) -> list[str]:
+    """What the kernel has logged: that it booted, and each GPU that fell off the bus (NVIDIA's Xid 79)."""
+    start = f"Jan  1 00:00:00 {hardware.node} kernel:"
+    lost = [gpu.pci.rpartition(".")[0].upper() for gpu in hardware.gpus if not gpu.healthy]
+    xids = [f"NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus." for pci in lost]
+    return [f"{start} {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
 
 
 def _write_os_disk(folder: Path, disk: Disk) -> str:

@@ -43,7 +43,8 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
     sku = numbers["skus"].get(collective.sku, {})
     healthy = sku.get("busbw")
     if not healthy:
-        return float(numbers["unlisted_peak_gbs"])
+        limit = (sku.get("health") or {}).get("nccl_gbs") if collective.nodes == 1 else None
+        return float(limit * numbers["health_over_limit"] if limit else numbers["unlisted_peak_gbs"])
     if collective.nodes == 1:
         by_ring = sku["nvlink_sharp"] and not collective.nvlink_sharp
         return float(healthy["one"]) * (float(numbers["ring_fraction"]) if by_ring else 1.0)

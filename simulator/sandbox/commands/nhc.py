@@ -1,0 +1,100 @@
+"""`nhc` with the tests of aznhc: reads its configuration, runs each check on the simulated node, logs as the real one.
+
+Options, log lines and what happens to checks that do not exist are those of mej/nhc 1.4.3 under `-a`; other options are
+refused.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from simulator.sandbox.commands import nhc_gpu, nhc_node, world
+from simulator.sandbox.commands.nhc_report import Failed
+
+SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
+OPTIONS = ("-a", "-v")
+CHECKS: dict[str, Callable[[world.World, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
+"""Each returns what it passed with, or None where it says nothing; raises Failed."""
+_LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
+
+
+def main(arguments: list[str]) -> int:
+    """How many checks failed; 0 also without a configuration, as the real one has it: no checks, no failures."""
+    options = [word for word in arguments if word.startswith("-")]
+    settings = dict(word.partition("=")[::2] for word in arguments if not word.startswith("-"))
+    if unknown := sorted({*options} - {*OPTIONS} | {*settings} - {*SETTINGS}):
+        print(f"simulator: nhc {' '.join(unknown)} is not simulated", file=sys.stderr)
+        return 9
+    if "-a" not in options:
+        print("simulator: nhc is simulated with -a only, which runs all checks", file=sys.stderr)
+        return 9
+    file = Path(settings.get("CONFFILE", "/etc/nhc/nhc.conf"))
+    if not file.is_file():
+        return 0
+    known = world.load()
+    with Path(settings.get("LOGFILE", "/var/log/nhc.log")).open("a") as stream:
+        run = Run(known, stream, verbose="-v" in options)
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if line.strip() and not line.lstrip().startswith("#"):
+                run.line(line, number)
+        return run.ended()
+
+
+@dataclass
+class Run:
+    """One run over all lines of the configuration."""
+
+    known: world.World
+    log: TextIO
+    verbose: bool
+    failures: list[str] = field(default_factory=list)
+
+    def line(self, text: str, number: int) -> None:
+        """One `<hosts> || <check>`; `*` is every host."""
+        parsed = _LINE.fullmatch(text)
+        if parsed is None:
+            self._write(f"nhc: line {number}: syntax error near {text.strip()!r}")
+            return
+        if parsed[1] != "*":
+            self._fail(f"simulator: host masks other than * are not simulated: {parsed[1]}")
+            return
+        if self.verbose:
+            self._write(f'Running check:  "{parsed[2]}"')
+        name, *arguments = parsed[2].split()
+        check = CHECKS.get(name)
+        if check is None:
+            self._write(f"/usr/sbin/nhc: line {number}: {name}: command not found")
+            return
+        try:
+            passed = check(self.known, arguments)
+        except Failed as failed:
+            self._fail(str(failed))
+        else:
+            if passed is not None:
+                self._tell(f"SUCCESS:  nhc:  Health check passed:  {passed}")
+
+    def ended(self) -> int:
+        """Says how it went, and returns the exit code."""
+        if self.failures:
+            self._tell(f"ERROR:  nhc:  {len(self.failures)} health checks failed.")
+        elif self.verbose:
+            self._write("Node Health Check completed successfully (0s).")
+        return len(self.failures)
+
+    def _fail(self, text: str) -> None:
+        self.failures.append(text)
+        self._tell(f"ERROR:  nhc:  Health check failed:  {text}")
+
+    def _tell(self, text: str) -> None:
+        """Results go to both, the log and the caller."""
+        self._write(text)
+        print(text, flush=True)
+
+    def _write(self, text: str) -> None:
+        self.log.write(text + "\n")
+        self.log.flush()
