@@ -13,7 +13,15 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, 
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, ContainerSasPermissions, generate_container_sas
 
-from tests.azure.blob_account import ACCOUNT, CONTAINER, CONTRIBUTOR, READER, BlobAccount, blob_account
+from tests.azure.blob_account import (
+    ACCOUNT,
+    CONTAINER,
+    CONTRIBUTOR,
+    READER,
+    BlobAccount,
+    account_body,
+    blob_account,
+)
 
 pytestmark = pytest.mark.simulator
 
@@ -140,6 +148,25 @@ def test_account_that_is_not_there(account: BlobAccount) -> None:
     client = ContainerClient(url, "data", account.service_sas(), connection_verify=str(account.blobs.ca_file))
     with pytest.raises(ResourceNotFoundError, match=r"There is no storage account nobody"):
         names(client)
+
+
+def test_another_account_leaves_blobs_and_addresses_as_they_are(account: BlobAccount) -> None:
+    """Azurite starts again for it."""
+    sas, another = account.service_sas(), ACCOUNT.replace("models", "another")
+    assert account.arm.put(another, account_body()).status_code == 201
+    assert names(account.container(sas)) == ["weights"], "a request waits for it"
+    account.arm.done()
+    account.arm.call("DELETE", another)
+    account.arm.done()
+    assert names(account.container(sas)) == ["weights"]
+
+
+def test_container_made_again_is_empty(account: BlobAccount) -> None:
+    account.arm.call("DELETE", CONTAINER)
+    with pytest.raises(ResourceNotFoundError):
+        names(account.container(account.service_sas()))
+    account.arm.put(CONTAINER, {"properties": {}})
+    assert names(account.container(account.service_sas())) == []
 
 
 @dataclasses.dataclass
