@@ -13,7 +13,7 @@ from config import skus
 
 @functools.cache
 def numbers() -> dict[str, Any]:
-    """`performance.yaml`, with each VM size's healthy bus bandwidth (GB/s) and fabric under "skus"."""
+    """`performance.yaml`, with each VM size's healthy bus bandwidth (GB/s), fabric and arithmetic under "skus"."""
     general: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return general | {"skus": {sku.name: _of(sku, general) for sku in skus.catalogue().values() if sku.gpus}}
 
@@ -25,6 +25,7 @@ def _of(sku: skus.VmSku, general: dict[str, Any]) -> dict[str, Any]:
         "hcas": sku.infiniband.hcas if sku.infiniband else 0,
         "sharp": bool(sku.infiniband and sku.infiniband.sharp),
         "nvlink_sharp": sku.gpu_model in general["nvlink_sharp_models"],
+        "tflops": sku.gpu_bf16_tflops,
         "busbw": healthy.model_dump() if healthy else None,
         "memory_gib": sku.memory_gib,
         "topology": sku.topology,

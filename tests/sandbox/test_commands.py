@@ -53,6 +53,7 @@ def test_mpirun_understands_azures_own_command_line() -> None:
         ("--map-by ppr:8:node:pe=12 --bind-to none all_reduce_perf", "Conflicting directives for binding"),
         ("--map-by ppr:4:socket all_reduce_perf", "not simulated"),
         ("--bind-to gpu all_reduce_perf", "unknown binding policy"),
+        ("--rank-by socket all_reduce_perf", "not simulated; slot and node are"),
         ("-np 4", "no executable"),
         ("-np", "needs a value"),
     ],
@@ -75,7 +76,23 @@ def test_ranks_are_placed(line: str, counts: list[int]) -> None:
     pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
     ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
     assert [sum(rank.pod is pod for rank in ranks) for pod, _ in pods] == counts
-    assert [rank.local for rank in ranks[: counts[0]]] == list(range(counts[0]))
+    assert [rank.local for rank in ranks if rank.pod is pods[0][0]] == list(range(counts[0]))
+    assert [rank.number for rank in ranks] == list(range(sum(counts)))
+
+
+@pytest.mark.parametrize(
+    ("line", "nodes"),
+    [
+        ("--map-by ppr:2:node x", [0, 0, 1, 1]),
+        ("--map-by ppr:2:node --rank-by slot x", [0, 0, 1, 1]),
+        ("--map-by ppr:2:node --rank-by node x", [0, 1, 0, 1]),
+        ("-np 4 --map-by node x", [0, 1, 0, 1]),
+    ],
+)
+def test_ranks_are_numbered_along_nodes_or_in_turn(line: str, nodes: list[int]) -> None:
+    pods = [(_pod("w-0"), 8), (_pod("w-1"), 8)]
+    ranks = mpirun.place(mpi_arguments.parse(line.split()), pods)
+    assert [int(rank.pod.hostname[-1]) for rank in ranks] == nodes
 
 
 @pytest.mark.parametrize("line", ["-np 17 x", "-np 17 --map-by ppr:8:node --oversubscribe x"])

@@ -20,9 +20,10 @@ VALUES = {
     **dict.fromkeys(("hostfile", "machinefile"), "hostfile"),
     **dict.fromkeys(("host", "H"), "hosts"),
     "map-by": "map_by",
+    "rank-by": "rank_by",
     "bind-to": "bind_to",
 }
-SILENT_VALUES = {"rank-by", "prefix", "wdir", "timeout", "output-filename"}
+SILENT_VALUES = {"prefix", "wdir", "timeout", "output-filename"}
 PER_RESOURCE = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?$", re.IGNORECASE)
 
 
@@ -32,7 +33,10 @@ class MpiError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is how many each rank is bound to."""
+    """A parsed command line. `map_by` is "slot", "node" or "ppr"; `cores` is how many each rank is bound to.
+
+    `rank_by` is "slot", which numbers the ranks of one node after the other, or "node", which takes nodes in turn.
+    """
 
     program: tuple[str, ...] = ()
     np: int = 0
@@ -41,6 +45,7 @@ class Options:
     hostfile: str = ""
     hosts: str = ""
     map_by: str = "slot"
+    rank_by: str = "slot"
     bind_to: str = "core"
     exports: tuple[str, ...] = ()
     mca: Mapping[str, str] = field(default_factory=dict)
@@ -112,8 +117,12 @@ def _mapped(options: Options, found: dict[str, str]) -> Options:
     bind_to = found.get("bind_to", "core")
     if bind_to not in BINDINGS:
         raise MpiError(f"mpirun: unknown binding policy --bind-to {bind_to}; policies are {', '.join(BINDINGS)}")
+    rank_by = found.get("rank_by", "node" if policy == "node" else "slot")
+    if rank_by not in ("slot", "node"):
+        raise MpiError(f"simulator: --rank-by {rank_by} is not simulated; slot and node are")
     options = replace(
         options,
+        rank_by=rank_by,
         np=int(found.get("np", 0)),
         per_node=int(found.get("per_node", 0)),
         hostfile=found.get("hostfile", ""),

@@ -1,4 +1,4 @@
-"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs a simulated MPI program on them."""
+"""`mpirun`: maps ranks to the hosts of its host file, reaches each by ssh, and runs the program there, rank by rank."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.sandbox.commands import mpi_arguments, nccl_tests, ssh, world
+from simulator.sandbox.commands import mpi_arguments, nccl_tests, programs, ssh, world
 from simulator.sandbox.commands.mpi_arguments import MpiError, Options
-from simulator.sandbox.commands.nccl_tests import Rank
+from simulator.sandbox.commands.ranks import Rank
 
 RULE = "-" * 74
 
@@ -36,19 +36,18 @@ def main(arguments: list[str]) -> int:
 def _run(options: Options, known: world.World) -> int:
     if os.geteuid() == 0 and not options.allow_root:
         raise MpiError("mpirun has detected an attempt to run as root: give --allow-run-as-root to do so.")
-    name = Path(options.program[0]).name
-    if name not in nccl_tests.PROGRAMS:
-        programs = ", ".join(sorted(nccl_tests.PROGRAMS))
-        raise MpiError(f"simulator: mpirun simulates {programs}, not {options.program[0]!r}")
     pods = _reach(known, hosts_of(options))
     ranks = place(options, [(pod, host.slots or int(known.node_of(pod)["cpus"])) for pod, host in pods])
     _check_cores(options, ranks, known)
     variables, missing = mpi_arguments.exported(options, os.environ)
     for variable in missing:
         print(f'Warning: could not find environment variable "{variable}"', file=sys.stderr)
-    code = nccl_tests.run(ranks, list(options.program), variables, known, tag=options.tag_output)
+    if Path(options.program[0]).name in nccl_tests.PROGRAMS:
+        first, code = 0, nccl_tests.run(ranks, list(options.program), variables, known, tag=options.tag_output)
+    else:
+        first, code = programs.run(ranks, options.program, variables, tag=options.tag_output)
     if code:
-        print(_ended(ranks, code), file=sys.stderr)
+        print(_ended(ranks, first, code), file=sys.stderr)
     return code
 
 
@@ -84,7 +83,10 @@ def place(options: Options, pods: list[tuple[world.Pod, int]]) -> list[Rank]:
             f"{np} processes were asked for, but the mapping allows {options.per_node} on each of {len(pods)} nodes."
         )
     counts = _counts(np, limits, by_node=options.map_by == "node")
-    return [Rank(pod, local, count) for (pod, _), count in zip(pods, counts, strict=True) for local in range(count)]
+    placed = [(pod, local, count) for (pod, _), count in zip(pods, counts, strict=True) for local in range(count)]
+    if options.rank_by == "node":
+        placed.sort(key=lambda rank: rank[1])
+    return [Rank(pod, local, count, number) for number, (pod, local, count) in enumerate(placed)]
 
 
 def _host(words: list[str]) -> Host:
@@ -96,7 +98,7 @@ def _host(words: list[str]) -> Host:
 
 
 def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
-    """Ranks of each host. Consecutive ranks share a host; `by_node` only balances how many each gets."""
+    """Ranks of each host; `by_node` balances how many each gets."""
     counts = [0] * len(limits)
     if by_node:
         for rank in range(np):
@@ -133,9 +135,9 @@ def _check_cores(options: Options, ranks: Iterable[Rank], known: world.World) ->
             )
 
 
-def _ended(ranks: list[Rank], code: int) -> str:
+def _ended(ranks: list[Rank], first: int, code: int) -> str:
     return (
         f"{RULE}\nmpirun detected that one or more processes exited with non-zero status, and ended the job.\n"
-        f"The first process to do so was:\n\n  Process name: [[{40000 + len(ranks)},1],0]\n"
+        f"The first process to do so was:\n\n  Process name: [[{40000 + len(ranks)},1],{first}]\n"
         f"  Exit code:    {code}\n{RULE}"
     )

@@ -54,7 +54,7 @@ class Setup:
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Collective:
     """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
-    by_pod = {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
+    by_pod = environments(pods, variables)
     networks = {pod.key: nccl_net.choose(known, pod, by_pod[pod.key]) for pod in pods}
     setup = Setup(devices, pods, by_pod, networks)
     log.version(VERSION)
@@ -81,6 +81,11 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
         nvlink_sharp=bool(chosen & {"NVLS", "NVLSTree"}),
         aligned=aligned,
     )
+
+
+def environments(pods: Sequence[world.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """What NCCL goes by on each pod, by its key: its /etc/nccl.conf, and above it the ranks' environment."""
+    return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
 
 def _sku(known: world.World, pod: world.Pod) -> Mapping[str, Any]:

@@ -6,11 +6,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from simulator.sandbox.commands import nccl, nccl_log, sshd, world
+from simulator.sandbox.commands.ranks import Rank
 from simulator.world import network
 
 PROGRAMS = {"all_reduce_perf"}
@@ -36,15 +36,6 @@ GIB = 2**30
 
 class UsageError(Exception):
     """A command line that nccl-tests refuses."""
-
-
-@dataclass(frozen=True)
-class Rank:
-    """One process: the `local`-th of `of_local` on its pod."""
-
-    pod: world.Pod
-    local: int
-    of_local: int
 
 
 class CudaError(Exception):
@@ -129,7 +120,7 @@ def _devices(
 ) -> list[nccl.Device]:
     devices = []
     for index, rank in enumerate(ranks):
-        gpus = _visible(known.gpus_of(rank.pod), variables)
+        gpus = visible(known.gpus_of(rank.pod), variables)
         for number in range(rank.local * per_process, (rank.local + 1) * per_process):
             if not gpus:
                 raise CudaError("no CUDA-capable device is detected")
@@ -144,7 +135,8 @@ def _devices(
     return devices
 
 
-def _visible(gpus: list[dict[str, Any]], variables: Mapping[str, str]) -> list[dict[str, Any]]:
+def visible(gpus: list[dict[str, Any]], variables: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Those that CUDA_VISIBLE_DEVICES leaves, in its order."""
     chosen = variables.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return gpus

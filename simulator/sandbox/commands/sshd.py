@@ -1,14 +1,13 @@
-"""`sshd`: publishes what a client, or an MPI rank started through it, meets in this container; then waits."""
+"""`sshd`: publishes what a client, or an MPI rank started through it, meets in this container; then runs such ranks."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.commands import keys, topology, world
+from simulator.sandbox.commands import keys, ranks, topology, world
 from simulator.sandbox.commands.ssh import FOLDER, PORT
 
 FLAGS_WITH_VALUE = "CcEfghopu"
@@ -41,8 +40,8 @@ def main(arguments: list[str]) -> int:
         print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
     if not set("Dd") & set(flags) and os.fork():
         return 0
-    while True:
-        signal.pause()
+    ranks.serve()
+    return 0
 
 
 def publish(port: int) -> None:

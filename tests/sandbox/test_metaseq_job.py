@@ -1,0 +1,191 @@
+"""The Metaseq job's real scripts in real sandboxes, up to a simulated trainer: it trains, or fails as in life."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.sandbox import sandbox
+from simulator.world.faults import new_fault
+from tests.sandbox.job import MetaseqJob, node_name
+
+A100 = "Standard_ND96asr_v4"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_sandbox() -> None:
+    assert sandbox.available() is None
+
+
+def updates(log: str) -> list[dict[str, Any]]:
+    """The statistics that metaseq logs of each update."""
+    return [json.loads(found) for found in re.findall(r"\| train_inner \| (\{.*\})", log)]
+
+
+def rate(log: str) -> float:
+    """Tokens/s of the last update, as throughput.sh says it."""
+    return float(re.findall(r"throughput: (\d+) tokens/s", log)[-1])
+
+
+def without(job: MetaseqJob, option: str, *, also: int = 1) -> None:
+    """Takes an option, and the `also` words after it, out of the command line."""
+    words = job.files["arguments"].splitlines()
+    at = words.index(option)
+    job.files["arguments"] = "\n".join(words[:at] + words[at + 1 + also :]) + "\n"
+
+
+def with_words(job: MetaseqJob, *words: str) -> None:
+    job.files["arguments"] += "".join(f"{word}\n" for word in words)
+
+
+def in_script(job: MetaseqJob, script: str, old: str, new: str) -> None:
+    assert old in job.files[script]
+    job.files[script] = job.files[script].replace(old, new)
+
+
+def test_two_nodes_train_and_say_how_fast(tmp_path: Path) -> None:
+    job = MetaseqJob(tmp_path, options={"modelSize": "66b", "aim": True})
+    code, log = job.run()
+    assert code == 0, log
+    assert "via NET/IB/0/GDRDMA" in log
+    assert "Storing logs at Aim repo: /workspace/aim" in log
+    found = updates(log)
+    assert [update["num_updates"] for update in found] == ["1", "2", "3", "4", "5"]
+    assert {(update["wpb"], update["bsz"]) for update in found} == {("2.09715e+06", "1024")}, "the table's batch"
+    assert found[0]["wps"] == "0"
+    assert "MFU 47.0 %" in log, "what performance.yaml says of a healthy training"
+    assert "mean of the last 1 updates:" in log.splitlines()[-1]
+
+
+def test_one_node_needs_no_network(tmp_path: Path) -> None:
+    code, log = MetaseqJob(tmp_path, nodes=1, sku=A100, options={"modelSize": "6.7b"}).run()
+    assert code == 0, log
+    assert "NET/IB/0" not in log
+    assert "MFU 47.0 %" in log
+
+
+def _too_large_a_micro_batch(job: MetaseqJob) -> None:
+    without(job, "--batch-size")
+    with_words(job, "--batch-size", "16")
+
+
+def _checkpointing_with_sequence_parallelism(job: MetaseqJob) -> None:
+    with_words(job, "--checkpoint-activations")
+
+
+def _unknown_option(job: MetaseqJob) -> None:
+    with_words(job, "--learning-rate", "0.1")
+
+
+def _wrong_world_size(job: MetaseqJob) -> None:
+    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_SIZE"', "32")
+
+
+def _small_world_size(job: MetaseqJob) -> None:
+    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_SIZE"', "8")
+
+
+def _every_rank_on_one_gpu(job: MetaseqJob) -> None:
+    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_LOCAL_RANK"', "0")
+
+
+def _global_rank_as_gpu(job: MetaseqJob) -> None:
+    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_LOCAL_RANK"', '"$OMPI_COMM_WORLD_RANK"')
+
+
+def _ranks_that_meet_elsewhere(job: MetaseqJob) -> None:
+    in_script(job, "launch.sh", "${hosts[0]}", "${hosts[1]}")
+
+
+def _groups_that_do_not_divide_the_ranks(job: MetaseqJob) -> None:
+    without(job, "--model-parallel-size")
+    with_words(job, "--model-parallel-size", "3")
+
+
+def _two_partitions(job: MetaseqJob) -> None:
+    job.faults.append(new_fault("partition", node_name(1)))
+
+
+def _lost_gpu(job: MetaseqJob) -> None:
+    job.faults.append(new_fault("gpu", node_name(0), "6"))
+
+
+def _fewer_gpus(job: MetaseqJob) -> None:
+    job.gpus_allocated = 4
+
+
+def _no_worker(job: MetaseqJob) -> None:
+    job.absent_workers = {1}
+
+
+def _script_missing(job: MetaseqJob) -> None:
+    del job.files["train.sh"]
+
+
+BROKEN: list[tuple[Callable[[MetaseqJob], None], str]] = [
+    (_too_large_a_micro_batch, "torch.cuda.OutOfMemoryError: CUDA out of memory"),
+    (_checkpointing_with_sequence_parallelism, "Cannot set --checkpoint-activations with sequence parallel"),
+    (_unknown_option, "metaseq-train: error: unrecognized arguments: --learning-rate"),
+    (_wrong_world_size, "waiting for clients. 16/32 clients joined"),
+    (_small_world_size, "rank 8 is not below the world size 8"),
+    (_every_rank_on_one_gpu, "Duplicate GPU detected : rank 1 and rank 0"),
+    (_global_rank_as_gpu, "CUDA error: invalid device ordinal"),
+    (_ranks_that_meet_elsewhere, "failed to connect to [metaseq-mpiworker-1.metaseq]:29400"),
+    (_groups_that_do_not_divide_the_ranks, "16 is not divisible by 3"),
+    (_two_partitions, "with status=12"),
+    (_lost_gpu, "CUDA error: unspecified launch failure"),
+    (_fewer_gpus, "CUDA error: invalid device ordinal"),
+    (_no_worker, "FAILED: no ssh to worker metaseq-mpiworker-1.metaseq"),
+    (_script_missing, "/opt/metaseq/train.sh: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(("damage", "expected"), BROKEN, ids=[damage.__name__.strip("_") for damage, _ in BROKEN])
+def test_what_breaks_it(tmp_path: Path, damage: Callable[[MetaseqJob], None], expected: str) -> None:
+    job = MetaseqJob(tmp_path, options={"modelSize": "66b"})
+    damage(job)
+    code, log = job.run()
+    assert code != 0, log
+    assert expected in log
+    assert "FAILED: " in log.splitlines()[-1]
+    assert not updates(log)
+
+
+def _healthy(job: MetaseqJob) -> None:
+    """Nothing is wrong."""
+
+
+def _no_topology_file(job: MetaseqJob) -> None:
+    del job.files["topology.xml"]
+
+
+def _slow_link(job: MetaseqJob) -> None:
+    job.faults.append(new_fault("link", node_name(1), "mlx5_3", 100))
+
+
+def _no_rdma(job: MetaseqJob) -> None:
+    job.rdma = False
+
+
+def _ranks_in_turn(job: MetaseqJob) -> None:
+    in_script(job, "hosts.sh", "--rank-by slot", "--rank-by node")
+
+
+def test_what_slows_it_down(tmp_path: Path) -> None:
+    logs = {}
+    for number, damage in enumerate((_healthy, _no_topology_file, _slow_link, _no_rdma, _ranks_in_turn)):
+        job = MetaseqJob(tmp_path / str(number), options={"modelSize": "30b", "numUpdates": 2})
+        damage(job)
+        code, logs[damage] = job.run()
+        assert code == 0, logs[damage]
+    rates = {damage: rate(log) for damage, log in logs.items()}
+    assert max(rates.values()) == rates.pop(_healthy)
+    assert len(set(rates.values())) == len(rates)
+    assert min(rates.values()) == rates[_no_rdma]
+    assert "Could not open XML topology file" in logs[_no_topology_file]
+    assert "NET/Socket" in logs[_no_rdma]
