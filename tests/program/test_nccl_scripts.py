@@ -34,10 +34,11 @@ def run(script: str, *arguments: str, path: str = "", **variables: str) -> subpr
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
-def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400") -> tuple[int, str]:
+def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400", expected: str = "450") -> tuple[int, str]:
     log = tmp_path / "log"
     log.write_text(output)
-    done = run("verdict.sh", str(log), NODES=str(nodes), BUSBW_FLOOR_GBS=floor)
+    limits = {"BUSBW_FLOOR_GBS": floor, "BUSBW_EXPECTED_GBS": expected}
+    done = run("verdict.sh", str(log), NODES=str(nodes), **limits)
     assert done.stdout.count("VERDICT:") == 1, done
     return done.returncode, done.stdout.strip()
 
@@ -46,8 +47,13 @@ def test_passes_on_the_largest_message_and_the_better_direction(tmp_path: Path) 
     output = table(row(8388608, 80, 81), row(17179869184, 470.5, 478.25))
     assert judge(tmp_path, output) == (
         0,
-        "VERDICT: PASS; busbw=478.25 GB/s floor=400 GB/s size=17179869184 B nodes=2 transport=NET/IB",
+        "VERDICT: PASS; busbw=478.25 GB/s floor=400 GB/s expected=450 GB/s size=17179869184 B nodes=2 transport=NET/IB",
     )
+
+
+def test_what_is_expected_is_told_only_where_it_is_known(tmp_path: Path) -> None:
+    _, verdict = judge(tmp_path, table(row(17179869184, 470, 476)), expected="")
+    assert "expected" not in verdict
 
 
 def test_numbers_are_compared_as_numbers(tmp_path: Path) -> None:

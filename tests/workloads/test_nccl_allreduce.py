@@ -72,6 +72,13 @@ def test_the_floor_follows_size_nodes_and_sharp_unless_set() -> None:
     assert variables(run(floor_gbs=123.5))["BUSBW_FLOOR_GBS"] == "123.5"
 
 
+def test_what_is_expected_follows_size_nodes_and_sharp() -> None:
+    assert variables(run(nodes=1))["BUSBW_EXPECTED_GBS"] == "476"
+    assert variables(run(nodes=2))["BUSBW_EXPECTED_GBS"] == "450"
+    assert variables(run(nodes=8, sharp=False))["BUSBW_EXPECTED_GBS"] == "368"
+    assert variables(run("Standard_ND96asr_v4", nodes=2))["BUSBW_EXPECTED_GBS"] == "187"
+
+
 def test_every_infiniband_size_has_a_floor_and_a_topology() -> None:
     for size in catalogue().values():
         if size.infiniband and size.supported:

@@ -42,8 +42,15 @@ def floor_gbs(run: Run) -> float:
     return floor
 
 
+def expected_gbs(run: Run) -> float | None:
+    """What a fabric without faults shows, GB/s; None where nothing is published for this VM size."""
+    busbw = run.pool.sku.nccl_busbw
+    return busbw.healthy.at(run.nodes, sharp=run.options.sharp) if busbw else None
+
+
 def job(run: Run) -> MpiJob:
     """The job, whose master judges what it measured."""
+    expected = expected_gbs(run)
     return MpiJob(
         pool=run.pool,
         nodes=run.nodes,
@@ -56,6 +63,7 @@ def job(run: Run) -> MpiJob:
             "MAX_BYTES": run.options.max_bytes,
             "ITERATIONS": str(run.options.iterations),
             "BUSBW_FLOOR_GBS": f"{floor_gbs(run):g}",
+            "BUSBW_EXPECTED_GBS": "" if expected is None else f"{expected:g}",
         },
         sharp=run.options.sharp,
         ssh_timeout_seconds=run.options.ssh_timeout_seconds,

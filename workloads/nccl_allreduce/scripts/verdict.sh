@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Judges the output of nccl-tests with NCCL_DEBUG=INFO and prints one line: VERDICT: PASS or FAIL, why, and the numbers.
-# Usage: NODES=2 BUSBW_FLOOR_GBS=400 verdict.sh LOG
+# Usage: NODES=2 BUSBW_FLOOR_GBS=400 BUSBW_EXPECTED_GBS=450 verdict.sh LOG
+# The floor decides; what is expected of a healthy fabric, where it is known (else empty), is printed beside it.
 # Exit code: 0 pass; 1 too slow, wrong results, or the wrong transport; 2 no result to judge.
 set -euo pipefail
 
@@ -23,8 +24,12 @@ elif grep -Eq 'via NET/IB|Using network IB' "$log"; then
 fi
 
 verdict() {
-  local code=$1 text=$2
-  echo "VERDICT: $text${result:+; busbw=$busbw GB/s floor=$BUSBW_FLOOR_GBS GB/s size=$size B nodes=$NODES transport=$transport}"
+  local code=$1 text=$2 numbers=""
+  if [[ -n $result ]]; then
+    numbers="; busbw=$busbw GB/s floor=$BUSBW_FLOOR_GBS GB/s${BUSBW_EXPECTED_GBS:+ expected=$BUSBW_EXPECTED_GBS GB/s}"
+    numbers+=" size=$size B nodes=$NODES transport=$transport"
+  fi
+  echo "VERDICT: $text$numbers"
   exit "$code"
 }
 
