@@ -21,19 +21,20 @@ def serve(
     register: Callable[..., None] = provider_pb2_grpc.add_ResourceProviderServicer_to_server,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serves on a free port of 127.0.0.1 until the parent process (the engine) has gone or SIGTERM arrives.
+    """Serves on a free port of 127.0.0.1 until the parent process (the engine) has gone, or SIGINT or SIGTERM arrives.
 
     `servicer` is a resource provider, unless `register` adds another kind of service to the gRPC server.
     The process ends here; `ended` is called before.
-    SIGINT is ignored: Ctrl-C reaches the whole process group, and the engine asks for an orderly end with `Cancel`.
+    SIGINT is how the engine ends a plugin, which it waits 5 s for. A user's Ctrl-C does not come here: the engine gives
+    plugins a process group of their own, and asks for an orderly end of what is under way with `Cancel`.
     """
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=options)
     register(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     parent, stopped = os.getppid(), threading.Event()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
     server.start()
     print(port, flush=True)
     while not stopped.wait(_PARENT_POLL_SECONDS) and os.getppid() == parent:

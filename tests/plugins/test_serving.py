@@ -1,4 +1,4 @@
-"""A plugin's process: it prints its port, answers, ignores Ctrl-C and ends with its parent."""
+"""A plugin's process: it prints its port, answers, and ends with its parent or when the engine interrupts it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import grpc
+import pytest
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
@@ -72,8 +73,6 @@ def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
         assert parent.stdout is not None
         port, pid = parent.stdout.readline().split()
         assert _version(port) == VERSION
-        os.kill(int(pid), signal.SIGINT)
-        assert _version(port) == VERSION
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = provider_pb2_grpc.ResourceProviderStub(channel)
             stub.CheckConfig.future(
@@ -84,9 +83,11 @@ def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
             assert _within(20, lambda: not _alive(int(pid)))
 
 
-def test_plugin_ends_on_sigterm() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_plugin_ends_when_the_engine_says_so(number: signal.Signals) -> None:
+    """The engine interrupts each plugin at the end of every command, and kills those that are there 5 s later."""
     with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout is not None
         plugin.stdout.readline()
-        plugin.terminate()
+        plugin.send_signal(number)
         assert plugin.wait(20) == 0
