@@ -20,7 +20,7 @@ class ContainerAccess:
     hierarchical_namespace: bool
     settings: ContainerSettings
     generation: str
-    """See config.storage.generation."""
+    """See StorageSettings.generation."""
     url: pulumi.Input[str]
     """Of the container, without a SAS."""
     sas: pulumi.Output[str]

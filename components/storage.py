@@ -11,7 +11,7 @@ from components.container_access import ContainerAccess
 from components.sas import ContainerSas
 from components.subscription import subscription_id
 from config.models import Settings
-from config.storage import ContainerSettings, generation
+from config.storage import ContainerSettings
 
 
 class Storage(Component):
@@ -93,7 +93,7 @@ class Storage(Component):
             container=name,
             hierarchical_namespace=chosen.hierarchical_namespace,
             settings=settings,
-            generation=generation(chosen.rotation, settings),
+            generation=chosen.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
             sas=sas.mount,
             upload_sas=sas.upload,

@@ -100,12 +100,13 @@ class StorageSettings(Model):
         """Whether any container has SAS of this kind."""
         return any(container.sas == kind for container in self.containers.values())
 
+    def generation(self, container: str) -> str:
+        """A few characters that change with all that makes up a mount of the container, its SAS before all.
 
-def generation(rotation: str, container: ContainerSettings) -> str:
-    """A few characters that change whenever a container's SAS is issued anew.
-
-    They are in the names of what mounts it. A node keeps a mount, with the SAS it was made with, for as long as any pod
-    there uses it (blob-csi-driver, NodeStageVolume): another SAS reaches it only as another volume.
-    """
-    issued = (rotation, container.sas, container.permissions, container.days)
-    return hashlib.sha256(repr(issued).encode()).hexdigest()[:4]
+        They are in the names of what mounts it. A node keeps a mount, with the SAS and the options that it was made
+        with, for as long as any pod there uses it (blob-csi-driver, NodeStageVolume): others reach it only as another
+        volume. Nor can a claim be changed once it is there.
+        """
+        settings = self.containers[container].model_dump(exclude={"upload"})
+        mount = (self.rotation, self.hierarchical_namespace, settings)
+        return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]

@@ -13,7 +13,7 @@ from components.storage import Storage
 from config.blobfuse import mount_options, profiles
 from config.models import Settings
 from config.names import Names
-from config.storage import MAX_ACCOUNT_NAME, ContainerSettings, StorageSettings, generation
+from config.storage import MAX_ACCOUNT_NAME, StorageSettings
 from tests.program.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
 
 DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdl"}}
@@ -27,8 +27,8 @@ def declared(**storage: Any) -> tuple[Recorder, Storage]:
     return recorder, made[0]
 
 
-def container(**settings: Any) -> ContainerSettings:
-    return ContainerSettings.model_validate(settings)
+def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
+    return StorageSettings.model_validate({**(account or {}), "containers": {"data": container}}).generation("data")
 
 
 def test_nothing_is_public_and_everything_is_encrypted_on_its_way() -> None:
@@ -122,15 +122,22 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    "changed", [{"permissions": "racwdl"}, {"days": 3}, {"sas": "user-delegation"}]
-)  # fmt: skip
-def test_names_of_mounts_change_with_the_sas(changed: dict[str, Any]) -> None:
-    assert generation("1", container(**changed)) != generation("1", container())
+    "changed",
+    [
+        {"permissions": "racwdl"},
+        {"days": 3},
+        {"sas": "user-delegation"},
+        {"profile": "random-4k"},  # a node keeps the options that it has mounted with
+        {"sizeGib": 1},  # a claim cannot grow without a StorageClass
+    ],
+)
+def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, Any]) -> None:
+    assert generation(**changed) != generation()
 
 
-def test_and_with_nothing_else() -> None:
-    assert generation("1", container(sizeGib=1, upload=True, profile="random-4k")) == generation("1", container())
-    assert generation("2", container()) != generation("1", container())
+def test_and_with_each_rotation_but_nothing_else() -> None:
+    assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
+    assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
 
 
 def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
