@@ -157,11 +157,17 @@ def command(spec: SandboxSpec) -> list[str]:
         *_system(spec),
         *_program_files(image_of(spec)),
         *_pod_files(spec),
-        *("--chdir", spec.workdir or image_of(spec).workdir),
+        *_workdir(spec),
         "--",
         *((FORWARD, str(spec.api_port), "--") if _calls_api(spec) else ()),
         *spec.argv,
     ]
+
+
+def _workdir(spec: SandboxSpec) -> list[str]:
+    """The container begins there; runtimes make it where an image has it not."""
+    folder = spec.workdir or image_of(spec).workdir
+    return ["--dir", folder, "--chdir", folder]
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:

@@ -79,8 +79,8 @@ def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
     return Ground(pool_key="gpu", pool=pool, nodes=nodes, containers={}, scratch=False)
 
 
-def refused(size: str, nodes: int, **where: int) -> Problem:
-    (problem,) = problems(MetaseqOptions(model_size=size, num_nodes=nodes), ground(nodes, **where))
+def refused(size: str, nodes: int, count: int = 2) -> Problem:
+    (problem,) = problems(MetaseqOptions(model_size=size, num_nodes=nodes), ground(nodes, count=count))
     return problem
 
 

@@ -48,6 +48,6 @@ def run(
         return 0, 0
     if len(modules) > 1:
         raise MpiError(f"simulator: ranks started different frameworks: {', '.join(sorted(modules))}")
-    framework: Framework = importlib.import_module(f"simulator.sandbox.commands.{modules.pop()}")  # type: ignore[assignment]
+    framework: Framework = importlib.import_module(f"simulator.sandbox.commands.{modules.pop()}")
     calls = [Call(placed[rank.rank], rank.call["options"]) for rank in ended if rank.call]
     return framework.simulate(calls, variables, log)
