@@ -1,7 +1,7 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench kills up down clean shell env start stop status test check tools stack-file
+.PHONY: help bench kills up down clean shell env start stop status test check tools images lock-images stack-file
 
 STACK ?= dev
 export STACK
@@ -32,6 +32,12 @@ env: ## the same environment as shell lines: eval "$$(make -s env)"
 
 tools: ## the tools alone
 	@$(RUN) exec "$$python" -m simulator.tools
+
+images: ## builds docker/ and pushes it to REGISTRY; without one, registers its tags in the simulator
+	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY),simulator images)
+
+lock-images: ## writes the digests of base images into docker/, where registries can be reached
+	@$(RUN) exec "$$python" -m simulator.tools.image_lock
 
 test: ## all tests
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile

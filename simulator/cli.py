@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import httpx
 from rich.console import Console
 
-from simulator import daemon, environment, paths, ports, stacks, status
+from simulator import daemon, environment, images, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, leftovers, marked_environment
 from simulator.kube.client import ApiError
 from simulator.up import UpFailed, down, up
@@ -62,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),
+        ("images", push_images, "register the images of docker/ in the simulated registries"),
         ("clean", clean, "remove all state of this checkout's simulator"),
     ):
         commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
@@ -147,6 +148,15 @@ def bring_up() -> None:
         raise Refused(problem)
     start()
     up()
+
+
+def push_images() -> None:
+    """What a build and a push would do for a real registry; needs no running simulator."""
+    pushed = images.push_all()
+    if not pushed:
+        raise Refused("the simulated Azure has no registry to push to: `make up` makes the stack's own.")
+    for registry, new in pushed.items():
+        console.print(f"{registry}.azurecr.io has every image of docker/; new: {', '.join(new) or 'none'}")
 
 
 def take_down() -> None:

@@ -1,0 +1,51 @@
+"""Images of `docker/` in the simulated registries: registered under the tag of their content, and built nowhere.
+
+What is in an image, its recipe in `simulator/sandbox/recipes/` says.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from config.content_tags import content_tag, image_names
+from simulator.azure.registries import Registries, RegistryNotFound
+
+_LOOK_S = 0.5
+
+
+def push_all(registries: Registries | None = None) -> dict[str, list[str]]:
+    """Registers every image in every registry of the simulated Azure; what is new in each, as `<name>:<tag>`."""
+    store = registries or Registries()
+    tags = {name: content_tag(name) for name in image_names()}
+    return {registry: _push(store, registry, tags) for registry in store.names()}
+
+
+@contextmanager
+def pushed_meanwhile(registries: Registries | None = None) -> Iterator[None]:
+    """Registers the images as soon as a registry appears, while `pulumi up` makes the rest."""
+    stop = threading.Event()
+
+    def keep_pushing() -> None:
+        while not stop.wait(_LOOK_S):
+            push_all(registries)
+
+    thread = threading.Thread(target=keep_pushing, name="images", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        push_all(registries)
+
+
+def _push(store: Registries, registry: str, tags: dict[str, str]) -> list[str]:
+    missing = [(name, tag) for name, tag in tags.items() if not store.has_image(registry, name, tag)]
+    try:
+        for name, tag in missing:
+            store.push(registry, name, tag)
+    except RegistryNotFound:  # destroyed meanwhile
+        return []
+    return [f"{name}:{tag}" for name, tag in missing]
