@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import runpy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,10 +147,15 @@ def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str
     return recorder
 
 
-def program(settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test") -> Recorder:
-    """What the program registers with these settings, given as in a stack file below the project's name."""
+def program(
+    settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test", *, secret: Collection[str] = ()
+) -> Recorder:
+    """What the program registers with these settings, given as in a stack file below the project's name.
+
+    `secret` are the keys in which something is encrypted.
+    """
     text = {f"ai-on-aks:{key}": v if isinstance(v, str) else json.dumps(v) for key, v in settings.items()}
-    pulumi.runtime.set_all_config(text)
+    pulumi.runtime.set_all_config(text, [f"ai-on-aks:{key}" for key in secret])
     return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 

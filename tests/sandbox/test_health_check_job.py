@@ -49,7 +49,7 @@ class Check:
             (self.folder / "files" / name).write_text(text)
         root = self.folder / "node"
         machine.write(root, self.hardware)
-        allocation = {"gpus": [gpu.index for gpu in self.hardware.gpus], "hcas": self.hcas}
+        allocation: dict[str, list[Any]] = {"gpus": [gpu.index for gpu in self.hardware.gpus], "hcas": self.hcas}
         world = snapshot.snapshot(
             [_node(self.hardware)], [self._pod()], {NODE: self.hardware}, {"ai/health-check-0": allocation}
         )
