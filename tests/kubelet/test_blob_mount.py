@@ -64,6 +64,24 @@ def test_a_further_pod_sees_what_others_wrote_meanwhile(tmp_path: Path, told: li
     assert {file.name: file.read_text() for file in made.path.iterdir()} == {"kept": "new", "more": "3"}
 
 
+def test_what_a_pod_is_writing_is_not_overwritten(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(log=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "log").write_text("mine")
+    container.put("log", b"of another node")
+    made._take()
+    assert (made.path / "log").read_text() == "mine"
+
+
+def test_a_container_that_no_longer_opens_is_told_and_stays_mounted(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told, read_only=True)
+    container.permissions = ""
+    made.refresh()
+    assert told == ["reading the container failed: AuthorizationPermissionMismatch"]
+    assert (made.path / "data").exists()
+
+
 def test_a_sas_without_delete_brings_the_file_back_and_tells(tmp_path: Path, told: list[str]) -> None:
     container = FakeContainer("rwl", data=b"1")
     made = mounted(container, tmp_path / "m", told)

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from azure.core.exceptions import AzureError
-
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blob
-from simulator.kubelet.csi.mount import BlobMount, reason
+from simulator.kubelet.csi.mount import BlobMount
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
@@ -116,10 +114,7 @@ class ClaimMounts:
                 mount = self._stage(node, volume, read_only=read_only)
                 self._mounts[key] = mount
             elif uid not in self._users[key]:
-                try:
-                    mount.refresh()
-                except AzureError as error:  # mounted it stays; blobfuse2's reads would fail in the pod
-                    self._report(key, f"reading the container failed: {reason(error)}")
+                mount.refresh()
             self._users[key].add(uid)
             return mount
 

@@ -33,6 +33,15 @@ def files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 yield str((Path(folder) / name).relative_to(root)), status
 
 
+def status(root: Path, name: str) -> os.stat_result | None:
+    """Of a file, not what it links to; None where there is none."""
+    try:
+        with _parent(root, name, make=False) as (folder, last):
+            return os.stat(last, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+
+
 def read(root: Path, name: str) -> IO[bytes]:
     """An open regular file. Raises OSError for links and what is gone."""
     with _parent(root, name, make=False) as (folder, last):

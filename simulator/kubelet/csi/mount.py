@@ -1,7 +1,7 @@
 """A blob container as a folder: what blobfuse2 would mount, copied by real REST calls, since bubblewrap has no FUSE.
 
-The folder is read when a pod first mounts it on a node and again at each further pod; what pods write goes back every
-two seconds, and when a container ends.
+What pods write goes to the container every two seconds, and when one of their containers ends; what others write comes
+every six, and when a pod mounts it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from simulator.kubelet.csi import confined
 
 _log = logging.getLogger(__name__)
 UPLOAD_EVERY_S = 2.0
+DOWNLOAD_EVERY = 3  # uploads; blobfuse2 looks again after 120 s (attr-cache-timeout)
 _SETTLED_S = 1.0
 WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
@@ -51,14 +52,12 @@ class BlobMount:
         self._closed = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
         self._download()
-        if not read_only:
-            threading.Thread(target=self._keep_uploading, name=f"blobfuse-{folder.name}", daemon=True).start()
+        threading.Thread(target=self._keep_alike, name=f"blobfuse-{folder.name}", daemon=True).start()
 
     def refresh(self) -> None:
-        """Sends what pods wrote, then takes what others wrote. Raises AzureError."""
+        """Sends what pods wrote, then takes what others wrote."""
         self.flush()
-        with self._lock:
-            self._download()
+        self._take()
 
     def flush(self) -> None:
         """Sends everything that pods wrote so far."""
@@ -68,6 +67,24 @@ class BlobMount:
 
     def close(self) -> None:
         self._closed.set()
+
+    def _keep_alike(self) -> None:
+        rounds = 0
+        while not self._closed.wait(UPLOAD_EVERY_S):
+            rounds += 1
+            if not self.read_only:
+                with self._lock:
+                    self._upload(settled=True)
+            if rounds % DOWNLOAD_EVERY == 0:
+                self._take()
+
+    def _take(self) -> None:
+        """What is mounted stays so; the reads of blobfuse2 would fail in the pods."""
+        try:
+            with self._lock:
+                self._download()
+        except AzureError as error:
+            self._report(f"reading the container failed: {reason(error)}")
 
     # -- from the container --------------------------------------------------------------------------------------------
 
@@ -79,12 +96,13 @@ class BlobMount:
             elif confined.is_plain(name):
                 self._fetch(name, blob)
         for name in [name for name in self._copied if name not in there]:
-            confined.remove(self.path, name)
-            del self._copied[name]
+            if not self._changed_here(name):
+                confined.remove(self.path, name)
+                del self._copied[name]
 
     def _fetch(self, name: str, blob: BlobProperties) -> None:
         before = self._copied.get(name)
-        if before and before.etag == blob.etag:
+        if (before and before.etag == blob.etag) or self._changed_here(name):
             return
         try:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
@@ -95,6 +113,11 @@ class BlobMount:
         else:
             self._copied[name] = _Copied(blob.etag, _signature(status))
 
+    def _changed_here(self, name: str) -> bool:
+        """Whether a pod has written a file that is yet to be sent; then that is the newer one."""
+        status, known = confined.status(self.path, name), self._copied.get(name)
+        return status is not None and (known is None or known.signature != _signature(status))
+
     def _content(self, name: str, blob: BlobProperties) -> Iterator[bytes]:
         length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
         if not length:  # storage refuses a range of nothing
@@ -102,11 +125,6 @@ class BlobMount:
         return iter(self._container.download_blob(name, offset=0, length=length).chunks())
 
     # -- to the container ----------------------------------------------------------------------------------------------
-
-    def _keep_uploading(self) -> None:
-        while not self._closed.wait(UPLOAD_EVERY_S):
-            with self._lock:
-                self._upload(settled=True)
 
     def _upload(self, *, settled: bool) -> None:
         """All that changed; with `settled` only files that nobody has written to for a moment, as if closed."""
