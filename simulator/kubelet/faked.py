@@ -67,12 +67,17 @@ class FakedPods:
         spec = pod["spec"]
         containers = [*spec.get("initContainers", []), *spec["containers"]]
         try:
-            for volume in filter(_is_waited_for, spec.get("volumes", [])):
+            for volume in filter(self._is_waited_for, spec.get("volumes", [])):
                 self._context(pod, containers[0], node).volumes.path(volume)
         except VolumeNotReady as error:
             return {container["name"]: Waiting("ContainerCreating", str(error)) for container in containers}
         tries = {container["name"]: self._pulls.waiting(pod, container) for container in containers}
         return {name: waiting for name, waiting in tries.items() if waiting}
+
+    def _is_waited_for(self, volume: Object) -> bool:
+        if "hostPath" in volume:  # which nobody would make where scripts do not run
+            return self._catalogue.runs_scripts and str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
+        return "persistentVolumeClaim" in volume or "ephemeral" in volume
 
     def _container_status(self, pod: Object, waiting: dict[str, Waiting]) -> Object:
         spec = pod["spec"]
@@ -101,12 +106,6 @@ class FakedPods:
         except ApiError as error:
             if not (error.not_found or error.conflict):
                 raise
-
-
-def _is_waited_for(volume: Object) -> bool:
-    if "hostPath" in volume:
-        return str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
-    return "persistentVolumeClaim" in volume or "ephemeral" in volume
 
 
 def _gate_status(reason: str) -> Object:

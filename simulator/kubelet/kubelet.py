@@ -40,7 +40,7 @@ from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
-from simulator.sandbox import machine
+from simulator.sandbox import machine, sandbox
 from simulator.sandbox.uplink import Address, Uplink
 from simulator.world.hardware import NodeHardware
 
@@ -78,7 +78,8 @@ class Kubelet:
         self._devices = DeviceManager()
         self._api_port = plane.port("apiserver")
         self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
-        self.catalogue = PodCatalogue(programs, Scripts(self._keeper, self.folder / "world", self._api_port).find)
+        scripts = Scripts(self._keeper, self.folder / "world", self._api_port)
+        self.catalogue = PodCatalogue(programs, scripts.find, runs_scripts=sandbox.available() is None)
         self._controllers = Controllers(self.catalogue, self._context)
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))

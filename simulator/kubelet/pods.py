@@ -15,8 +15,11 @@ Object = dict[str, Any]
 class PodCatalogue:
     """Image programs of the operators and schedulers, and the images that the simulator holds as scripts."""
 
-    def __init__(self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None]) -> None:
-        self._programs, self._script = programs, script
+    def __init__(
+        self, programs: Sequence[ImageProgram], script: Callable[[str], Script | None], *, runs_scripts: bool = True
+    ) -> None:
+        """`runs_scripts` is False where no sandbox can be had; then `script` finds none."""
+        self._programs, self._script, self.runs_scripts = programs, script, runs_scripts
 
     def claims(self, container: Object) -> list[ImageProgram]:
         name = repository(container["image"])
