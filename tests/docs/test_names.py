@@ -13,7 +13,7 @@ from simulator.world.faults import FaultKind
 from tests.docs.pages import PAGES, code, links
 
 README = ROOT / "README.md"
-NOT_HERE = (".simulator", "nvidia.com/")
+NOT_HERE = (".simulator", "nvidia.com/", "hyperv/", "ai-on-aks/")
 """Beginnings of what looks like a file of the checkout and is none."""
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
 SUFFIXES = {".md", ".py", ".yaml", ".yml", ".sh", ".txt", ".in", ".toml"}
