@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import Teller
@@ -15,7 +15,6 @@ from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.status import ContainerState, now, pod_status
 
 Object = dict[str, Any]
-_STRATEGIC = "application/strategic-merge-patch+json"
 _TEMPORARY_DISK = "/mnt/"
 """Where pods of a node put what others wait for. The node's own folders are not simulated."""
 
@@ -51,7 +50,7 @@ class FakedPods:
         what = self._waiting(pod, node) or self._closed_gate(pod, node)
         if what and self._shown.get(uid) != what:  # written once while it stays the same
             self._shown[uid] = what
-            self._patch(pod, _gate_status(what) if isinstance(what, str) else self._container_status(pod, what))
+            self._show(pod, _gate_status(what) if isinstance(what, str) else self._container_status(pod, what))
         return not what
 
     def _closed_gate(self, pod: Object, node: Object) -> str:
@@ -91,18 +90,21 @@ class FakedPods:
         policy = spec.get("restartPolicy", "Always")
         return pod_status(states["initContainers"], states["containers"], policy, "", "", now())
 
-    def _patch(self, pod: Object, status: Object) -> None:
-        metadata = pod["metadata"]
-        body = {"metadata": {"uid": metadata["uid"]}, "status": {k: v for k, v in status.items() if v not in ("", [])}}
-        self._kube.patch(
-            "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status", content_type=_STRATEGIC
-        )
+    def _show(self, pod: Object, status: Object) -> None:
+        said = {key: value for key, value in status.items() if value not in ("", [])}
+        self._patch(pod, {"status": said}, STRATEGIC_MERGE_PATCH, "status")
 
     def _hand_over(self, pod: Object) -> None:
+        self._patch(pod, {"metadata": {"annotations": {RUN_BY: KWOK}}})
+
+    def _patch(self, pod: Object, body: Object, kind: str = MERGE_PATCH, subresource: str = "") -> None:
+        """A pod that is gone, or is another by now, needs nothing any more."""
         metadata = pod["metadata"]
-        body = {"metadata": {"uid": metadata["uid"], "annotations": {RUN_BY: KWOK}}}
+        body["metadata"] = {"uid": metadata["uid"]} | body.get("metadata", {})
         try:
-            self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body)
+            self._kube.patch(
+                "v1", "Pod", metadata["name"], metadata["namespace"], body, content_type=kind, subresource=subresource
+            )
         except ApiError as error:
             if not (error.not_found or error.conflict):
                 raise
