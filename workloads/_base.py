@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pulumi
@@ -20,10 +21,12 @@ class Deployed:
     name: pulumi.Output[str]
     command: pulumi.Output[str]
     """Shows how it fares."""
+    more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
+    """Further commands, by what they show: a dashboard."""
 
     def outputs(self) -> dict[str, pulumi.Output[str]]:
         """As the stack exports it."""
-        return {"namespace": self.namespace, "name": self.name, "command": self.command}
+        return {"namespace": self.namespace, "name": self.name, "command": self.command, **self.more}
 
 
 class Workload(WorkloadSpec, Protocol):

@@ -14,6 +14,7 @@ from config.models import Placement
 from config.workload import Ground, Requirements, WorkloadOptions
 from workloads._base import Deployed
 from workloads._volcano import volcano_job
+from workloads.metaseq.arguments import AIM, TENSORBOARD
 from workloads.metaseq.manifests import NAME, Run, job
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.problems import problems
@@ -56,4 +57,19 @@ class Metaseq:
             namespace=namespace,
             name=made.id.apply(lambda found: found.rpartition("/")[2]),
             command=pulumi.Output.concat("kubectl logs -n ", namespace, f" {NAME}-mpimaster-0"),
+            more={what: _dashboard(namespace, *how) for what, how in _DASHBOARDS.items() if getattr(options, what)},
         )
+
+
+_DASHBOARDS = {
+    "aim": (f"aim up --repo {AIM} --port 43800", 43800),
+    "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
+}
+"""By option: the server, and its port. Rank 0 writes the metrics, on the first worker."""
+
+
+def _dashboard(namespace: pulumi.Output[str], server: str, port: int) -> pulumi.Output[str]:
+    """Starts the server where the metrics are, while the job runs, and brings it to this machine's localhost."""
+    pod = f"{NAME}-mpiworker-0"
+    start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")
+    return pulumi.Output.concat(start, "kubectl port-forward -n ", namespace, f" pod/{pod} {port}:{port}")
