@@ -20,7 +20,7 @@ from simulator.azure.errors import (
 )
 from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
 from simulator.azure.kinds import KINDS
-from simulator.azure.operations import Operations, operation_id, operation_status
+from simulator.azure.operations import Operations, operation_id, operation_status, remove
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World
@@ -123,8 +123,7 @@ class Api:
                 return Response(HTTPStatus.NO_CONTENT)
             kind.check_delete(self._world, record)
             if not kind.asynchronous and resource.type != GROUP_TYPE:
-                kind.removed(self._world, record)
-                self._world.store.remove(resource)
+                remove(self._world, record)
                 return Response(HTTPStatus.OK, kind.view(self._world, record))
             record.state = "Deleting"
             self._world.store.put(record)

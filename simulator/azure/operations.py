@@ -103,19 +103,10 @@ class Operations:
         if record is None:
             return
         if record.state == "Deleting":
-            self._remove(record)
+            remove(self._world, record)
             return
         KINDS[resource.type.lower()].settle(self._world, record)
         self._succeed(record)
-
-    def _remove(self, record: Record) -> None:
-        """A resource, what is in it, and what is behind them; what is inside first."""
-        for inner in reversed(self._world.store.within(record.id)):
-            if self._world.store.get(inner.id):
-                self._remove(inner)
-        if kind := KINDS.get(record.id.type.lower()):
-            kind.removed(self._world, record)
-        self._world.store.remove(record.id)
 
     def _delete_cluster(self, cluster: ResourceId) -> None:
         self._world.backend.delete(cluster.text)
@@ -129,7 +120,7 @@ class Operations:
                 with self._locks[record.id.key]:
                     self._delete_cluster(record.id)
         if found := self._world.store.get(group):
-            self._remove(found)
+            remove(self._world, found)
 
     def _succeed(self, done: Record) -> None:
         """Unless something else, such as a deletion, has begun meanwhile."""
@@ -151,6 +142,19 @@ class Operations:
                 if record and record.busy:
                     record.state, record.error = "Failed", {"code": "InternalOperationError", "message": message}
                     store.put(record)
+
+
+def remove(world: World, record: Record) -> None:
+    """A resource, what is in it or on it (role assignments), and what is behind them; what is inside first.
+
+    Not for clusters, whose control plane is stopped before.
+    """
+    for inner in reversed(world.store.within(record.id)):
+        if world.store.get(inner.id):
+            remove(world, inner)
+    if kind := KINDS.get(record.id.type.lower()):
+        kind.removed(world, record)
+    world.store.remove(record.id)
 
 
 def node_objects(world: World, cluster: ResourceId) -> list[Node]:

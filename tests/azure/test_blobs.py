@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,7 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, 
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, ContainerSasPermissions, generate_container_sas
 
+from simulator.cluster.processes import leftovers
 from tests.azure.blob_account import (
     ACCOUNT,
     CONTAINER,
@@ -159,6 +162,15 @@ def test_another_account_leaves_blobs_and_addresses_as_they_are(account: BlobAcc
     account.arm.call("DELETE", another)
     account.arm.done()
     assert names(account.container(sas)) == ["weights"]
+
+
+def test_killed_azurite_comes_back(account: BlobAccount) -> None:
+    sas = account.service_sas("rcwl")
+    for pid in leftovers():
+        os.kill(pid, signal.SIGKILL)
+    account.arm.put(CONTAINER, {"properties": {}})  # what it had not yet written to disk is lost
+    account.container(sas).upload_blob("after", b"", overwrite=True)
+    assert "after" in names(account.container(sas))
 
 
 def test_container_made_again_is_empty(account: BlobAccount) -> None:

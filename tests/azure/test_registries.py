@@ -106,7 +106,9 @@ def test_other_registries_are_not_simulated(registry: Arm, image: str) -> None:
 
 def test_deleted_registry_loses_its_images(registry: Arm) -> None:
     images(registry).push("aionaks1", "nccl-test", "abc")
+    role = attach(registry)
     registry.call("DELETE", REGISTRY)
+    assert registry.call("GET", role).status_code == 404, "what is assigned on it goes with it"
     registry.put(REGISTRY, BODY)
     assert images(registry).images("aionaks1") == []
 

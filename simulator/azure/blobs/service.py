@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
-from azure.storage.blob import BlobServiceClient
+from azure.storage.blob import BlobServiceClient, LinearRetry
 
 from simulator import ports
 from simulator.azure.blobs.azurite import PORT as AZURITE_PORT
@@ -68,5 +68,6 @@ class BlobService:
     def _client(self, account: str) -> Iterator[BlobServiceClient]:
         credential = {"account_name": account, "account_key": self.azurite.key(account)}
         url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
-        with BlobServiceClient(url, credential, connection_verify=trusted) as client:
+        patience = LinearRetry(backoff=1, retry_total=30, random_jitter_range=0)  # seconds; while it starts again
+        with BlobServiceClient(url, credential, connection_verify=trusted, retry_policy=patience) as client:
             yield client
