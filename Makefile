@@ -5,7 +5,8 @@ SHELL := /bin/bash
 
 STACK ?= dev
 export STACK
-export PYTHONPYCACHEPREFIX := $(CURDIR)/.simulator/pycache
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
+export PYTHONDONTWRITEBYTECODE :=
 PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
 RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python";
 

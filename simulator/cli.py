@@ -180,5 +180,5 @@ def _require_space() -> None:
 
 def _daemon_environment() -> dict[str, str]:
     own = {key: value for key, value in os.environ.items() if key.startswith(("SIMULATOR_", "AI_ON_AKS_", "XDG_"))}
-    env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.home() / "pycache"), "PYTHONUNBUFFERED": "1"})
+    env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.bytecode()), "PYTHONUNBUFFERED": "1"})
     return env

@@ -88,7 +88,8 @@ def settings() -> dict[str, str]:
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
         **_blobs(endpoint),
-        "PYTHONPYCACHEPREFIX": str(home / "pycache"),
+        "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
+        "PYTHONDONTWRITEBYTECODE": "",  # empty is off
         "PATH": _path(),
     }
 
