@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_CONFIG_COMMAND = re.compile(r"\bpulumi config (set|rm) ")
+_CONFIG_COMMAND = re.compile(r"\bpulumi config (?:set|rm) (?=(?:--\w+ )*'?(\w+))")
+"""Up to its options and key; the group is the top-level key."""
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 
@@ -66,13 +67,17 @@ class Problem:
     """The other stack whose settings are wrong; empty for the one that is deployed."""
 
     def moved(self, here: Path, there: Path) -> Problem:
-        """The same at `there`, a key that sets what stands at `here`."""
-        return replace(self, path=there, fix=self.fix.replace(f" {_key(here)}", f" {_key(there)}"))
+        """The same where what stands at `here` is set by the key `there`."""
+        path = there if self.path == here else self.path
+        return replace(self, path=path, fix=self.fix.replace(f" {_key(here)}", f" {_key(there)}"))
 
-    def in_stack(self, name: str) -> Problem:
-        """The same in the settings of another stack, which is brought up too once they are mended."""
-        fix = _CONFIG_COMMAND.sub(rf"\g<0>-s {shlex.quote(name)} ", self.fix)
-        return replace(self, stack=name, fix=f"{fix} && pulumi up -s {shlex.quote(name)}")
+    def in_stack(self, name: str, keys: Collection[str]) -> Problem:
+        """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""
+        other = f"-s {shlex.quote(name)} "
+        fix = _CONFIG_COMMAND.sub(lambda command: command[0] + (other if command[1] in keys else ""), self.fix)
+        if fix != self.fix:
+            fix += f" && pulumi up {other.rstrip()}"
+        return replace(self, stack=name if self.path and self.path[0] in keys else "", fix=fix)
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""

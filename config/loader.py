@@ -19,7 +19,7 @@ from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.secrets import plain_secrets
-from config.translate import allowed, problems_of, schema_at, unknown_key
+from config.translate import allowed, place, problems_of, schema_at, unknown_key
 from config.workload import WorkloadCatalogue
 
 
@@ -212,7 +212,7 @@ def _validate(parsed: dict[str, Any], problems: list[Problem]) -> StackFile:
             errors = error.errors()
             problems += problems_of(errors, StackFile)
             for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
-                _drop(parsed, detail["loc"][: -1 if detail["type"] == "missing" else None])
+                _drop(parsed, place(detail)[: -1 if detail["type"] == "missing" else None])
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:

@@ -72,10 +72,10 @@ class Placer:
 
     def _add(self, spec: WorkloadSpec, problems: Iterable[Problem]) -> None:
         """Notes what is wrong with a workload's options, at the keys that the user has set."""
-        moves = {("workloadOptions", spec.name, option): (key,) for key, option in self._keys(spec).items()}
         for problem in problems:
-            there = moves.get(problem.path)
-            self.problems.append(problem.moved(problem.path, there) if there else problem)
+            for key, option in self._keys(spec).items():
+                problem = problem.moved(("workloadOptions", spec.name, option), (key,))
+            self.problems.append(problem)
 
     def _placement(self, spec: WorkloadSpec, options: WorkloadOptions) -> Placement | None:
         key = self._pool_key(spec, options) if self._pools else None  # no pool at all is another rule's business

@@ -7,7 +7,7 @@ so that the same rules hold for them as for workloads of the platform's own stac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,11 +45,10 @@ def platform_keys(own: Collection[str], stack: StackFile) -> Iterator[Problem]:
             yield Problem((key,), what, allowed, remove_command((key,)))
 
 
-def in_platform(problems: Collection[Problem], platform: str) -> Iterator[Problem]:
+def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
     """The problems of workloads, each in the stack whose settings it is about; `platform` names the platform's."""
-    theirs = {StackFile.model_fields[name].alias for name in SHARED}
-    for problem in problems:
-        yield problem.in_stack(platform) if problem.path and problem.path[0] in theirs else problem
+    theirs = {StackFile.model_fields[name].alias or name for name in SHARED}
+    return [problem.in_stack(platform, theirs) for problem in problems]
 
 
 def lender(text: str, here: StackName, outputs_of: OutputsOf) -> Lender:

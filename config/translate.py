@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from config.base import UNFIT
-from config.errors import Path, Problem, remove_command, set_command
+from config.errors import Path, Problem, path_text, remove_command, set_command
 from config.near import hint, near
 
 Schema = Mapping[str, Any]
@@ -21,9 +21,13 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
     """Problems for the errors of one validation of `model`; `prefix` is where its keys hang."""
     schema = model.model_json_schema(by_alias=True)
     for error in errors:
-        location = error["loc"]
+        location = place(error)
         path = (*prefix, *location)
-        if error["type"] == "extra_forbidden":
+        if location != error["loc"]:
+            rule = schema_at(schema, location[:-1]).get("propertyNames", {})
+            fix = f"rename the key {location[-1]} under {path_text(path[:-1])} in the stack file"
+            yield Problem(path, "is not a name that can stand there", str(rule.get("description", "another")), fix)
+        elif error["type"] == "extra_forbidden":
             parent = schema_at(schema, location[:-1])
             yield unknown_key(path, parent.get("properties", {}), error["input"])
         elif error["type"] == "missing":
@@ -41,6 +45,12 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
         else:
             here = schema_at(schema, location)
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
+
+
+def place(error: ErrorDetails) -> Path:
+    """Where an error is: that of a key itself, which pydantic marks so, is at the key."""
+    location = error["loc"]
+    return location[:-1] if location[-1:] == ("[key]",) else location
 
 
 def unknown_key(path: Path, known: Iterable[str], value: object, what: str = "is an unknown key") -> Problem:
@@ -61,7 +71,10 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
         if isinstance(part, int):
             here = here.get("items", {})
         else:
-            here = here.get("properties", {}).get(part) or here.get("additionalProperties") or {}
+            named = here.get("properties", {}).get(part)
+            here = (
+                named or here.get("additionalProperties") or next(iter(here.get("patternProperties", {}).values()), {})
+            )
         here = _resolved(here if isinstance(here, Mapping) else {}, definitions)
     return here
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from config.errors import Problem
+from config.errors import Problem, set_command
 from config.loader import Surroundings, load_settings
 from config.models import Settings
 from config.names import StackName
-from config.workload import Ground, Requirements, WorkloadOptions, WorkloadSpec
+from config.platform_stack import OUTPUT, shared_settings
+from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,6 +23,23 @@ T4 = "Standard_NC4as_T4_v3"
 
 class TrainingOptions(WorkloadOptions):
     num_nodes: int = 1
+
+
+class SizedOptions(WorkloadOptions):
+    model_size: Literal["small", "large"] = "small"
+
+
+def too_large(options: Any, ground: Ground) -> Iterator[Problem]:
+    if options.model_size == "large":
+        path = ("workloadOptions", "sized", "modelSize")
+        yield Problem(path, f"is large, too large for {ground.pool_key}", "small", set_command(path, "small"))
+
+
+def no_container(_options: Any, ground: Ground) -> Iterator[Problem]:
+    if "data" not in ground.containers:
+        path = ("workloadOptions", "reader", "container")
+        fix = set_command(("storage", "containers", "data", "permissions"), "rl")
+        yield Problem(path, "is data, a container that the platform does not have", "one that it has", fix)
 
 
 @dataclass(frozen=True)
@@ -45,6 +63,8 @@ WORKLOADS: dict[str, WorkloadSpec] = {
         Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano"), NcclAllreduceOptions),
         Workload("training", Requirements(scheduler="volcano", min_nodes=2), TrainingOptions),
         Workload("notebook", Requirements()),
+        Workload("sized", Requirements(), SizedOptions, {"modelSize": "modelSize"}, too_large),
+        Workload("reader", Requirements(), problem=no_container),
     )
 }
 
@@ -64,6 +84,7 @@ def load(
     name: str = "dev",
     secret: tuple[str, ...] = (),
     others: Mapping[str, Mapping[str, Any]] | None = None,
+    known: WorkloadCatalogue = WORKLOADS,
 ) -> Settings:
     """The settings of stack `name`, beside which there are stacks with the outputs in `others`."""
 
@@ -75,7 +96,18 @@ def load(
 
     here = StackName("organization", "ai-on-aks", name)
     around = Surroundings(stack=here, is_file=is_file, outputs_of=outputs_of)
-    return load_settings(as_engine(stack), around, WORKLOADS, secret_keys={f"ai-on-aks:{key}" for key in secret})
+    return load_settings(as_engine(stack), around, known, secret_keys={f"ai-on-aks:{key}" for key in secret})
+
+
+def platform(
+    stack: Mapping[str, Any], known: WorkloadCatalogue = WORKLOADS, secret: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """What a stack with these keys exports, as far as stacks on its platform read it before they are deployed."""
+    lending = {
+        "settings": shared_settings(load(stack, known=known, secret=secret)),
+        "loginServer": "registry.azurecr.io",
+    }
+    return {OUTPUT: json.loads(json.dumps(lending), parse_int=float)}  # the engine knows no whole numbers
 
 
 def is_file(path: str) -> bool:

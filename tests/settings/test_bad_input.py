@@ -10,9 +10,9 @@ import pulumi
 import pytest
 
 from config import loader
-from config.errors import Problem, SettingsError, path_text
+from config.errors import Problem, SettingsError
 from tests.settings import cases
-from tests.settings.stacks import H100, WORKLOADS, as_engine, load
+from tests.settings.stacks import H100, WORKLOADS, as_engine, load, platform
 
 CASES = cases.read()
 
@@ -30,8 +30,9 @@ def matches(text: str, expected: str) -> bool:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_says_what_is_wrong_and_how_to_mend_it(case: dict[str, Any]) -> None:
-    found = problems(case["stack"])
-    said = [text for problem in found for text in (f"{path_text(problem.path)} {problem.what}", problem.fix)]
+    others = {name: platform(stack) for name, stack in case.get("platforms", {}).items()} | case.get("others", {})
+    found = problems(case["stack"], name=case.get("name", "dev"), others=others)
+    said = [text for problem in found for text in (str(problem).partition("\n")[0], problem.fix)]
     assert len(said) == len(case["says"]), said
     for text, expected in zip(said, case["says"], strict=True):
         assert matches(text, expected), f"{text}\n  expected {expected}"

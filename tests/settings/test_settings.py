@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import workloads
 from config.mirrors import mirror_problems
 from config.models import StackFile
 from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
-from tests.settings.stacks import H100, T4, load
+from tests.settings.stacks import H100, T4, load, platform
 
 ROOT = Path(__file__).resolve().parents[2]
 MIXED = {
@@ -148,11 +150,54 @@ def test_pulumi_yaml_describes_every_key_and_no_other() -> None:
 
 
 def test_the_stacks_of_the_repository_are_good() -> None:
-    files = sorted(ROOT.glob("Pulumi.*.yaml"))
+    files = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
     assert files
-    for file in files:
-        stack = {
-            key.removeprefix("ai-on-aks:"): value
-            for key, value in yaml.safe_load(file.read_text("utf-8"))["config"].items()
-        }
-        assert load(stack, name=file.name.split(".")[1]).placements
+    stacks = {name: keys(file) for name, file in files.items()}
+    known, secret = workloads.find(), ("workloadOptions",)
+    others = {"dev": platform(stacks["dev"], known, secret)}
+    for name, stack in stacks.items():
+        assert load(stack, name=name, others=others, known=known, secret=secret).placements, name
+
+
+def keys(file: Path) -> dict[str, Any]:
+    """The keys of a stack file, its secrets in plain text as the engine hands them over."""
+    text = re.sub(r"\n +secure: .*", " a-password", file.read_text("utf-8"))
+    return {key.removeprefix("ai-on-aks:"): value for key, value in yaml.safe_load(text)["config"].items()}
+
+
+def test_a_workload_stack_has_the_platform_s_settings_as_its_own() -> None:
+    pools = {"gpu": {"vmSku": H100, "count": 3, "labels": {"a": "1"}}}
+    operators = {"networkOperator": {"rdmaResource": "hca"}, "localNvmeScratch": {"enabled": False}}
+    images = {"registry": "mirror.example.com"}
+    storage = {"containers": {"data": {"permissions": "racwdl", "days": 3}}}
+    lent = {"pools": pools, "operators": operators, "images": images, "storage": storage}
+    lodger = {"platformStack": "dev", "workloads": "nccl-allreduce,sized", "modelSize": "small"}
+    settings = load(lodger, name="jobs", others={"dev": platform({**lent, "location": "westus3"})})
+    owner = load(lent)
+    assert settings.gpu_pools() == owner.gpu_pools()
+    assert (settings.operators, settings.storage, settings.images) == (owner.operators, owner.storage, owner.images)
+    assert settings.placements["nccl-allreduce"].nodes == 3
+    assert settings.lender is not None
+    assert str(settings.lender.stack) == "organization/ai-on-aks/dev"
+
+
+def test_a_workload_stack_may_have_a_mirror_of_its_own() -> None:
+    lodger = {"platformStack": "dev", "workloads": "notebook", "images": {"registry": "mine.example.com"}}
+    others = {"dev": platform({"vmSku": H100, "images": {"registry": "theirs.example.com"}})}
+    assert load(lodger, name="jobs", others=others).images.registry == "mine.example.com"
+
+
+def test_what_pulumi_yaml_has_by_default_is_not_held_against_a_workload_stack() -> None:
+    lodger = {"platformStack": "dev", "workloads": "notebook", "nodeCount": "2", "azure-native:location": "westus3"}
+    assert load(lodger, name="jobs", others={"dev": platform({"vmSku": H100})}).placements
+
+
+def test_a_platform_lends_nothing_of_its_own_workloads() -> None:
+    stack = {"vmSku": H100, "workloads": "sized", "modelSize": "small", "workloadOptions": {"sized": {}}}
+    lent = platform({**stack, "cluster": {"localAccounts": True}, "charts": {"source": "simulator/charts"}})
+    assert lent["platform"]["settings"] == {"vmSku": H100}
+
+
+@pytest.mark.parametrize(("secret", "shares"), [("operators", True), ("workloadOptions", False)])
+def test_a_platform_with_a_secret_in_what_it_lends_says_so(secret: str, shares: bool) -> None:
+    assert load({"vmSku": H100}, secret=(secret,)).shares_secrets is shares
