@@ -23,17 +23,17 @@ _FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 def write(folder: Path, hardware: NodeHardware) -> None:
     """Makes what the hardware has and the folder has not, and brings its sysfs and Hyper-V's pool up to date."""
     for name in _FOLDERS:
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)
-    pool = folder / KVP_POOL
-    content = hyperv.pool(hardware)
+    pool, content = _own(folder, KVP_POOL), hyperv.pool(hardware)
     if not pool.exists() or pool.read_bytes() != content:
         pool.write_bytes(content)
+    _own(folder, KERNEL_LOG)
     devices.write_files(folder, {KERNEL_LOG: "\n".join(kernel_messages(hardware))})
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
         _write_disk(folder, disk)
-    if not (folder / MOUNTS).exists():
+    if not _own(folder, MOUNTS).exists():
         (folder / MOUNTS).write_text(f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
 
 
@@ -45,19 +45,31 @@ def kernel_messages(hardware: NodeHardware) -> list[str]:
     return [f"{start} {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
 
 
+def _own(folder: Path, relative: str) -> Path:
+    """A path below the node's root. Pods may write there: links that they put in its way lead nowhere, but go."""
+    path = folder
+    for part in Path(relative).parts:
+        path /= part
+        if path.is_symlink():
+            path.unlink()
+    return path
+
+
 def _write_os_disk(folder: Path, disk: Disk) -> str:
     """Returns the name of its partition, which holds the node's root."""
     partition = f"{disk.name}p1" if disk.name[-1].isdigit() else f"{disk.name}1"
     _write_disk(folder, disk)
-    (folder / "sys" / "block" / disk.name / partition).mkdir(exist_ok=True)
-    (folder / "dev" / partition).touch()
+    _own(folder, f"sys/block/{disk.name}/{partition}").mkdir(exist_ok=True)
+    _own(folder, f"dev/{partition}").touch()
     return partition
 
 
 def _write_disk(folder: Path, disk: Disk) -> None:
-    sysfs = folder / "sys" / "block" / disk.name
+    sysfs = f"sys/block/{disk.name}"
     for name in ("device", "holders", "slaves"):
-        (sysfs / name).mkdir(parents=True, exist_ok=True)
+        _own(folder, f"{sysfs}/{name}").mkdir(parents=True, exist_ok=True)
     model = disk.model.ljust(MODEL_LENGTH) if disk.name.startswith("nvme") else disk.model
-    devices.write_files(sysfs, {"device/model": model, "size": str(disk.sectors)})
-    (folder / "dev" / disk.name).touch()
+    for name in (f"{sysfs}/device/model", f"{sysfs}/size"):
+        _own(folder, name)
+    devices.write_files(folder / sysfs, {"device/model": model, "size": str(disk.sectors)})
+    _own(folder, f"dev/{disk.name}").touch()
