@@ -6,6 +6,7 @@ written on them; `sys/block/` and `proc/1/mounts` are what the kernel knows of t
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from simulator.sandbox import devices
@@ -33,6 +34,7 @@ def write(folder: Path, hardware: NodeHardware) -> None:
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
         _write_disk(folder, disk)
+    _remove_lost_disks(folder, {disk.name for disk in (hardware.os_disk, *hardware.nvme)})
     if not _own(folder, MOUNTS).exists():
         (folder / MOUNTS).write_text(f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
 
@@ -62,6 +64,15 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
     _own(folder, f"sys/block/{disk.name}/{partition}").mkdir(exist_ok=True)
     _own(folder, f"dev/{partition}").touch()
     return partition
+
+
+def _remove_lost_disks(folder: Path, there: set[str]) -> None:
+    """Takes away disks that fell off the bus, with what is written on them; arrays (md) are no disks."""
+    for sysfs in _own(folder, "sys/block").iterdir():
+        if sysfs.name not in there and not sysfs.name.startswith("md"):
+            shutil.rmtree(sysfs, ignore_errors=True)
+            for device in (folder / "dev").glob(f"{sysfs.name}*"):
+                device.unlink()
 
 
 def _write_disk(folder: Path, disk: Disk) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Collection
 from typing import Any
 
+from config import skus
 from simulator import paths
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
+from simulator.world.hardware import node_hardware
 
 Nodes = dict[str, dict[str, Any]]
 _SHOWN_NODES = 8
@@ -18,7 +21,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault = commands.add_parser("fault", help="break simulated hardware; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu")
+    fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
     fault.add_argument("--gbps", type=int, default=0, help="what is left of a slow link, Gb/s")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
@@ -66,8 +69,7 @@ def check(fault: Fault, nodes: Nodes) -> None:
     check_node(fault.node, nodes)
     node = nodes[fault.node]
     infiniband = {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
-    gpus = {str(gpu["index"]): gpu for gpu in node["gpus"]}
-    devices = gpus if fault.kind is FaultKind.GPU else infiniband
+    devices = _devices(fault, node, infiniband)
     if fault.kind is FaultKind.PARTITION and not infiniband:
         raise FaultError(f"{fault.node} ({node['sku']}) has no InfiniBand")
     if fault.device and fault.device not in devices:
@@ -75,6 +77,17 @@ def check(fault: Fault, nodes: Nodes) -> None:
     if fault.gbps and fault.gbps >= infiniband[fault.device]["rated_gbps"]:
         rated = infiniband[fault.device]["rated_gbps"]
         raise FaultError(f"--gbps {fault.gbps} is no fault: {fault.device} is rated {rated} Gb/s; give less")
+
+
+def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
+    """What of the kind that the fault concerns the node has when it is whole."""
+    match fault.kind:
+        case FaultKind.GPU:
+            return [str(gpu["index"]) for gpu in node["gpus"]]
+        case FaultKind.NVME:
+            return [disk.name for disk in node_hardware(skus.sku(node["sku"]), fault.node).nvme]
+        case _:
+            return infiniband
 
 
 def check_node(name: str, nodes: Nodes) -> None:

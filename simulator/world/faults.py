@@ -24,11 +24,18 @@ class FaultKind(StrEnum):
     """An HCA's port is down."""
     LINK = "link"
     """An HCA's link runs at less than its rate (`gbps`)."""
+    NVME = "nvme"
+    """A local disk is gone; healed, a blank one takes its place."""
     PARTITION = "partition"
     """The node is in an InfiniBand partition of its own, as when AKSInfinibandSupport was not registered."""
 
 
-NEEDS_DEVICE = {FaultKind.GPU: "the GPU's index, e.g. 3", FaultKind.HCA: "e.g. mlx5_2", FaultKind.LINK: "e.g. mlx5_2"}
+NEEDS_DEVICE = {
+    FaultKind.GPU: "the GPU's index, e.g. 3",
+    FaultKind.HCA: "e.g. mlx5_2",
+    FaultKind.LINK: "e.g. mlx5_2",
+    FaultKind.NVME: "e.g. nvme3n1",
+}
 
 
 class FaultError(ValueError):

@@ -96,7 +96,7 @@ def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ())
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)
     os_disk = _os_disk(sku)
-    disks = _local_disks(sku, first=int(bool(os_disk.pci)))
+    disks = _local_disks(sku, mine, first=int(bool(os_disk.pci)))
     disk_functions = [PciDevice(disk.pci, MICROSOFT, "b111", "0108") for disk in (*disks, os_disk) if disk.pci]
     return NodeHardware(
         node=node_name,
@@ -124,13 +124,15 @@ def _os_disk(sku: skus.VmSku) -> Disk:
     return Disk("sda", SCSI_OS_DISK, sectors)
 
 
-def _local_disks(sku: skus.VmSku, first: int) -> tuple[Disk, ...]:
-    """The local disks of the size, numbered from `first` on."""
+def _local_disks(sku: skus.VmSku, faults: Sequence[Fault], first: int) -> tuple[Disk, ...]:
+    """The local disks that are left of the size's, numbered from `first` on."""
     if sku.nvme is None:
         return ()
     sectors = int(sku.nvme.total_tib * 2**40 / sku.nvme.count) // SECTOR_BYTES
     numbers = range(first, first + sku.nvme.count)
-    return tuple(Disk(f"nvme{index}n1", LOCAL_DISK, sectors, _nvme_address(index)) for index in numbers)
+    disks = (Disk(f"nvme{index}n1", LOCAL_DISK, sectors, _nvme_address(index)) for index in numbers)
+    gone = {fault.device for fault in faults if fault.kind is FaultKind.NVME}
+    return tuple(disk for disk in disks if disk.name not in gone)
 
 
 def _nvme_address(index: int) -> str:

@@ -36,12 +36,8 @@ class Node:
 
     def change(self, **hardware: Any) -> None:
         """Gives the node other hardware (fields of NodeHardware); disks that it has no more are gone."""
-        before = set(self.disks())
         self.hardware = replace(self.hardware, **hardware)
         machine.write(self.root, self.hardware)
-        for gone in before - set(self.disks()):
-            (self.root / "dev" / gone).unlink()
-            shutil.rmtree(self.root / "sys" / "block" / gone)
 
     def run(self, pod: Object, container: Object, *, timeout_s: float = 60, **spec: Any) -> tuple[int, str]:
         """Exit code and log of a container of a pod spec, with its hostPath volumes on this node."""

@@ -75,7 +75,7 @@ def test_faults_show_on_their_node_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("disk", NODE), "kinds are node, gpu, hca, link, partition"),
+        (("disk", NODE), "kinds are node, gpu, hca, link, nvme, partition"),
         (("gpu", NODE), "needs --device"),
         (("link", NODE, "mlx5_0"), "needs --gbps"),
         (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),
@@ -143,6 +143,7 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
         (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
         (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
         ("fault --gbps 3", "say what kind"),
         ("heal disk", "kinds are"),
         ("heal --node nowhere", f"the nodes are {NODE}"),
