@@ -34,9 +34,10 @@ class Azure:
     refused: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     blobs: Service | None = None
+    service: Service = Service()
 
     def blob_service(self, account: str) -> Service | None:
-        return Service() if account == ACCOUNT else None
+        return self.service if account == ACCOUNT else None
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         self.asked.append(image)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
 from simulator.azure.data_plane import DataPlane
+from simulator.cluster.certificates import Authority
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.mount import BlobMount
 from tests.azure.blob_account import ACCOUNT, BlobAccount, blob_account
-from tests.kubelet.cluster import volume
+from tests.kubelet.cluster import Azure, Service, volume
 
 pytestmark = pytest.mark.simulator
 
@@ -115,3 +117,14 @@ def test_a_key_of_another_account(account: BlobAccount, tmp_path: Path) -> None:
 def test_an_account_that_is_not_there(account: BlobAccount, tmp_path: Path) -> None:
     words = refusal(account, tmp_path, name="elsewhere", sastoken=account.service_sas("rl"))
     assert "lookup elsewhere.blob.core.windows.net on 168.63.129.16:53: no such host" in words
+
+
+def test_an_error_tells_nobody_the_sas(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    stranger = Authority(tmp_path / "pki", "stranger")
+    azure = Azure(service=Service(account.url, Path(stranger.path("ca", "crt"))))
+    sas = account.service_sas("rl")
+    data = {"azurestorageaccountname": "olmodata", "azurestorageaccountsastoken": sas}
+    with pytest.raises(blob.StageError) as refused:
+        blob.stage(volume(), data, azure, tmp_path, read_only=False, report=told.append)
+    assert "certificate verify failed" in str(refused.value)
+    assert parse_qs(sas)["sig"][0] not in unquote(str(refused.value))

@@ -155,7 +155,7 @@ def _check_key(key: str) -> None:
 
 def _pipeline_error(error: AzureError) -> str:
     answered = isinstance(error, HttpResponseError)
-    return f"BlockBlob::TestPipeline : [{reason(error)}]" if answered else str(error)
+    return f"BlockBlob::TestPipeline : [{reason(error)}]" if answered else reason(error)
 
 
 def _hint(error: AzureError, found: Credentials) -> str:

@@ -27,6 +27,7 @@ WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
+"""What Azurite says where Azure says AuthenticationFailed."""
 
 Signature = tuple[int, int]
 """Size and modification time of a file."""
@@ -160,7 +161,7 @@ class BlobMount:
 
 
 def reason(error: Exception) -> str:
-    """Storage's error code where it gave one, as Azure has it: Azurite's differ for what is not authentic."""
+    """Storage's error code where it gave one, as Azure has it; else the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     return "AuthenticationFailed" if text in _NOT_AUTHENTIC else text
