@@ -8,16 +8,25 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from simulator import paths
 from simulator.sandbox import devices, executables, machine
 from simulator.sandbox.images import FORWARD, Image, images
+from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
 from simulator.world import performance
-from simulator.world.hardware import NodeHardware
-from simulator.world.snapshot import DEFAULT_SHM_BYTES
+
+__all__ = [
+    "Mount",
+    "SandboxError",
+    "SandboxSpec",
+    "available",
+    "command",
+    "environment",
+    "image_of",
+    "prepare",
+    "start",
+]
 
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
@@ -41,55 +50,6 @@ LIBRARY = "/opt/simulator/lib/simulator"
 IMAGE_PYTHON = "/usr/local"
 """Where images that have Python have it, as the official ones do."""
 _PACKAGE = paths.ROOT / "simulator"
-
-
-class SandboxError(RuntimeError):
-    """The sandbox cannot be had, or not for this container; the text is for the user."""
-
-
-@dataclass(frozen=True)
-class Mount:
-    """A volume: a file or folder of this machine, made for this pod, and where the container sees it."""
-
-    source: Path
-    target: str
-    read_only: bool = True
-    shared: bool = False
-    """What is mounted below it inside is mounted on the node (mountPropagation Bidirectional)."""
-
-
-@dataclass(frozen=True)
-class SandboxSpec:
-    """One container of one pod."""
-
-    pod: str
-    """"namespace/name", its key in world.json."""
-    image: str
-    """Name of its recipe."""
-    argv: tuple[str, ...]
-    hostname: str
-    hardware: NodeHardware
-    run_dir: Path
-    """The pod's own folder; `prepare` writes it, and simulated daemons leave their state in its `pod/`."""
-    world_dir: Path
-    """The folder of world.json."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    workdir: str = ""
-    mounts: tuple[Mount, ...] = ()
-    gpus: tuple[int, ...] = ()
-    hcas: tuple[str, ...] = ()
-    shm_bytes: int = DEFAULT_SHM_BYTES
-    capabilities: frozenset[str] = frozenset()
-    privileged: bool = False
-    ip: str = ""
-    api_port: int | None = None
-    """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""
-    node_dir: Path | None = None
-    """The file system of its node (`machine.py`); one of its own where there is none."""
-
-    @property
-    def node(self) -> Path:
-        return self.node_dir or self.run_dir / "node"
 
 
 @functools.cache
