@@ -1,4 +1,4 @@
-"""How the workloads of a stack fare: finite jobs until they have ended, services until they run."""
+"""How the workloads of a stack fare: tests until they have ended, trainings and services until they run."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class Workload:
     namespace: str
     object_name: str
     command: str
+    ends: bool
+    """Whether to wait for its end, and not only for its start."""
     phase: str = "Unknown"
     message: str = ""
     ran_on: tuple[tuple[str, str], ...] = ()
@@ -40,10 +42,10 @@ class Workload:
 
     @property
     def settled(self) -> bool:
-        return self.failed or self.phase in _DONE
+        return self.failed or self.phase in _DONE or (self.phase == "Running" and not self.ends)
 
 
-def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, str]], ran: Path) -> list[Workload]:
+def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
     """`outputs` is the stack's `workloads`; `ran` the kubelet's record of placements."""
     found = []
     for name, output in sorted(outputs.items()):
@@ -52,7 +54,7 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, str]], ran: Pat
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
         uid = workload["metadata"]["uid"] if workload else ""
         ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
-        found.append(Workload(name, namespace, object_name, output["command"], phase, message, tuple(ran_on)))
+        found.append(Workload(name, namespace, object_name, output["command"], output["ends"], phase, message, tuple(ran_on)))
     return found
 
 
@@ -98,4 +100,4 @@ def _phase(workload: Object) -> tuple[str, str]:
     for condition in status.get("conditions") or []:
         if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
             return condition["type"], condition.get("message", "")
-    return ("Running" if status.get("active") else "Pending"), ""
+    return ("Running" if status.get("ready") else "Pending"), ""

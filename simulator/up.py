@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from simulator import jobs, paths, pulumi_cli, stacks
+from simulator import images, jobs, paths, pulumi_cli, stacks
 from simulator.kube.client import KubeClient
 from simulator.recovery import recover
 from simulator.tools.progress import elapsed
@@ -26,7 +26,8 @@ def up() -> None:
     try:
         pulumi_cli.quiet("stack", "select", "--create", stack)
         recover(stack, console.print)
-        pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack)
+        with images.pushed_meanwhile():
+            pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack)
         outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error

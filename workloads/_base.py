@@ -23,10 +23,13 @@ class Deployed:
     """Shows how it fares."""
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     """Further commands, by what they show: a dashboard."""
+    ends: bool = True
+    """Whether it is soon over, or up, so that one may wait for that; a training takes weeks."""
 
-    def outputs(self) -> dict[str, pulumi.Output[str]]:
+    def outputs(self) -> dict[str, pulumi.Output[str] | bool]:
         """As the stack exports it."""
-        return {"namespace": self.namespace, "name": self.name, "command": self.command, **self.more}
+        found = {"namespace": self.namespace, "name": self.name, "command": self.command}
+        return {**found, **self.more, "ends": self.ends}
 
 
 class Workload(WorkloadSpec, Protocol):
