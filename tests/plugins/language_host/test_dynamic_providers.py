@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,21 @@ def test_official_host_beside_the_cli_is_used(tmp_path: Path, monkeypatch: pytes
     assert environment.serving(LAUNCHER.name) == LAUNCHER
     official.touch(mode=0o755)
     assert environment.serving(LAUNCHER.name) == official
+
+
+def test_ends_with_an_engine_that_is_killed() -> None:
+    engine = "import subprocess, sys, time; print(subprocess.Popen(sys.argv[1:]).pid, flush=True); time.sleep(600)"
+    inside = {**os.environ, "SIMULATOR_PYTHON": sys.executable}
+    command = [sys.executable, "-c", engine, str(LAUNCHER)]
+    with subprocess.Popen(command, env=inside, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout
+        host, port = (int(parent.stdout.readline()) for _ in range(2))
+        assert port > 0, "it serves"
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{host}").exists():
+        assert time.monotonic() < deadline, "it outlives its engine"
+        time.sleep(0.1)
 
 
 def test_launcher_outside_the_simulator() -> None:
