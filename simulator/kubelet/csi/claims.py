@@ -100,7 +100,8 @@ class ClaimMounts:
         found = self._kube.find("v1", "PersistentVolumeClaim", claim, namespace)
         if found is None:
             raise VolumeNotReady(f'persistentvolumeclaim "{claim}" not found')
-        volume = self._kube.find("v1", "PersistentVolume", found["spec"].get("volumeName") or "")
+        name = found["spec"].get("volumeName")
+        volume = self._kube.find("v1", "PersistentVolume", name) if name else None
         if volume is None or found.get("status", {}).get("phase") != "Bound":
             raise VolumeNotReady(f"PVC {namespace}/{claim} is not bound to a volume")
         return volume
@@ -119,13 +120,9 @@ class ClaimMounts:
             return mount
 
     def _stage(self, node: str, volume: Object, *, read_only: bool) -> BlobMount:
-        name = volume["metadata"]["name"]
-        prefix = f'MountVolume.MountDevice failed for volume "{name}" : '
+        name, prefix = volume["metadata"]["name"], _prefix(volume)
         if not any(_is_node_plugin(pod, node) for pod in self._pods()):
-            raise VolumeNotReady(
-                f"{prefix}kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
-                f"driver name {blob.NAME} not found in the list of registered CSI drivers"
-            )
+            raise _not_registered(prefix, blob.NAME)
         folder = self._folder / "mounts" / node / name
         shutil.rmtree(folder, ignore_errors=True)
         key = (node, name)
@@ -158,16 +155,12 @@ class ClaimMounts:
         return {key: base64.b64decode(value).decode(errors="replace") for key, value in data.items()}
 
     def _share(self, volume: Object, driver: str) -> Path:
-        name = volume["metadata"]["name"]
-        prefix = f'MountVolume.MountDevice failed for volume "{name}" : '
+        prefix = _prefix(volume)
         if self._kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
-            raise VolumeNotReady(
-                f"{prefix}kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
-                f"driver name {driver} not found in the list of registered CSI drivers"
-            )
+            raise _not_registered(prefix, driver)
         if PROVISIONED_BY not in volume["metadata"].get("annotations", {}):
             raise VolumeNotReady(f"{prefix}the simulator has {SHARES[driver]} volumes of StorageClasses only")
-        return share_folder(self._folder, name)
+        return share_folder(self._folder, volume["metadata"]["name"])
 
     def _lock_of(self, key: Key) -> threading.Lock:
         with self._lock:
@@ -197,6 +190,17 @@ def share_folder(cluster: Path, volume: str) -> Path:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(parents=True)
     return folder
+
+
+def _prefix(volume: Object) -> str:
+    return f'MountVolume.MountDevice failed for volume "{volume["metadata"]["name"]}" : '
+
+
+def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
+    return VolumeNotReady(
+        f"{prefix}kubernetes.io/csi: attacher.MountDevice failed to create newCsiDriverClient: "
+        f"driver name {driver} not found in the list of registered CSI drivers"
+    )
 
 
 def _is_node_plugin(pod: Object, node: str) -> bool:
