@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 import secrets
-from http import HTTPStatus
 
-from simulator.azure.errors import ArmError, bad_request, conflict
+from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.kinds import _rules
 from simulator.azure.store import Body, Record
@@ -102,9 +101,10 @@ def _check_name(world: World, resource: ResourceId, existing: Record | None) -> 
 
 def _check_kind(body: Body) -> None:
     kind, sku = body["kind"], body["sku"]["name"]
-    if (kind == "BlockBlobStorage") and not sku.startswith("Premium"):
+    message = None
+    if kind == "BlockBlobStorage" and not sku.startswith("Premium"):
         message = f"The account kind {kind} needs a premium sku (Premium_LRS, Premium_ZRS), not {sku}."
-        raise bad_request(message, code="InvalidValuesForRequestParameters", target="sku.name")
-    if kind == "StorageV2" and sku == "Premium_ZRS":
+    elif kind == "StorageV2" and sku == "Premium_ZRS":
         message = f"The sku {sku} is offered for the account kinds BlockBlobStorage and FileStorage, not for {kind}."
-        raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidValuesForRequestParameters", message, target="sku.name")
+    if message:
+        raise bad_request(message, code="InvalidValuesForRequestParameters", target="sku.name")
