@@ -74,10 +74,6 @@ def _too_large_a_micro_batch(job: MetaseqJob) -> None:
     with_words(job, "--batch-size", "16")
 
 
-def _checkpointing_with_sequence_parallelism(job: MetaseqJob) -> None:
-    with_words(job, "--checkpoint-activations")
-
-
 def _unknown_option(job: MetaseqJob) -> None:
     with_words(job, "--learning-rate", "0.1")
 
@@ -86,37 +82,12 @@ def _wrong_world_size(job: MetaseqJob) -> None:
     in_script(job, "train.sh", '"$OMPI_COMM_WORLD_SIZE"', "32")
 
 
-def _small_world_size(job: MetaseqJob) -> None:
-    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_SIZE"', "8")
-
-
-def _every_rank_on_one_gpu(job: MetaseqJob) -> None:
-    in_script(job, "train.sh", '"$OMPI_COMM_WORLD_LOCAL_RANK"', "0")
-
-
 def _global_rank_as_gpu(job: MetaseqJob) -> None:
     in_script(job, "train.sh", '"$OMPI_COMM_WORLD_LOCAL_RANK"', '"$OMPI_COMM_WORLD_RANK"')
 
 
-def _ranks_that_meet_elsewhere(job: MetaseqJob) -> None:
-    in_script(job, "launch.sh", "${hosts[0]}", "${hosts[1]}")
-
-
-def _groups_that_do_not_divide_the_ranks(job: MetaseqJob) -> None:
-    without(job, "--model-parallel-size")
-    with_words(job, "--model-parallel-size", "3")
-
-
 def _two_partitions(job: MetaseqJob) -> None:
     job.faults.append(new_fault("partition", node_name(1)))
-
-
-def _lost_gpu(job: MetaseqJob) -> None:
-    job.faults.append(new_fault("gpu", node_name(0), "6"))
-
-
-def _fewer_gpus(job: MetaseqJob) -> None:
-    job.gpus_allocated = 4
 
 
 def _no_worker(job: MetaseqJob) -> None:
@@ -129,17 +100,10 @@ def _script_missing(job: MetaseqJob) -> None:
 
 BROKEN: list[tuple[Callable[[MetaseqJob], None], str]] = [
     (_too_large_a_micro_batch, "torch.cuda.OutOfMemoryError: CUDA out of memory"),
-    (_checkpointing_with_sequence_parallelism, "Cannot set --checkpoint-activations with sequence parallel"),
     (_unknown_option, "metaseq-train: error: unrecognized arguments: --learning-rate"),
     (_wrong_world_size, "waiting for clients. 16/32 clients joined"),
-    (_small_world_size, "rank 8 is not below the world size 8"),
-    (_every_rank_on_one_gpu, "Duplicate GPU detected : rank 1 and rank 0"),
     (_global_rank_as_gpu, "CUDA error: invalid device ordinal"),
-    (_ranks_that_meet_elsewhere, "failed to connect to [metaseq-mpiworker-1.metaseq]:29400"),
-    (_groups_that_do_not_divide_the_ranks, "16 is not divisible by 3"),
     (_two_partitions, "with status=12"),
-    (_lost_gpu, "CUDA error: unspecified launch failure"),
-    (_fewer_gpus, "CUDA error: invalid device ordinal"),
     (_no_worker, "FAILED: no ssh to worker metaseq-mpiworker-1.metaseq"),
     (_script_missing, "/opt/metaseq/train.sh: No such file or directory"),
 ]
@@ -156,36 +120,14 @@ def test_what_breaks_it(tmp_path: Path, damage: Callable[[MetaseqJob], None], ex
     assert not updates(log)
 
 
-def _healthy(job: MetaseqJob) -> None:
-    """Nothing is wrong."""
-
-
-def _no_topology_file(job: MetaseqJob) -> None:
-    del job.files["topology.xml"]
-
-
-def _slow_link(job: MetaseqJob) -> None:
-    job.faults.append(new_fault("link", node_name(1), "mlx5_3", 100))
-
-
-def _no_rdma(job: MetaseqJob) -> None:
-    job.rdma = False
-
-
-def _ranks_in_turn(job: MetaseqJob) -> None:
-    in_script(job, "hosts.sh", "--rank-by slot", "--rank-by node")
-
-
-def test_what_slows_it_down(tmp_path: Path) -> None:
-    logs = {}
-    for number, damage in enumerate((_healthy, _no_topology_file, _slow_link, _no_rdma, _ranks_in_turn)):
-        job = MetaseqJob(tmp_path / str(number), options={"modelSize": "30b", "numUpdates": 2})
-        damage(job)
-        code, logs[damage] = job.run()
-        assert code == 0, logs[damage]
-    rates = {damage: rate(log) for damage, log in logs.items()}
-    assert max(rates.values()) == rates.pop(_healthy)
-    assert len(set(rates.values())) == len(rates)
-    assert min(rates.values()) == rates[_no_rdma]
-    assert "Could not open XML topology file" in logs[_no_topology_file]
-    assert "NET/Socket" in logs[_no_rdma]
+def test_without_its_topology_file_it_is_slower(tmp_path: Path) -> None:
+    rates = {}
+    for there in (True, False):
+        job = MetaseqJob(tmp_path / str(there), options={"modelSize": "30b", "numUpdates": 2})
+        if not there:
+            del job.files["topology.xml"]
+        code, log = job.run()
+        assert code == 0, log
+        assert ("Could not open XML topology file" in log) != there
+        rates[there] = rate(log)
+    assert rates[False] < 0.9 * rates[True]
