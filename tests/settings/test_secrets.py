@@ -7,7 +7,6 @@ from pydantic import SecretStr
 
 from config.errors import SettingsError
 from config.workload import Requirements, WorkloadOptions
-from tests.settings import stacks
 from tests.settings.stacks import H100, Workload, load
 
 
@@ -18,14 +17,11 @@ class PasswordOptions(WorkloadOptions):
 STACK = {"vmSku": H100, "workloads": "shell", "workloadOptions": {"shell": {"password": "hunter2"}}}
 
 
-@pytest.fixture(autouse=True)
-def _workload_with_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = Workload("shell", Requirements(), PasswordOptions)
-    monkeypatch.setattr(stacks, "WORKLOADS", {**stacks.WORKLOADS, "shell": shell})
+KNOWN = {"shell": Workload("shell", Requirements(), PasswordOptions)}
 
 
 def test_an_encrypted_password_reaches_its_workload() -> None:
-    options = load(STACK, secret=("workloadOptions",)).placements["shell"].options
+    options = load(STACK, known=KNOWN, secret=("workloadOptions",)).placements["shell"].options
     assert isinstance(options, PasswordOptions)
     assert options.password == SecretStr("hunter2")
     assert "hunter2" not in repr(options)
@@ -33,7 +29,7 @@ def test_an_encrypted_password_reaches_its_workload() -> None:
 
 def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
     with pytest.raises(SettingsError) as caught:
-        load(STACK)
+        load(STACK, known=KNOWN)
     assert "hunter2" not in str(caught.value)
     (problem,) = caught.value.problems
     assert "plain text" in problem.what
@@ -42,11 +38,13 @@ def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
 
 def test_a_password_of_the_wrong_kind_is_not_printed() -> None:
     with pytest.raises(SettingsError) as caught:
-        load({**STACK, "workloadOptions": {"shell": {"password": ["hunter2"]}}}, secret=("workloadOptions",))
+        load(
+            {**STACK, "workloadOptions": {"shell": {"password": ["hunter2"]}}}, known=KNOWN, secret=("workloadOptions",)
+        )
     assert "hunter2" not in str(caught.value)
 
 
 def test_other_options_beside_a_password_are_told_in_full() -> None:
     with pytest.raises(SettingsError) as caught:
-        load({**STACK, "workloadOptions": {"shell": {"pool": "gpus"}}}, secret=("workloadOptions",))
+        load({**STACK, "workloadOptions": {"shell": {"pool": "gpus"}}}, known=KNOWN, secret=("workloadOptions",))
     assert "is 'gpus', not a pool of this stack" in str(caught.value)

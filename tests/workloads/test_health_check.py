@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+import workloads
+from config.errors import SettingsError
 from config.skus import catalogue
+from tests.settings.stacks import load
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.health_check import WORKLOAD
 from workloads.health_check.checks import CHECK_NAMES, configuration
@@ -113,3 +116,13 @@ def test_the_command_shows_every_verdict() -> None:
     assert command("ai") == (
         "kubectl logs -n ai --selector batch.kubernetes.io/job-name=health-check --tail 1 --prefix"
     )
+
+
+def test_a_check_that_does_not_exist_cannot_be_left_out() -> None:
+    options = {"health-check": {"leaveOut": ["check_gpu_xid", "check_gpus"]}}
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, "workloads": "health-check", "workloadOptions": options}, known=workloads.find())
+    (problem,) = caught.value.problems
+    assert str(problem).startswith("workloadOptions[\"health-check\"].leaveOut[1] is 'check_gpus'")
+    assert "check_gpu_count" in problem.allowed
+    assert problem.fix == "pulumi config rm --path 'workloadOptions[\"health-check\"].leaveOut[1]'"

@@ -10,9 +10,11 @@ import pytest
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-from config.errors import path_text
+import workloads
+from config.errors import SettingsError, path_text
 from config.pools import PoolSettings
 from config.workload import Ground
+from tests.settings.stacks import load
 from tests.workloads.pools import H100, RDMA, pool
 from workloads.jupyterlab import WORKLOAD
 from workloads.jupyterlab.manifests import LABELS, MOUNT_OPTIONS, Notebook, deployment_spec, service_spec
@@ -134,3 +136,15 @@ def test_overrides_come_last_and_leave_the_labels() -> None:
     found = template(pod_overrides={"metadata": {"labels": {"team": "red"}}, "spec": {"priorityClassName": "low"}})
     assert found["metadata"]["labels"] == {**LABELS, "team": "red"}
     assert found["spec"]["priorityClassName"] == "low"
+
+
+def test_the_settings_say_that_the_password_is_missing() -> None:
+    stack = {"vmSku": H100, "workloads": "jupyterlab", "workloadOptions": {"metaseq": {"numNodes": 1}}}
+    with pytest.raises(SettingsError) as caught:
+        load(stack, known=workloads.find(), secret=("workloadOptions",))
+    (problem,) = caught.value.problems
+    assert str(problem) == (
+        "workloadOptions.jupyterlab.password is not set, and without one anybody could log in\n"
+        "    allowed: a password of your own\n"
+        "    fix:     pulumi config set --secret --path workloadOptions.jupyterlab.password '<value>'"
+    )
