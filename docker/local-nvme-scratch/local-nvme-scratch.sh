@@ -14,6 +14,7 @@ mark=nvme-scratch
 # Azure's local disks, v1 and v2 (udev/80-azure-disk.rules of Azure/azure-vm-utils). OS and data disks on NVMe, as the v6
 # sizes have them, are "MSFT NVMe Accelerator v1.0".
 local_disk="Microsoft NVMe Direct Disk"
+replace="Replace the node: cordon it, then delete its machine"
 
 say() { echo "local-nvme-scratch: $*"; }
 
@@ -86,10 +87,13 @@ refuse_what_is_not_ours() {
 
 # The running array of ours, if there is one. One that started without all its disks is taken apart.
 running_array() {
-    local disk holder
+    local disk holder state
     for disk in "$@"; do
         for holder in $(holders "$disk"); do
-            if [[ $(<"/sys/block/$holder/md/array_state") != @(inactive|clear) ]]; then
+            state=$(<"/sys/block/$holder/md/array_state")
+            if [[ $state == broken ]]; then
+                fail "/dev/$holder has lost a disk, and with it the data of RAID 0. $replace"
+            elif [[ $state != @(inactive|clear) ]]; then
                 echo "/dev/$holder"
                 return
             fi
@@ -111,7 +115,7 @@ start_array() {
     done
     if ((wanted > $#)); then
         fail "the scratch array has $wanted disks, of which this node shows $# ($*): a disk is lost, and with it the data" \
-            "of RAID 0. Replace the node (cordon it, then delete its machine)"
+            "of RAID 0. $replace"
     elif ((wanted > 0 && members == wanted)); then
         say "assembling the array of $*"
         mdadm --quiet --assemble --homehost=any "/dev/md/$mark" "${@/#//dev/}" ||

@@ -67,9 +67,13 @@ def _write_os_disk(folder: Path, disk: Disk) -> str:
 
 
 def _remove_lost_disks(folder: Path, there: set[str]) -> None:
-    """Takes away disks that fell off the bus, with what is written on them; arrays (md) are no disks."""
-    for sysfs in _own(folder, "sys/block").iterdir():
+    """Takes away disks that fell off the bus, with what is written on them; an array of RAID 0 is broken then."""
+    block = _own(folder, "sys/block")
+    for sysfs in block.iterdir():
         if sysfs.name not in there and not sysfs.name.startswith("md"):
+            for member in block.glob(f"md*/slaves/{sysfs.name}"):
+                member.rmdir()
+                _own(folder, f"sys/block/{member.parents[1].name}/md/array_state").write_text("broken\n")
             shutil.rmtree(sysfs, ignore_errors=True)
             for device in (folder / "dev").glob(f"{sysfs.name}*"):
                 device.unlink()

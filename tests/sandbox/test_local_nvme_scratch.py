@@ -156,6 +156,14 @@ def test_a_lost_disk_is_told_and_nothing_is_overwritten(node: Node, started_by_t
     assert node.disks() == before
 
 
+def test_a_disk_that_falls_off_a_running_array_is_told(node: Node) -> None:
+    set_up(node)
+    node.change(nvme=node.hardware.nvme[:-1])
+    code, log = set_up(node)
+    assert code == 1
+    assert "/dev/md127 has lost a disk, and with it the data of RAID 0. Replace the node" in log
+
+
 # -- other people's disks ----------------------------------------------------------------------------------------------
 
 
