@@ -13,6 +13,7 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import WorkloadContext
 from components.node_pools import gpu_pools
+from components.sas import warn_of_expiry
 from components.workspace import Workspace
 from config.models import Lender, Settings
 
@@ -38,7 +39,10 @@ class BorrowedPlatform(Component):
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
-        self.workspace = Workspace("workspace", settings.stack, self._containers(), None, opts=in_cluster)
+        containers = self._containers()
+        for access in containers.values():
+            warn_of_expiry(access, self, stack=str(lender.stack))
+        self.workspace = Workspace("workspace", settings.stack, containers, None, opts=in_cluster)
         self.register_outputs({"platform": str(lender.stack)})
 
     def _containers(self) -> dict[str, ContainerAccess]:

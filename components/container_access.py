@@ -23,6 +23,11 @@ class ContainerAccess:
     """See StorageSettings.generation."""
     url: pulumi.Input[str]
     """Of the container, without a SAS."""
+    rotation: str
+    """The setting that issued the SAS."""
+    start: pulumi.Input[str]
+    expiry: pulumi.Input[str]
+    """The SAS' window, as ISO 8601 has times."""
     sas: pulumi.Output[str]
     upload_sas: pulumi.Output[str] | None
     """Where the settings ask for `upload`."""
@@ -36,6 +41,9 @@ class ContainerAccess:
             "settings": self.settings.model_dump(by_alias=True),
             "generation": self.generation,
             "url": self.url,
+            "rotation": self.rotation,
+            "start": self.start,
+            "expiry": self.expiry,
         }
 
     def secrets(self) -> dict[str, pulumi.Output[str]]:
@@ -53,6 +61,9 @@ class ContainerAccess:
             settings=settings,
             generation=plain["generation"],
             url=plain["url"],
+            rotation=plain["rotation"],
+            start=plain["start"],
+            expiry=plain["expiry"],
             sas=pulumi.Output.secret(secrets["sas"]),
             upload_sas=pulumi.Output.secret(secrets["uploadSas"]) if settings.upload else None,
         )

@@ -7,12 +7,14 @@ in the settings. The clock is read for nothing but the warning that it ends soon
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 
 import pulumi
 from pulumi_azure_native import storage
 
 from components._base import Component
+from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
 from config.errors import set_command
 from config.storage import UPLOAD_PERMISSIONS, ContainerSettings
@@ -65,7 +67,7 @@ class ContainerSas(Component):
 
     mount: pulumi.Output[str]
     upload: pulumi.Output[str] | None
-    expiry: pulumi.Output[str]
+    window: SasWindow
 
     def __init__(
         self,
@@ -83,13 +85,11 @@ class ContainerSas(Component):
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
         self._account, self._resource_group, self._signer = account, resource_group, signer
-        self._window = SasWindow(f"sas-window-{name}", rotation=rotation, days=settings.days, opts=self.child())
+        self.window = SasWindow(f"sas-window-{name}", rotation=rotation, days=settings.days, opts=self.child())
         issue = self._service_sas if settings.sas == "service" else self._delegation_sas
         self.mount = pulumi.Output.secret(issue("mount", settings.permissions))
         self.upload = pulumi.Output.secret(issue("upload", UPLOAD_PERMISSIONS)) if settings.upload else None
-        self.expiry = self._window.expiry
-        pulumi.Output.all(self._window.start, self.expiry).apply(lambda times: self._warn(*times, rotation=rotation))
-        self.register_outputs({"expiry": self.expiry})
+        self.register_outputs({"expiry": self.window.expiry})
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
         """Signed with the account's first key: equal arguments make an equal SAS."""
@@ -100,8 +100,8 @@ class ContainerSas(Component):
             resource=storage.SignedResource.C,
             permissions=permissions,
             protocols=storage.HttpProtocol.HTTPS,
-            shared_access_start_time=self._window.start,
-            shared_access_expiry_time=self._window.expiry,
+            shared_access_start_time=self.window.start,
+            shared_access_expiry_time=self.window.expiry,
             key_to_sign="key1",
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
@@ -115,18 +115,27 @@ class ContainerSas(Component):
             account=self._account,
             container=self._container_name,
             permissions=permissions,
-            window=self._window,
+            window=self.window,
             opts=self.child(depends_on=needs),
         ).sas
 
-    def _warn(self, start: str, expiry: str, *, rotation: str) -> None:
-        warning = expiry_warning(self._container_name, start, expiry, rotation, now=datetime.now(UTC))
+
+def warn_of_expiry(access: ContainerAccess, resource: pulumi.Resource, *, stack: str = "") -> None:
+    """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not."""
+
+    def warn(times: list[str]) -> None:
+        start, expiry = times
+        warning = expiry_warning(access.container, start, expiry, access.rotation, now=datetime.now(UTC), stack=stack)
         if warning:
-            pulumi.log.warn(warning, self)
+            pulumi.log.warn(warning, resource)
+
+    pulumi.Output.all(access.start, access.expiry).apply(warn)
 
 
-def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime) -> str | None:
-    """What to say of a SAS that has ended, or ends after less than a third of its time (14 days at most)."""
+def expiry_warning(
+    container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str = ""
+) -> str | None:
+    """What to say of a SAS that has ended, or that has less than a third of its time left (14 days at most)."""
     begins, ends = instant(start), instant(expiry)
     if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
         return None
@@ -135,7 +144,9 @@ def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, no
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
     fix = set_command(("storage", "rotation"), next_rotation(rotation))
-    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix} && pulumi up"
+    where = f" -s {shlex.quote(stack)}" if stack else ""
+    commands = f"{fix}{where} && pulumi up{where}"
+    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {commands}"
 
 
 def next_rotation(rotation: str) -> str:

@@ -8,7 +8,7 @@ from pulumi_azure_native import authorization, storage
 from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess
-from components.sas import ContainerSas
+from components.sas import ContainerSas, warn_of_expiry
 from components.subscription import subscription_id
 from config.models import Settings
 from config.storage import ContainerSettings
@@ -88,13 +88,18 @@ class Storage(Component):
             signer=self._signer,
             opts=self.child(),
         )
-        return ContainerAccess(
+        access = ContainerAccess(
             account=self.account_name,
             container=name,
             hierarchical_namespace=chosen.hierarchical_namespace,
             settings=settings,
             generation=chosen.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
+            rotation=chosen.rotation,
+            start=sas.window.start,
+            expiry=sas.window.expiry,
             sas=sas.mount,
             upload_sas=sas.upload,
         )
+        warn_of_expiry(access, container)
+        return access

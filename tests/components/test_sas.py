@@ -236,6 +236,13 @@ def test_one_that_ends_soon_is(days: int, left: int) -> None:
     assert "pulumi config set --path storage.rotation 2 && pulumi up" in text
 
 
+def test_a_stack_on_anothers_platform_is_told_where_to_rotate() -> None:
+    expiry = "2026-01-08T00:00:00Z"
+    text = expiry_warning("data", START, expiry, "1", now=instant(expiry), stack="organization/ai-on-aks/dev")
+    assert text is not None
+    assert "storage.rotation 2 -s organization/ai-on-aks/dev && pulumi up -s organization/ai-on-aks/dev" in text
+
+
 def test_one_that_has_ended_says_so() -> None:
     assert "container data ended at 2026-01-08T00:00:00Z" in (warned(timedelta(days=8)) or "")
 

@@ -12,7 +12,7 @@ from components.container_access import ContainerAccess
 from components.context import BlobVolume
 from components.volumes import ContainerVolume
 from config.storage import ContainerSettings
-from tests.program.mocks import SECRET, Recorder, Registered, deploy
+from tests.program.mocks import SECRET, WINDOW, Recorder, Registered, deploy
 
 SAS = "sp=rl&sig=abc"
 
@@ -25,6 +25,8 @@ def access(*, sas: str = SAS, generation: str = "a1b2", hns: bool = False, **set
         hierarchical_namespace=hns,
         settings=chosen,
         generation=generation,
+        rotation="1",
+        **WINDOW,
         url="https://account.blob.core.windows.net/olmo-data",
         sas=pulumi.Output.secret(sas),
         upload_sas=pulumi.Output.secret("sp=rcwl&sig=def") if chosen.upload else None,
