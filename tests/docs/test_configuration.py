@@ -59,5 +59,5 @@ def test_settings_that_examples_set_exist() -> None:
     commands = [text for page in PAGES for text in code(page)]
     settable = {re.sub(r"\.<key>\..*", "", key) for key in documented()} | {"azure-native:location"}
     for command in commands:
-        for key in re.findall(r"pulumi config (?:set|rm) (?:--path )?([\w:.-]+)", command):
+        for key in re.findall(r"pulumi config (?:set|rm) (?:--\w+ )*'?([\w:.-]+)", command):
             assert key in settable or any(known.startswith(f"{key}.") for known in settable), command
