@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,8 +39,11 @@ class BlobBackend(Protocol):
     def ca_file(self) -> Path:
         """The authority (PEM) that signed its certificate."""
 
-    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
-        """Serves exactly these accounts, each with its keys; returns when it answers. Starts nothing for none."""
+    def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
+        """Serves exactly these accounts, each with its keys; returns when it answers. Starts nothing for none.
+
+        They are asked for when no other change goes on, so that the last of several changes is right.
+        """
 
     def create_container(self, account: str, container: str) -> None:
         """Makes a container, or finds it there."""

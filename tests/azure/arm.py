@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,8 +82,8 @@ class FakeBlobs:
     endpoint: str = "https://127.0.0.1:1"
     ca_file: Path = Path("ca.crt")
 
-    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
-        self.accounts = dict(keys)
+    def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
+        self.accounts = dict(accounts())
 
     def create_container(self, account: str, container: str) -> None:
         self.containers.add(f"{account}/{container}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from simulator import paths, ports
@@ -39,28 +39,29 @@ class Azurite:
         with self._lock:
             return self._accounts[account][0]
 
-    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
+    def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         """Returns when it serves these accounts. Raises RuntimeError, with the end of its log, if it does not start."""
         with self._lock:
-            if dict(keys) == self._accounts:
+            wanted = dict(accounts())
+            if wanted == self._accounts:
                 return
             self._end()
-            self._accounts = dict(keys)
-            if keys:
+            if wanted:
                 self._supervisor = Supervisor()
-                self._await(self._supervisor.start(self._process()))
+                self._await(self._supervisor.start(self._process(wanted)))
+            self._accounts = wanted
 
     def stop(self) -> None:
         with self._lock:
             self._end()
-            self._accounts = {}
 
     def _end(self) -> None:
+        self._accounts = {}
         if self._supervisor is not None:
             self._supervisor.stop()
             self._supervisor = None
 
-    def _process(self) -> Process:
+    def _process(self, wanted: Mapping[str, list[str]]) -> Process:
         ports.require_free(PORT)
         data = self._folder / "data"
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,7 +75,7 @@ class Azurite:
         }
         flags = ["--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry", "--silent"]
         argv = [str(paths.tool("azurite-blob")), *(part for option in options.items() for part in option), *flags]
-        accounts = ";".join(":".join((name, *keys)) for name, keys in sorted(self._accounts.items()))
+        accounts = ";".join(":".join((name, *keys)) for name, keys in sorted(wanted.items()))
         return Process("azurite", argv, self._folder / "azurite.log", {"AZURITE_ACCOUNTS": accounts})
 
     def _await(self, process: Process) -> None:
@@ -82,7 +83,6 @@ class Azurite:
         while not _listens(ports.port(PORT)):
             if time.monotonic() > deadline or process.restarts > 3:
                 self._end()
-                self._accounts = {}
                 raise RuntimeError(f"Azurite did not start. The end of its log:\n{process.tail()}")
             time.sleep(0.05)
 

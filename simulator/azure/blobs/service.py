@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,8 +37,8 @@ class BlobService:
     def ca_file(self) -> Path:
         return self.azurite.ca_file
 
-    def set_accounts(self, keys: Mapping[str, list[str]]) -> None:
-        self.azurite.set_accounts(keys)
+    def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
+        self.azurite.set_accounts(accounts)
 
     def create_container(self, account: str, container: str) -> None:
         with self._client(account) as client:

@@ -39,12 +39,12 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
-        world.blobs.set_accounts(_served(world))
+        world.blobs.set_accounts(lambda: _served(world))
 
     def removed(self, world: World, record: Record) -> None:
-        world.blobs.set_accounts(_served(world))
+        world.blobs.set_accounts(lambda: _served(world))
         world.blobs.clear(record.id.name)
-        world.blobs.set_accounts(_served(world, without=record.id))
+        world.blobs.set_accounts(lambda: _served(world, without=record.id))
 
     def view(self, world: World, record: Record) -> Body:
         outputs = {
