@@ -1,15 +1,19 @@
-"""The resources of typical stacks, kept as JSON beside this file so that a review sees what a change does to them.
+"""The resources of this repository's stacks and of typical ones, as JSON beside this file: a review sees what changes.
 
 After a change that is meant: `python -m tests.program.golden`, and read the difference before committing it.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
-from tests.program.mocks import Recorder, Registered, program
+import yaml
+
+from tests.program.mocks import ROOT, Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
 H100 = "Standard_ND96isr_H100_v5"
@@ -17,9 +21,12 @@ H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
 NCCL = "nccl-allreduce"
 _LOCAL = {"localAccounts": True}
+_SECRET = re.compile(r"\n +secure: .*")
+_OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 
+FILES = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
+"""The stack files of this repository."""
 STACKS: dict[str, dict[str, Any]] = {
-    "dev": {"vmSku": H100, "workloads": NCCL, "cluster": _LOCAL, "charts": {"source": "simulator/charts"}},
     "entra": {"vmSku": H100, "workloads": NCCL, "cluster": {"login": "workloadidentity"}},
     "spot": {"pools": {"a100": {"vmSku": "Standard_ND96asr_v4", "spot": True}}, "workloads": NCCL, "cluster": _LOCAL},
     "autoscale": {"pools": {"gpu": {"vmSku": H100, "count": 0, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
@@ -43,6 +50,24 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloads": NCCL,
     },
 }  # fmt: skip
+"""Typical stacks, as keys of a stack file."""
+NAMES = (*FILES, *STACKS)
+
+
+def keys(stack: str) -> dict[str, Any]:
+    """The keys of a stack, with the secrets of its file in plain text."""
+    if stack in STACKS:
+        return STACKS[stack]
+    text = _SECRET.sub(" a-password", FILES[stack].read_text(encoding="utf-8"))
+    return {key.removeprefix("ai-on-aks:"): value for key, value in yaml.safe_load(text)["config"].items()}
+
+
+@functools.cache
+def run(stack: str) -> Recorder:
+    """What one stack registers; those of this repository go by the names of their files, all others by `test`."""
+    found = keys(stack)
+    others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
+    return program(found, Azure(stacks=others), stack if stack in FILES else "test", secret=["workloadOptions"])
 
 
 def resources(recorder: Recorder) -> list[dict[str, Any]]:
@@ -53,7 +78,7 @@ def resources(recorder: Recorder) -> list[dict[str, Any]]:
 
 def text(stack: str) -> str:
     """The golden file's text, from the program as it is now."""
-    return json.dumps(resources(program(STACKS[stack])), indent=1) + "\n"
+    return _OWN_IMAGE.sub(r"\1:[tag]", json.dumps(resources(run(stack)), indent=1)) + "\n"
 
 
 def path(stack: str) -> Path:
@@ -69,17 +94,15 @@ def _entry(resource: Registered) -> dict[str, Any]:
 
 
 def _without_files(resource: Registered) -> dict[str, Any]:
-    """Inputs without scripts and their digest, which would change with every word of a comment."""
-    text = json.dumps(resource.inputs)
+    """Inputs without scripts and their digests, which would change with every word of a comment."""
+    text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
     inputs: dict[str, Any] = json.loads(text)
     if resource.type.endswith(":ConfigMap"):
         inputs["data"] = sorted(inputs["data"])
-    for task in inputs.get("spec", {}).get("tasks", []) if resource.type.endswith(":Job") else []:
-        task["template"]["metadata"]["annotations"]["ai-on-aks/files"] = "[digest]"
     return inputs
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for stack in STACKS:
+    for stack in NAMES:
         path(stack).write_text(text(stack), encoding="utf-8")

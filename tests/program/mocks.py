@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pulumi
 import yaml
 from pulumi.runtime import mocks, rpc
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 SECRET = "[secret]"
+ORGANIZATION = "organization"
+"""As a backend in files calls it."""
 KUBELET = "00000000-0000-0000-0000-00000000000c"
 _NAMES = (
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
@@ -83,6 +86,16 @@ class Recorder(mocks.MockMonitor):
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
+class EngineError(grpc.RpcError):
+    """What the engine answers to a call that fails."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNKNOWN
+
+    def details(self) -> str:
+        return str(self)
+
+
 class Azure(pulumi.runtime.Mocks):
     """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
 
@@ -120,9 +133,9 @@ class Azure(pulumi.runtime.Mocks):
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
         """As the engine reads them."""
-        found = self.stacks.get(full_name.removeprefix("organization/ai-on-aks/"))
+        found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))
         if found is None:
-            raise LookupError(f'invoke failed: it returned an error: unknown stack "{full_name}"')
+            raise EngineError(f'invocation of readStackOutputs returned an error: unknown stack "{full_name}"')
         secret = [name for name, value in found.outputs.items() if value == SECRET]
         return {"name": full_name, "outputs": found.shown, "secretOutputNames": secret}
 
@@ -130,7 +143,9 @@ class Azure(pulumi.runtime.Mocks):
 def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str = "test") -> Recorder:
     """What `declare` registers, once all of it has settled."""
     recorder = Recorder(azure or Azure())
-    pulumi.runtime.set_mocks(recorder.azure, project="ai-on-aks", stack=stack, preview=False, monitor=recorder)
+    pulumi.runtime.set_mocks(
+        recorder.azure, "ai-on-aks", stack, preview=False, monitor=recorder, organization=ORGANIZATION
+    )
 
     async def outputs() -> None:
         root = pulumi.runtime.get_root_resource()
@@ -150,13 +165,17 @@ def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str
 def program(
     settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test", *, secret: Collection[str] = ()
 ) -> Recorder:
-    """What the program registers with these settings, given as in a stack file below the project's name.
+    """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
 
     `secret` are the keys in which something is encrypted.
     """
-    text = {f"ai-on-aks:{key}": v if isinstance(v, str) else json.dumps(v) for key, v in settings.items()}
+    text = {key if ":" in key else f"ai-on-aks:{key}": _text(value) for key, value in settings.items()}
     pulumi.runtime.set_all_config(text, [f"ai-on-aks:{key}" for key in secret])
     return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _registered(request: Any) -> Registered:

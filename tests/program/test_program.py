@@ -8,10 +8,10 @@ import pulumi
 import pytest
 
 from tests.program import golden
-from tests.program.mocks import SECRET, Recorder, program
+from tests.program.mocks import SECRET, Azure, Recorder, program
 
 
-@pytest.mark.parametrize("stack", golden.STACKS)
+@pytest.mark.parametrize("stack", golden.NAMES)
 def test_resources_are_as_reviewed(stack: str) -> None:
     expected = json.loads(golden.path(stack).read_text(encoding="utf-8"))
     assert json.loads(golden.text(stack)) == expected, "meant? then run: python -m tests.program.golden"
@@ -19,7 +19,7 @@ def test_resources_are_as_reviewed(stack: str) -> None:
 
 @pytest.fixture(scope="module")
 def dev() -> Recorder:
-    return program(golden.STACKS["dev"])
+    return golden.run("dev")
 
 
 def test_every_object_in_the_cluster_has_the_explicit_provider(dev: Recorder) -> None:
@@ -35,30 +35,85 @@ def test_the_kubeconfig_is_secret_everywhere(dev: Recorder) -> None:
 
 def test_outputs(dev: Recorder) -> None:
     assert dev.outputs == {
-        "resourceGroup": "ai-on-aks-test",
-        "clusterName": "ai-on-aks-test",
+        "resourceGroup": "ai-on-aks-dev",
+        "clusterName": "ai-on-aks-dev",
         "clusterId": dev.outputs["clusterId"],
         "kubeconfig": SECRET,
         "pools": {"gpu": dev.one(":AgentPool").inputs["agentPoolName"]},
-        "registry": dev.outputs["platform"]["loginServer"],
-        "storage": {},
+        "registry": dev.one("containerregistry:Registry").inputs["registryName"] + ".azurecr.io",
+        "storage": {
+            "account": dev.one("storage:StorageAccount").inputs["accountName"],
+            "containers": ["olmo-checkpoints", "olmo-data"],
+        },
         "sas": SECRET,
         "platform": dev.outputs["platform"],
-        "workloads": {
-            "nccl-allreduce": {
-                "namespace": "ai",
-                "name": "nccl-allreduce",
-                "command": "kubectl logs -n ai nccl-allreduce-mpimaster-0",
-            }
-        },
+        "workloads": dev.outputs["workloads"],
+    }
+    assert dev.outputs["workloads"]["nccl-allreduce"] == {
+        "namespace": "ai",
+        "name": "nccl-allreduce",
+        "command": "kubectl logs -n ai nccl-allreduce-mpimaster-0",
+        "ends": True,
     }
 
 
-def test_only_the_job_waits_for_drivers(dev: Recorder) -> None:
+def test_the_platform_tells_other_stacks_no_secret(dev: Recorder) -> None:
+    told = json.dumps(dev.outputs["platform"])
+    assert "a-password" not in told
+    assert "sig=" not in told
+    assert "sig=" in json.dumps(dev.shown["sas"])
+
+
+def test_a_platform_whose_settings_hold_a_secret_tells_it_as_one() -> None:
+    stack = {**golden.keys("t4"), "operators": {"gpuOperator": {"values": {"toolkit": {"env": []}}}}}
+    assert program(stack, secret=["operators"]).outputs["platform"] == SECRET
+
+
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if name != "dev"])
+def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
+    made = [resource for resource in golden.run(stack).registered if resource.custom]
+    assert {resource.provider for resource in made if resource.type.startswith("kubernetes:")} == {
+        "pulumi:providers:kubernetes kubernetes"
+    }
+    metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
+    spaces = {found.get("namespace", found["name"]) for found in metadata}
+    assert {stack} <= spaces
+    assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
+    assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
+
+
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if name != "dev"])
+def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, dev: Recorder) -> None:
+    (placed,) = golden.run(stack).outputs["workloads"].values()
+    assert (
+        placed.items()
+        == {
+            **dev.outputs["workloads"][stack],
+            "namespace": stack,
+            "command": placed["command"],
+        }.items()
+    )
+    assert f"-n {stack} " in placed["command"]
+
+
+def test_a_workload_stack_is_refused_before_anything_is_declared(dev: Recorder) -> None:
+    with pytest.raises(pulumi.RunError, match='unknown stack "organization/ai-on-aks/prod"'):
+        program({"platformStack": "prod", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
+
+
+def test_only_workloads_wait_for_drivers(dev: Recorder) -> None:
     waiting = [
         r.name for r in dev.registered if r.custom and any("Policy" in d and "Patch" in d for d in r.dependencies)
     ]
-    assert waiting == ["nccl-allreduce"]
+    assert sorted(waiting) == [
+        "health-check",
+        "health-check",
+        "jupyterlab",
+        "metaseq",
+        "nccl-allreduce",
+        "olmo",
+        "olmo",
+    ]
 
 
 def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
@@ -70,15 +125,15 @@ def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
 
 @pytest.mark.parametrize("stack", ["no-nodes", "autoscale", "t4"])
 def test_nothing_waits_for_hardware_that_may_never_come(stack: str) -> None:
-    assert not [r for r in program(golden.STACKS[stack]).registered if r.type.endswith("Patch")]
+    assert not [r for r in golden.run(stack).registered if r.type.endswith("Patch")]
 
 
 def test_a_pool_without_infiniband_gets_no_ofed_and_no_rdma_driver() -> None:
-    recorder = program(golden.STACKS["t4"])
+    recorder = golden.run("t4")
     assert recorder.names("NicClusterPolicy") == []
     assert recorder.one("Release", "gpu-operator").inputs["values"]["driver"]["rdma"] == {"enabled": False}
 
 
 def test_a_wrong_setting_ends_the_program_before_anything_is_declared() -> None:
     with pytest.raises(pulumi.RunError, match="nodeCount"):
-        program({**golden.STACKS["dev"], "nodeCount": -1})
+        program({**golden.keys("t4"), "nodeCount": -1})
