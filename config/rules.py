@@ -72,12 +72,21 @@ def _location(stack: StackFile) -> Iterator[Problem]:
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
-    match = re.fullmatch(r"(\d+\.\d+)(\.\d+)?", version)
-    if not match or match[1] not in known.supported:
-        path = ("cluster", "kubernetesVersion")
-        what = f"is {version!r}, " + ("not a version" if not match else "which AKS does not offer to new clusters")
-        allowed = f"{', '.join(known.supported)}, or one with a patch version, as in {known.default}.4"
-        yield Problem(path, what, allowed, set_command(path, known.default))
+    match = re.fullmatch(r"(\d+\.\d+)(?:\.(\d+))?", version)
+    newest = known.newest.get(match[1]) if match else None
+    if not match:
+        fault = "not a version"
+    elif newest is None:
+        fault = "which AKS does not offer to new clusters"
+    elif match[2] and int(match[2]) > int(newest.rpartition(".")[2]):
+        fault = f"newer than {newest}, the newest patch in config/versions.yaml"
+    else:
+        return
+    path = ("cluster", "kubernetesVersion")
+    minors, patches = ", ".join(known.newest), ", ".join(known.newest.values())
+    allowed = f"{minors}, or with a patch that `az aks get-versions` lists, up to {patches}"
+    fix = set_command(path, match[1] if match and newest else known.default)
+    yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
 
 
 def _pools(stack: StackFile) -> Iterator[Problem]:

@@ -40,9 +40,9 @@ class Image(_Pin):
 
 
 class Kubernetes(_Pin):
-    """Kubernetes minor versions."""
+    """Kubernetes minor versions, each with its newest patch."""
 
-    supported: list[str]
+    newest: dict[str, str]
     default: str
 
 

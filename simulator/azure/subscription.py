@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from config.skus import VmSku
+from config.versions import versions
 
 _SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
 
@@ -21,7 +22,6 @@ class Subscription(BaseModel):
     tenant_id: str
     client_id: str
     object_id: str
-    kubernetes_patches: dict[str, str]
     regions: dict[str, list[str]]
     quota: dict[str, int]
     """vCPUs per region, by family."""
@@ -31,6 +31,14 @@ class Subscription(BaseModel):
     """What can be done with data, each with the names of the roles that allow it."""
     taken: dict[str, frozenset[str]]
     """Names that others hold, by resource type."""
+
+    @property
+    def kubernetes_patches(self) -> dict[str, str]:
+        """The one patch of each minor version that AKS offers here.
+
+        The API server behind a simulated cluster is the simulator's own, whatever the version asked for.
+        """
+        return versions().kubernetes.newest
 
     def region(self, location: str) -> str | None:
         """The region's name in ARM's spelling ("East US" is eastus); None when there is no such region."""

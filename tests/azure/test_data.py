@@ -13,7 +13,7 @@ from tests.azure.arm import SUBSCRIPTION
 
 
 def test_every_supported_kubernetes_version_has_a_patch() -> None:
-    assert list(SUBSCRIPTION.kubernetes_patches) == versions().kubernetes.supported
+    assert SUBSCRIPTION.kubernetes_patches == versions().kubernetes.newest
     for minor, patch in SUBSCRIPTION.kubernetes_patches.items():
         assert SUBSCRIPTION.kubernetes(minor) == SUBSCRIPTION.kubernetes(patch) == patch
     assert SUBSCRIPTION.kubernetes("1.35.99") is None

@@ -27,7 +27,7 @@ def test_pins_are_exact_and_give_releases_time(pin: Any) -> None:
 
 
 def test_the_default_kubernetes_version_is_supported() -> None:
-    assert versions().kubernetes.default in versions().kubernetes.supported
+    assert versions().kubernetes.default in versions().kubernetes.newest
 
 
 @pytest.mark.parametrize(
