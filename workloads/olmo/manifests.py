@@ -20,6 +20,8 @@ PORT = 29400
 """Where the nodes meet; torchrun's own default."""
 HOPELESS = 64
 """Exit code of scripts for what another try would not mend."""
+_MEETING_TIMEOUT_S = 1800
+"""How long the nodes wait for each other: they start together, but pull a large image at different speed."""
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -70,6 +72,7 @@ def variables(run: Run) -> dict[str, str]:
         "STOP_AT": str(options.stop_at or ""),
         "PREPARED": str(int(options.prepare)),
         "DATA_TIMEOUT_S": str(options.data_timeout_hours * 3600),
+        "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
         # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
         "OLMO_SHARED_FS": "1",
     }

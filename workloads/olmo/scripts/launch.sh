@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One node of the training: waits until its data is there, points the config at it, and runs OLMo under torchrun.
 # Reads: NODES, GPUS_PER_NODE, JOB_COMPLETION_INDEX (this node's rank), MASTER (host:port of the first node), NAMESPACE,
-# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S,
+# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S, MEETING_TIMEOUT_S,
 # DATA, CHECKPOINTS, SCRATCH (folders), what dataset.sh and throughput.sh read, and NCCL's own variables.
 # Exit code: 64 for what another try would not mend, else torchrun's.
 set -euo pipefail
@@ -93,6 +93,6 @@ training=(
 
 # Ranks are consecutive on a node. Nodes pull a large image at different speed: the first waits for the last.
 torchrun --nnodes="$NODES" --nproc-per-node="$GPUS_PER_NODE" --node-rank="$JOB_COMPLETION_INDEX" \
-  --rdzv-backend=static --rdzv-endpoint="$MASTER" --rdzv-id=olmo --rdzv-conf=timeout=1800,read_timeout=420 \
+  --rdzv-backend=static --rdzv-endpoint="$MASTER" --rdzv-id=olmo --rdzv-conf="timeout=$MEETING_TIMEOUT_S,read_timeout=$MEETING_TIMEOUT_S" \
   scripts/train.py "${training[@]}" 2>&1 | bash "$here/throughput.sh"
 echo "Training ended; its checkpoints are under $NAMESPACE/$RUN_NAME in the checkpoint container."
