@@ -9,7 +9,7 @@ from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, 
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import Teller
-from simulator.kubelet.nodes import KWOK, RUN_BY
+from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.status import ContainerState, now, pod_status
@@ -49,8 +49,9 @@ class FakedPods:
         uid = pod["metadata"]["uid"]
         what = self._waiting(pod, node) or self._closed_gate(pod, node)
         if what and self._shown.get(uid) != what:  # written once while it stays the same
+            status = _gate_status(what) if isinstance(what, str) else self._container_status(pod, what, node)
+            self._show(pod, status)
             self._shown[uid] = what
-            self._show(pod, _gate_status(what) if isinstance(what, str) else self._container_status(pod, what))
         return not what
 
     def _closed_gate(self, pod: Object, node: Object) -> str:
@@ -78,7 +79,7 @@ class FakedPods:
             return self._catalogue.runs_scripts and str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
         return "persistentVolumeClaim" in volume or "ephemeral" in volume
 
-    def _container_status(self, pod: Object, waiting: dict[str, Waiting]) -> Object:
+    def _container_status(self, pod: Object, waiting: dict[str, Waiting], node: Object) -> Object:
         spec = pod["spec"]
         states: dict[str, list[ContainerState]] = {}
         for field in ("initContainers", "containers"):
@@ -88,11 +89,10 @@ class FakedPods:
                     state.wait(found.reason, found.message)
                     self._teller.waiting(pod, state.image, found)
         policy = spec.get("restartPolicy", "Always")
-        return pod_status(states["initContainers"], states["containers"], policy, "", "", now())
+        return pod_status(states["initContainers"], states["containers"], policy, "", internal_ip(node), now())
 
     def _show(self, pod: Object, status: Object) -> None:
-        said = {key: value for key, value in status.items() if value not in ("", [])}
-        self._patch(pod, {"status": said}, STRATEGIC_MERGE_PATCH, "status")
+        self._patch(pod, {"status": status}, STRATEGIC_MERGE_PATCH, "status")
 
     def _hand_over(self, pod: Object) -> None:
         self._patch(pod, {"metadata": {"annotations": {RUN_BY: KWOK}}})

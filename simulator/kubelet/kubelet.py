@@ -31,7 +31,7 @@ from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.logs import LogFile, LogServer
-from simulator.kubelet.nodes import RUN_BY, NodeKeeper
+from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram
@@ -134,7 +134,10 @@ class Kubelet:
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             if pod["spec"]["nodeName"] not in down:  # a dead kubelet starts, ends and reports nothing
-                self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+                try:
+                    self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+                except ApiError as error:  # what is refused for one pod must not keep others from starting
+                    _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
         self._forget(pods, nodes)
         self._controllers.sync(pods, nodes)
         self._keeper.sync(list(nodes.values()), pods, self._context)
@@ -184,7 +187,7 @@ class Kubelet:
 
     def _start_worker(self, pod: Object, node: Object) -> None:
         uid = pod["metadata"]["uid"]
-        host_ip = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
+        host_ip = internal_ip(node)
         pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._address(pod)
         self._keeper.allocate(pod, node)
         services = PodServices(

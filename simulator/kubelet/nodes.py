@@ -110,6 +110,12 @@ class NodeKeeper:
         snapshot.write(world, self._folder / "world")
 
 
+def internal_ip(node: Object) -> str:
+    """The node's address in the cluster."""
+    addresses = node["status"]["addresses"]
+    return next(str(entry["address"]) for entry in addresses if entry["type"] == "InternalIP")
+
+
 def ignore_missing(call: Callable[[], object]) -> None:
     """Makes a call to the API server; what is gone by then needs it no more."""
     try:

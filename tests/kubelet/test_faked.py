@@ -17,6 +17,7 @@ from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import context, make, node_root
 
 Object = dict[str, Any]
+NODE: Object = {"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.4"}]}}
 IMAGE = "dev.azurecr.io/olmo:1"
 
 
@@ -49,7 +50,7 @@ def is_kwoks(cluster: Cluster) -> bool:
 
 def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:
     cluster.has(make())
-    faked(cluster).advance(make(), {})
+    faked(cluster).advance(make(), NODE)
     assert is_kwoks(cluster)
 
 
@@ -58,17 +59,17 @@ def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster)
     cluster.has(pod)
     cluster.azure.refused[IMAGE] = f"{IMAGE}: not found"
     keeper = faked(cluster)
-    keeper.advance(pod, {})
+    keeper.advance(pod, NODE)
     status = live(cluster)["status"]
     assert status["phase"] == "Pending"
-    assert status["podIP"] == "10.1.2.3"
+    assert status["hostIP"] == "10.224.0.4"
     assert status["containerStatuses"][0]["state"]["waiting"] == {
         "reason": "ErrImagePull",
         "message": f"{IMAGE}: not found",
     }
     assert cluster.events() == [f'Failed to pull image "{IMAGE}": {IMAGE}: not found']
     assert not is_kwoks(cluster)
-    keeper.advance(pod, {})
+    keeper.advance(pod, NODE)
     assert live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ImagePullBackOff"
 
 
@@ -76,7 +77,7 @@ def test_a_claim_that_does_not_mount_holds_the_pod_back(cluster: Cluster) -> Non
     pod = make(volumes=({"name": "data", "persistentVolumeClaim": {"claimName": "data"}},))
     cluster.has(pod)
     cluster.lacks("Secret", "sas")
-    faked(cluster).advance(pod, {})
+    faked(cluster).advance(pod, NODE)
     state = live(cluster)["status"]["containerStatuses"][0]["state"]["waiting"]
     assert state["reason"] == "ContainerCreating"
     assert "fetching NodeStageSecretRef ai/sas failed" in state["message"]
@@ -88,19 +89,19 @@ def test_scratch_is_waited_for_and_the_nodes_own_folders_are_not(cluster: Cluste
     pod = make(volumes=(own, scratch))
     cluster.has(pod)
     keeper = faked(cluster)
-    keeper.advance(pod, {})
+    keeper.advance(pod, NODE)
     assert not is_kwoks(cluster)
     (node_root(cluster, "n1") / "mnt/nvme/scratch").mkdir(parents=True)
-    keeper.advance(pod, {})
+    keeper.advance(pod, NODE)
     assert is_kwoks(cluster)
 
 
 def test_the_same_reason_is_written_once(cluster: Cluster) -> None:
     cluster.has(make())
     keeper = faked(cluster, gate=lambda ctx: "waiting for OFED")
-    keeper.advance(make(), {})
+    keeper.advance(make(), NODE)
     writes = len(cluster.kube.writes)
-    keeper.advance(make(), {})
+    keeper.advance(make(), NODE)
     assert len(cluster.kube.writes) == writes
     assert live(cluster)["status"]["conditions"][0]["message"] == "waiting for OFED"
 
@@ -110,5 +111,5 @@ def test_a_pod_that_is_deleted_is_handed_over_to_go(cluster: Cluster) -> None:
     pod = make()
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     cluster.has(pod)
-    faked(cluster).advance(pod, {})
+    faked(cluster).advance(pod, NODE)
     assert is_kwoks(cluster)
