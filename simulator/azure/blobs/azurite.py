@@ -13,7 +13,7 @@ from simulator.azure.blobs import trust
 from simulator.cluster.processes import Process, Supervisor
 
 PORT = "azurite"
-_READY_TIMEOUT_S = 60
+_READY_TIMEOUT_S = 120  # two seconds on an idle machine
 
 
 class Azurite:

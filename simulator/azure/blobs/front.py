@@ -22,7 +22,7 @@ Rule = Callable[[BlobRequest], Refusal | None]
 _log = logging.getLogger(__name__)
 _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 _TIMEOUT_S = 60
-_STARTING_S = 30.0  # so long a request waits for an Azurite that is being started
+_STARTING_S = 60.0  # so long a request waits for an Azurite that is being started
 _POLL_S = 0.05
 
 
