@@ -224,6 +224,32 @@ def test_what_slows_a_training(run: Runner, damage: Callable[[Launch], object]) 
     assert speed(run(slow)[2]) < 0.95 * speed(run(healthy)[2])
 
 
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (new_fault("hca", node_name(1), "mlx5_3"), "remote process exited or there was a network error"),
+        (new_fault("gpu", node_name(1), "3"), "unspecified launch failure"),
+        (new_fault("node", node_name(1)), "remote process exited or there was a network error"),
+    ],
+    ids=lambda value: value.kind.value if isinstance(value, Fault) else "",
+)
+def test_what_breaks_later_ends_a_training(run: Runner, fault: Fault, expected: str) -> None:
+    launch = Launch(updates=5)
+    looks = iter(range(100))
+    healthy = launch.world
+
+    def world_by_now() -> world.World:
+        if next(looks) == 4:
+            launch.faults.append(fault)
+        return healthy()
+
+    launch.world = world_by_now  # type: ignore[method-assign]
+    _, code, log = run(launch)
+    assert code == 1
+    assert expected in log
+    assert 0 < len(statistics(log)) < 5
+
+
 def test_groups_that_span_nodes_are_slower(run: Runner) -> None:
     assert speed(run(Launch(in_turn=True))[2]) < 0.9 * speed(run(Launch())[2])
 

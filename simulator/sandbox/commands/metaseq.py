@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlparse
 
@@ -13,6 +13,7 @@ from simulator.sandbox.commands import metaseq_log, metaseq_options, nccl, nccl_
 from simulator.sandbox.commands.metaseq_model import RESERVED, SPECIAL_SYMBOLS, Model
 from simulator.sandbox.commands.nccl_log import Log, Process, pause
 from simulator.sandbox.commands.programs import Call
+from simulator.world.network import Collective
 
 OWN = ("distributed_rank", "device_id")  # options in which ranks differ
 SECONDS_PER_UPDATE = 0.2  # at most: the simulation does not take as long as the training would
@@ -75,19 +76,30 @@ def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> N
     metaseq_log.beginning(log, options, model)
     if model.memory() > gpu_bytes * (1 - RESERVED):
         raise Failed(_out_of_memory(model.memory(), gpu_bytes))
-    environments = nccl.environments([device.pod for device in devices], variables)
-    numbers, wall, update = world.numbers(), 0.0, model.update(groups_span_nodes=_groups_span_nodes(by_rank, model))
+    update = model.update(groups_span_nodes=_groups_span_nodes(by_rank, model))
     progress = metaseq_log.Progress(0, 0, 0, model.memory(), gpu_bytes)
-    for number in range(1, options.max_update + 1 if options.max_update else sys.maxsize):
+    for seconds in _updates(update, collective, devices, variables):
+        progress = replace(progress, number=progress.number + 1, seconds=seconds, wall=progress.wall + seconds)
+        pause(min(seconds, SECONDS_PER_UPDATE))
+        metaseq_log.update(log, options, model, progress)
+        if progress.number == options.max_update:
+            break
+    metaseq_log.end(log, options, progress)
+
+
+def _updates(
+    update: training.Update, collective: Collective, devices: Sequence[nccl.Device], variables: Mapping[str, str]
+) -> Iterator[float]:
+    """The duration of each update in turn, s, as the hardware is by then. Raises Failed once some of it has gone."""
+    numbers = world.numbers()
+    environments = nccl.environments([device.pod for device in devices], variables)
+    while True:
         known = world.load()
         _still_there(devices, known)
         now = training.at_present(collective, known, environments)
-        seconds = training.seconds(update, now, numbers)
-        wall += seconds
-        progress = metaseq_log.Progress(number, seconds, wall, model.memory(), gpu_bytes)
-        pause(min(seconds, SECONDS_PER_UPDATE))
-        metaseq_log.update(log, options, model, progress)
-    metaseq_log.end(log, options, progress)
+        if any(len(links) < len(before) for links, before in zip(now.links, collective.links, strict=True)):
+            raise Failed(f"torch.distributed.DistBackendError: {NCCL_PLACE}, {nccl.REMOTE_ERROR}")
+        yield training.seconds(update, now, numbers)
 
 
 def _rendezvous(started: Sequence[Rank], known: world.World) -> list[Rank]:
@@ -211,7 +223,7 @@ def _out_of_memory(needed: float, gpu_bytes: float) -> str:
 
 
 def _still_there(devices: Iterable[nccl.Device], known: world.World) -> None:
-    """Raises Failed when a pod, a GPU or an HCA in use has gone since."""
+    """Raises Failed when a pod or a GPU has gone since."""
     for device in devices:
         rank, pod = device.process.rank, known.pods.get(device.pod.key)
         if pod is None or not pod.running or not known.node_of(pod)["ready"]:
