@@ -23,6 +23,11 @@ class LogFile:
         self.path = path
         self._lock = threading.Lock()
 
+    def begin(self) -> None:
+        """There is a log from now on, if only an empty one: of a container that runs and says nothing."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+
     def line(self, text: str) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         self.path.parent.mkdir(parents=True, exist_ok=True)

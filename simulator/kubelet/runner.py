@@ -66,6 +66,7 @@ def _process(
     stop: threading.Event,
     started: Callable[[], None],
 ) -> int:
+    ctx.logfile.begin()
     popen = subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,

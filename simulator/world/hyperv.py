@@ -23,10 +23,15 @@ _FIXED = {
 }
 
 
+_HOST = ("HostName", "PhysicalHostName", "PhysicalHostNameFullyQualified")
+KEYS = (*_HOST, *_FIXED, "VirtualMachineId", "VirtualMachineName")
+"""All keys that a host gives."""
+
+
 def pairs(hardware: NodeHardware) -> dict[str, str]:
     """The pairs of one node: its host's name, and the VM's ids, which the host knows and the guest does not."""
     host = f"SIM{number(hardware.node, 'host') % 10**12:012d}"
-    names = dict.fromkeys(("HostName", "PhysicalHostName", "PhysicalHostNameFullyQualified"), host)
+    names = dict.fromkeys(_HOST, host)
     vm_id = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/vm")).upper()
     vm_name = str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{hardware.node}/name"))
     found = {**names, **_FIXED, "VirtualMachineId": vm_id, "VirtualMachineName": vm_name}

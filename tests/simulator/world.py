@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -16,8 +17,9 @@ from typing import Any
 import httpx
 import yaml
 
-from simulator import paths
+from simulator import images, paths
 from simulator.azure import subscription
+from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
 
 Object = dict[str, Any]
@@ -98,6 +100,8 @@ class Stack:
     name: str
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
+    pushes_images: bool = True
+    """While an `up` runs, the images of `docker/` are pushed to the registries there are, as `make up` does."""
 
     @classmethod
     def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any]) -> Stack:
@@ -133,7 +137,9 @@ class Stack:
         """What pulumi printed, both streams."""
         command = ["pulumi", *arguments, "--non-interactive"]
         chosen = ["--stack", self.name] if arguments[0] != "stack" else []
-        answer = self.world.run([*command, *chosen], cwd=self.folder, check=check)
+        pushed = images.pushed_meanwhile(Registries(self.world.home / "registries"))
+        with pushed if arguments[0] == "up" and self.pushes_images else contextlib.nullcontext():
+            answer = self.world.run([*command, *chosen], cwd=self.folder, check=check)
         self.returncode = answer.returncode
         return answer.stdout + answer.stderr
 
