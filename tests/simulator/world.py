@@ -110,7 +110,8 @@ class Stack:
             (folder / part).symlink_to(paths.ROOT / part)
         stack = cls(world, name, folder)
         dev = yaml.safe_load((paths.ROOT / "Pulumi.dev.yaml").read_text())
-        stack._write(dev | {"config": dev["config"] | {f"ai-on-aks:{key}": value for key, value in config.items()}})
+        stack._write(dev)
+        stack.set(**config)
         stack.pulumi("stack", "init", name)
         return stack
 
