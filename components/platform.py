@@ -66,7 +66,7 @@ class Platform(Component):
             pools=self.pools.pools,
             rdma_resource=self.settings.operators.network_operator.resource_name,
             image=self.image,
-            volumes=self.workspace.volumes,
+            volumes=dict(self.workspace.volumes),  # all of them, also for pods that users bring along
             ready=self.operators.ready() if self.settings.workloads else [],
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.container_access import ContainerAccess
@@ -19,7 +20,7 @@ class Workspace(Component):
 
     namespace: pulumi.Output[str]
     account: pulumi.Output[str]
-    volumes: dict[str, BlobVolume]
+    volumes: Mapping[str, BlobVolume]
     """By container."""
 
     def __init__(
@@ -35,8 +36,34 @@ class Workspace(Component):
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
-        self.volumes = {
-            container: ContainerVolume(container, access, namespace=space_name, needs=[space], opts=self.child()).volume
-            for container, access in containers.items()
-        }
+        self.volumes = _Volumes(self, space_name, space, containers)
         self.register_outputs({"namespace": self.namespace})
+
+
+class _Volumes(Mapping[str, BlobVolume]):
+    """Volumes in a namespace, each made when first asked for: no namespace holds a SAS that nobody there uses."""
+
+    def __init__(
+        self,
+        parent: Component,
+        space_name: str,
+        space: kubernetes.core.v1.Namespace,
+        containers: Mapping[str, ContainerAccess],
+    ) -> None:
+        self._parent, self._space_name, self._space, self._containers = parent, space_name, space, containers
+        self._made: dict[str, BlobVolume] = {}
+
+    def __getitem__(self, container: str) -> BlobVolume:
+        if container not in self._made:
+            access = self._containers[container]
+            made = ContainerVolume(
+                container, access, namespace=self._space_name, needs=[self._space], opts=self._parent.child()
+            )
+            self._made[container] = made.volume
+        return self._made[container]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._containers)
+
+    def __len__(self) -> int:
+        return len(self._containers)
