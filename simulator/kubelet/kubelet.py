@@ -27,6 +27,7 @@ from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
 from simulator.kubelet.csi.claims import ClaimMounts
+from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
@@ -71,6 +72,7 @@ class Kubelet:
         self._stop = threading.Event()
         self._pods = Informer(self.kube, "v1", "Pod", self._wake.set)
         self._nodes = Informer(self.kube, "v1", "Node", self._wake.set)
+        self._drivers = Informer(self.kube, "storage.k8s.io/v1", "CSIDriver", self._wake.set)
         self._workers: dict[str, PodWorker] = {}
         self._ips: dict[str, str] = {}
         self._ports: dict[tuple[str, str, int], int] = {}
@@ -82,6 +84,7 @@ class Kubelet:
         self.catalogue = PodCatalogue(programs, scripts.find, runs_scripts=sandbox.available() is None)
         self._controllers = Controllers(self.catalogue, self._context)
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
+        self._registered = RegisteredDrivers(self.kube, self._drivers.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
         self._teller = Teller(self.kube)
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
@@ -96,7 +99,7 @@ class Kubelet:
         self._stop.set()
         self._wake.set()
         self._thread.join()
-        for informer in (self._pods, self._nodes):
+        for informer in (self._pods, self._nodes, self._drivers):
             informer.stop()
         self._controllers.stop()
         for worker in self._workers.values():
@@ -141,6 +144,7 @@ class Kubelet:
         self._forget(pods, nodes)
         self._controllers.sync(pods, nodes)
         self._keeper.sync(list(nodes.values()), pods, self._context)
+        self._registered.sync(nodes.values(), pods)
         self.placements.record(pods)
 
     def _furnish(self, nodes: Mapping[str, Object]) -> None:

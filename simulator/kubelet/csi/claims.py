@@ -121,7 +121,7 @@ class ClaimMounts:
 
     def _stage(self, node: str, volume: Object, *, read_only: bool) -> BlobMount:
         name, prefix = volume["metadata"]["name"], _prefix(volume)
-        if not any(_is_node_plugin(pod, node) for pod in self._pods()):
+        if not any(is_node_plugin(pod, node) for pod in self._pods()):
             raise _not_registered(prefix, blob.NAME)
         folder = self._folder / "mounts" / node / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -203,7 +203,8 @@ def _not_registered(prefix: str, driver: str) -> VolumeNotReady:
     )
 
 
-def _is_node_plugin(pod: Object, node: str) -> bool:
+def is_node_plugin(pod: Object, node: str) -> bool:
+    """Whether the pod is the blob driver's on that node, and ready."""
     if pod["spec"].get("nodeName") != node or not is_ready(pod):
         return False
     return any(repository(c["image"]).endswith(f"/{blob.NODE_PLUGIN_IMAGE}") for c in pod["spec"]["containers"])

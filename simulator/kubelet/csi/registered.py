@@ -1,0 +1,59 @@
+"""Which CSI drivers each node has, as its kubelet tells: the CSINode objects, by which schedulers count volumes.
+
+Without them Volcano takes a pod with a claim for one that asks for more than its queue has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.csi import blob
+from simulator.kubelet.csi.claims import SHARES, is_node_plugin
+
+Object = dict[str, Any]
+_API = "storage.k8s.io/v1"
+
+
+class RegisteredDrivers:
+    """Keeps the CSINode of every node. Called after each change of nodes or pods."""
+
+    def __init__(self, kube: KubeClient, drivers: Callable[[], list[Object]]) -> None:
+        """`drivers` tells all CSIDriver objects."""
+        self._kube, self._drivers = kube, drivers
+        self._told: dict[str, list[str]] = {}
+
+    def sync(self, nodes: Iterable[Object], pods: Sequence[Object]) -> None:
+        """The blob driver is on a node once its plugin is ready there; those of files and disks are on every node."""
+        everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
+        for node in nodes:
+            name, uid = node["metadata"]["name"], node["metadata"]["uid"]
+            blobs = {blob.NAME} if any(is_node_plugin(pod, name) for pod in pods) else set()
+            drivers = sorted(everywhere | blobs)
+            if self._told.get(uid) != drivers:
+                self._tell(csi_node(name, uid, drivers))
+                self._told[uid] = drivers
+
+    def _tell(self, wanted: Object) -> None:
+        name = wanted["metadata"]["name"]
+        found = self._kube.find(_API, "CSINode", name)
+        try:
+            if found is None:
+                self._kube.create(wanted)
+            else:
+                self._kube.patch(_API, "CSINode", name, None, wanted)
+        except ApiError as error:
+            if not (error.not_found or error.conflict):  # the node went, or came, meanwhile; the next look tells
+                raise
+
+
+def csi_node(name: str, uid: str, drivers: Iterable[str]) -> Object:
+    """The CSINode of a node, which goes with it. No driver here bounds how many volumes a node takes."""
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    return {
+        "apiVersion": _API,
+        "kind": "CSINode",
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "spec": {"drivers": [{"name": driver, "nodeID": name, "topologyKeys": []} for driver in drivers]},
+    }
