@@ -13,7 +13,7 @@ import pytest
 
 from components.context import GpuPool
 from config import skus
-from simulator.sandbox.commands import metaseq, metaseq_log, metaseq_options, nccl_log, ranks, world
+from simulator.sandbox.commands import metaseq, metaseq_log, metaseq_options, nccl, nccl_log, ranks, world
 from simulator.sandbox.commands.metaseq_model import Model
 from simulator.sandbox.commands.programs import Call
 from simulator.sandbox.commands.ranks import Rank
@@ -111,7 +111,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     def simulate(launch: Launch) -> tuple[int, int, str]:
         monkeypatch.setattr(world, "load", launch.world)
         monkeypatch.setattr(world, "numbers", performance.numbers)
-        for module in (metaseq, nccl_log, metaseq.nccl):
+        for module in (metaseq, nccl_log, nccl):
             monkeypatch.setattr(module, "pause", lambda seconds: None)
         variables = {"NCCL_DEBUG": "WARN", **launch.variables}
         rank, code = metaseq.simulate(launch.calls(), variables, nccl_log.Log(variables))

@@ -149,4 +149,5 @@ def _run_one(variables: Mapping[str, str], program: Sequence[str], workdir: str)
             text = f"mpirun was unable to find or run the executable {program[0]}: {error.strerror}\n"
             return Ended(rank, 1, text, None)
         call = json.loads(place.read_text()) if place.exists() else None
-        return Ended(rank, done.returncode, done.stdout.decode(errors="replace")[-MAX_OUTPUT:], call)
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode  # ended by a signal
+        return Ended(rank, code, done.stdout.decode(errors="replace")[-MAX_OUTPUT:], call)
