@@ -1,4 +1,4 @@
-"""The README's table of settings is the models': every key, with its default."""
+"""The tables of settings in docs/configuration.md are the models': every key, with its default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ from config.models import StackFile
 from simulator.paths import ROOT
 from tests.docs.pages import PAGES, code, table
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "configuration.md"
+HEADINGS = (
+    "## Every stack",
+    "## Platforms",
+    "## Options of workloads",
+    "### NCCL all-reduce",
+    "### Metaseq",
+    "### OLMo",
+    "### JupyterLab",
+    "### Health check",
+)
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
@@ -39,16 +49,25 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
         path = f"{prefix}{field.alias or name}"
         below = model_in(field.annotation)
         if path == "workloadOptions":
-            for workload in workloads.find().values():
-                yield from keys(workload.options, f"{path}.{workload.name}.")
+            yield from options()
         elif below:
             yield from keys(below, f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}.")
         else:
             yield path, shown(field.default)
 
 
+def options() -> Iterator[tuple[str, str]]:
+    """Options of workloads; those that all of them have stand once, for any name."""
+    every = {name: dict(keys(workload.options)) for name, workload in workloads.find().items()}
+    common = set.intersection(*({*options.items()} for options in every.values()))
+    yield from ((f"workloadOptions.<name>.{option}", default) for option, default in common)
+    for name, options in every.items():
+        yield from ((f"workloadOptions.{name}.{option}", default) for option, default in options.items() - common)
+
+
 def documented() -> dict[str, str]:
-    return {row[0].strip("`"): row[1].strip("`") for row in table(README, "## Configuration")}
+    rows = [row for heading in HEADINGS for row in table(PAGE, heading)]
+    return {row[0].strip("`"): row[1].strip("`") for row in rows}
 
 
 def test_table_has_every_setting_with_its_default() -> None:
@@ -57,7 +76,7 @@ def test_table_has_every_setting_with_its_default() -> None:
 
 def test_settings_that_examples_set_exist() -> None:
     commands = [text for page in PAGES for text in code(page)]
-    settable = {re.sub(r"\.<key>\..*", "", key) for key in documented()} | {"azure-native:location"}
+    settable = {re.sub(r"\.<(key|name)>\..*", "", key) for key in documented()} | {"azure-native:location"}
     for command in commands:
         for key in re.findall(r"pulumi config (?:set|rm) (?:--\w+ )*'?([\w:.-]+)", command):
             assert key in settable or any(known.startswith(f"{key}.") for known in settable), command
