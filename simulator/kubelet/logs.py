@@ -28,11 +28,6 @@ class LogFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
 
-    def begin(self) -> None:
-        """A log that is empty so far: of a container that has started."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
-
     def line(self, text: str) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
         self.path.parent.mkdir(parents=True, exist_ok=True)

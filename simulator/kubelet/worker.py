@@ -106,7 +106,6 @@ class PodWorker:
                 self._report()
                 return True
             state.run()
-            ctx.logfile.begin()
             self._report()
             code = run(ctx, program, self._stop_event, functools.partial(self._ready, state, ctx, program))
             ctx.volumes.flush()

@@ -121,12 +121,6 @@ def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluste
     assert status(cluster)["phase"] == "Failed"
 
 
-def test_a_container_that_says_nothing_has_an_empty_log(cluster: Cluster) -> None:
-    pod = make()
-    start(cluster, pod, lambda ctx: None).join()
-    assert context(cluster, pod).logfile.path.read_text() == ""
-
-
 def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
     cluster.azure.refused[IMAGE] = "not found"
     done = threading.Event()
