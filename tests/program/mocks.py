@@ -86,7 +86,7 @@ class Recorder(mocks.MockMonitor):
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
-class EngineError(grpc.RpcError):
+class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
     """What the engine answers to a call that fails."""
 
     def code(self) -> grpc.StatusCode:
