@@ -17,6 +17,7 @@ _RESERVED = {
     "kubernetes.io": "Kubernetes keeps them for itself",
     "k8s.io": "Kubernetes keeps them for itself",
     "ai-on-aks": "this program sets them itself",
+    "hyperv": "the node labeler sets them, and removes those that are not true",
 }
 _OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
 """Labels without a prefix that AKS gives to nodes, from before it had a prefix of its own."""

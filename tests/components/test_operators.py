@@ -126,6 +126,6 @@ def leaves(values: dict[str, Any]) -> list[str]:
 
 
 def test_a_mirrored_image_keeps_its_path() -> None:
-    version = versions().images["nccl-test"].version
-    assert images.reference("nccl-test", "mirror.example.com/") == f"mirror.example.com/ai-on-aks/nccl-test:{version}"
+    reference = images.reference("doca-driver", "mirror.example.com/")
+    assert reference == f"mirror.example.com/nvidia/mellanox/doca-driver:{versions().images['doca-driver'].version}"
     assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
