@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pulumi
 import pytest
 
 from tests.program.mocks import Recorder, Registered, program
@@ -64,18 +63,3 @@ def test_outputs_tell_the_log_and_the_dashboards_that_are_on() -> None:
         "kubectl port-forward -n ai pod/metaseq-mpiworker-0 43800:43800",
     }
     assert "tensorboard" in program(stack(tensorboard=True)).outputs["workloads"]["metaseq"]
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [
-        ("175b", "needs 8 nodes of Standard_ND96isr_H100_v5"),
-        ("66b", "pulumi config set --path workloadOptions.metaseq.numNodes 2"),
-        ("6b", "pulumi config set modelSize 66b"),
-    ],
-)
-def test_a_size_that_cannot_be_is_refused_at_the_key_that_was_set(size: str, expected: str) -> None:
-    with pytest.raises(pulumi.RunError) as caught:
-        program(stack(size))
-    assert f"modelSize is {size}" in str(caught.value).replace("'", "")
-    assert expected in str(caught.value)

@@ -14,8 +14,6 @@ from workloads.metaseq.sizes import models
 
 DEFAULT_SIZE = "1.3b"
 
-WholeNumber = Annotated[int, PLAIN_DIGITS]
-
 
 def _list_sizes(schema: dict[str, Any]) -> None:
     schema["enum"] = list(models().sizes)
@@ -36,17 +34,17 @@ class MetaseqOptions(WorkloadOptions):
     """What to train, and how long."""
 
     model_size: Size = DEFAULT_SIZE
-    num_nodes: Annotated[WholeNumber, Field(ge=1)] = 1
+    num_nodes: Annotated[int, Field(ge=1), PLAIN_DIGITS] = 1
     """Nodes to train on, which has nothing to do with how many the pool has: only some numbers divide the batch."""
-    num_updates: Annotated[WholeNumber, Field(ge=1)] | None = None
+    num_updates: Annotated[int, Field(ge=1), PLAIN_DIGITS] | None = None
     """Updates to train for; by default what upstream's 300e9 tokens make, which is weeks."""
-    warmup_updates: Annotated[WholeNumber, Field(ge=0)] | None = None
+    warmup_updates: Annotated[int, Field(ge=0), PLAIN_DIGITS] | None = None
     """Updates over which the learning rate rises; by default what upstream's 375e6 tokens make."""
     aim: bool = False
     """Record metrics for Aim."""
     tensorboard: bool = False
     """Record metrics for TensorBoard."""
-    ssh_timeout_seconds: Annotated[WholeNumber, Field(ge=10, le=86400)] = 1800
+    ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
     """How long the master waits for all workers to answer; their image has several GB."""
     image: Annotated[Image | None, EMPTY_IS_UNSET] = None
     """A whole image reference, in place of the one built from docker/metaseq."""
