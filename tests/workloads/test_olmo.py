@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from components.context import BlobVolume
 from config.pools import PoolSettings
 from config.storage import ContainerSettings
+from config.translate import problems_of
 from config.workload import Ground
 from tests.workloads.pools import A100, H100, RDMA, T4, pool
 from workloads.olmo import manifests, preparation
@@ -172,6 +174,24 @@ def test_the_batch_tells_which_node_counts_share_it() -> None:
 
 
 # --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("options", "what", "fix"),
+    [
+        ({"config": "OLMo2-7"}, "config is 'OLMo2-7', not one of OLMo's training configs", "config OLMo2-7B"),
+        ({"config": "GPT-4"}, "OLMo-1B, OLMo-7B, OLMo-7B-0424, OLMo-7B-0724, OLMo2-1B, OLMo2-7B, OLMo2-13B", "OLMo-1B"),
+        ({"stopAt": 0}, "workloadOptions.olmo.stopAt is 0", "pulumi config set --path workloadOptions.olmo.stopAt 1"),
+        ({"runName": "a/b"}, "at most 63 letters, digits", "pulumi config rm --path workloadOptions.olmo.runName"),
+        ({"numNode": 2}, "numNode is an unknown key", "workloadOptions.olmo.numNodes 2"),
+    ],
+)
+def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix: str) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        OlmoOptions.model_validate(options, by_alias=True, by_name=False)
+    (problem,) = problems_of(refusal.value.errors(), OlmoOptions, ("workloadOptions", "olmo"))
+    assert what in str(problem)
+    assert fix in problem.fix
 
 
 def test_nothing_is_wrong_with_the_defaults() -> None:
