@@ -9,6 +9,8 @@ import pytest
 
 from tests.simulator.world import Stack, World
 
+ONE_TEST = {"workloads": "nccl-allreduce", "workloadOptions": None, "modelSize": None, "storage": None}
+
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -21,11 +23,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
-    """Makes stacks with the settings of `dev`, changed as given; they are destroyed after the module's tests."""
+    """Makes stacks with the settings of `dev`, but of its workloads and data only the NCCL test, changed as given.
+
+    They are destroyed after the module's tests.
+    """
     made: list[Stack] = []
 
     def create(name: str, **config: Any) -> Stack:
-        made.append(Stack.create(world, name, tmp_path_factory.mktemp(name) / "project", config))
+        made.append(Stack.create(world, name, tmp_path_factory.mktemp(name) / "project", ONE_TEST | config))
         return made[-1]
 
     yield create

@@ -16,7 +16,7 @@ NAMESPACE = "node-tools"
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    tools = new_stack("tools", workloads=None, workloadOptions=None, modelSize=None, storage={"protect": False})
+    tools = new_stack("tools", workloads=None)
     tools.up()
     return tools
 

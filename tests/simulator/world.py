@@ -104,13 +104,13 @@ class Stack:
     """While an `up` runs, the images of `docker/` are pushed to the registries there are, as `make up` does."""
 
     @classmethod
-    def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any]) -> Stack:
+    def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any], like: str = "dev") -> Stack:
+        """With the settings of the committed stack `like`, changed as given."""
         folder.mkdir(parents=True)
         for part in PARTS:
             (folder / part).symlink_to(paths.ROOT / part)
         stack = cls(world, name, folder)
-        dev = yaml.safe_load((paths.ROOT / "Pulumi.dev.yaml").read_text())
-        stack._write(dev)
+        stack._write(yaml.safe_load((paths.ROOT / f"Pulumi.{like}.yaml").read_text()))
         stack.set(**config)
         stack.pulumi("stack", "init", name)
         return stack
