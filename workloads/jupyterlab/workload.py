@@ -52,13 +52,14 @@ class JupyterLab:
         """File share, secret configuration, server, and a way to it."""
         options = cast(JupyterLabOptions, placement.options)
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
-        password = options.password.get_secret_value() if options.password else ""
+        if options.password is None:
+            raise ValueError("JupyterLab needs a password, which `problems` demands long before")
         notebook = Notebook(
             options=options,
             pool=context.pools[placement.pool_key],
             image=options.image or context.image("pytorch-notebook"),
             rdma_resource=context.rdma_resource,
-            server_config=server_config(hashed(password, owner)),
+            server_config=server_config(hashed(options.password.get_secret_value(), owner)),
         )
         needed = [_secret(notebook, context), _claim(notebook, context)]
         _server(notebook, context, needed)
