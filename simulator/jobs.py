@@ -54,7 +54,8 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
         uid = workload["metadata"]["uid"] if workload else ""
         ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
-        found.append(Workload(name, namespace, object_name, output["command"], output["ends"], phase, message, tuple(ran_on)))
+        told = (output["command"], output["ends"], phase, message)
+        found.append(Workload(name, namespace, object_name, *told, tuple(ran_on)))
     return found
 
 
