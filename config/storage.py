@@ -82,8 +82,12 @@ class StorageSettings(Model):
     """Data Lake Gen2; cannot be changed later."""
     protect: bool = True
     """Refuse to delete or replace account and containers."""
-    driver: Literal["addon", "chart"] = "addon"
-    """The blob CSI driver as AKS's own add-on, or from its Helm chart; never both."""
+    driver: Literal["addon", "chart", "none"] = "addon"
+    """The blob CSI driver as AKS's own add-on, or from its Helm chart, never both; or `none` of this program's.
+
+    From `chart` to `addon` one goes by `none`, and a `pulumi up` in between: they have the same names, and Pulumi would
+    turn the add-on on before it takes the chart away.
+    """
     rotation: Text = "1"
     """Any text; changing it issues new SAS for all containers, whose expiry moves with it."""
     containers: dict[ContainerName, ContainerSettings] = {}

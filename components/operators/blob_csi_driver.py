@@ -1,8 +1,7 @@
 """The blob CSI driver from its chart: what mounts blob containers, where AKS's own add-on is not wanted.
 
 Both have the same names, and a cluster has one: `storage.driver` chooses. From the add-on to the chart, AKS takes its
-driver away before the chart comes. From the chart to the add-on, Helm deletes objects that AKS has just made its own;
-AKS's add-on manager makes them again within minutes.
+driver away before the chart comes. From the chart to the add-on, `none` has to come between.
 """
 
 from __future__ import annotations

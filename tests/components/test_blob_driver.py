@@ -27,6 +27,10 @@ def test_containers_have_the_one_driver_that_is_chosen(driver: str) -> None:
     assert drivers(declared(driver, data={})) == {driver}
 
 
+def test_none_lies_between_the_chart_and_the_add_on() -> None:
+    assert drivers(declared("none", data={})) == set()
+
+
 @pytest.mark.parametrize("driver", ["addon", "chart"])
 def test_without_containers_there_is_none(driver: str) -> None:
     recorder = declared(driver)
