@@ -109,12 +109,12 @@ def shared_memory(pool: GpuPool) -> Mount:
 
 
 def scratch(pool: GpuPool, path: str) -> Mount:
-    """The node's NVMe scratch, whose type makes pods wait until it is mounted.
+    """The node's NVMe scratch, whose type makes pods wait until it is mounted; without it, the disk that has its pods.
 
-    Raises ValueError where the pool has none, which `WorkloadSpec.problems` refuses long before.
+    The latter is slower and smaller, but VM sizes without local NVMe disks have nothing else.
     """
     if pool.scratch is None:
-        raise ValueError(f"pool {pool.key} has no NVMe scratch")
+        return Mount(name="scratch", path=path, source={"emptyDir": {}})
     return Mount(name="scratch", path=path, source={"hostPath": {"path": pool.scratch, "type": "Directory"}})
 
 

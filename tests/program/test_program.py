@@ -101,6 +101,16 @@ def test_a_workload_stack_is_refused_before_anything_is_declared(dev: Recorder) 
         program({"platformStack": "prod", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
 
 
+@pytest.mark.parametrize("size", [golden.H200, "Standard_ND96asr_v4"])
+def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> None:
+    other = program({**golden.keys("dev"), "vmSku": size}, stack="dev", secret=["workloadOptions"])
+    assert other.outputs["workloads"].keys() == dev.outputs["workloads"].keys()
+    agent_pool = other.one(":AgentPool").inputs["agentPoolName"]
+    assert agent_pool != dev.one(":AgentPool").inputs["agentPoolName"]
+    on_gpus = [resource for resource in other.registered if agent_pool in json.dumps(resource.inputs.get("spec", {}))]
+    assert {resource.name for resource in on_gpus} == set(dev.outputs["workloads"])
+
+
 def test_only_workloads_wait_for_drivers(dev: Recorder) -> None:
     waiting = [
         r.name for r in dev.registered if r.custom and any("Policy" in d and "Patch" in d for d in r.dependencies)

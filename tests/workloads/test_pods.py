@@ -89,9 +89,8 @@ def test_scratch_makes_pods_wait_until_it_is_mounted() -> None:
     assert mount.volume() == {"name": "scratch", "hostPath": {"path": "/mnt/nvme/scratch", "type": "Directory"}}
 
 
-def test_a_pool_without_scratch_has_none_to_mount() -> None:
-    with pytest.raises(ValueError, match="pool gpu has no NVMe scratch"):
-        scratch(pool(), "/scratch")
+def test_without_nvme_scratch_is_beside_the_pods() -> None:
+    assert scratch(pool(), "/scratch").volume() == {"name": "scratch", "emptyDir": {}}
 
 
 def test_a_new_sas_is_a_new_pod() -> None:

@@ -53,18 +53,16 @@ def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _scratch(ground: Ground) -> Iterator[Problem]:
-    if ground.scratch:
-        return
-    usable = [size.name for size in catalogue().values() if size.gpus and size.nvme and size.supported]
-    what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
+    """Caches lie on local NVMe disks where the VM size has them; on other sizes, beside the pods."""
     size = catalogue().get(ground.pool.vm_sku)
-    if size is not None and size.nvme is None:
-        fix = f"use a pool of a VM size with local NVMe disks ({', '.join(usable)})"
-    elif not ground.pool.scratch:
-        fix = f"set localNvmeScratch: true for the pool {ground.pool_key}"
-    else:
+    if ground.scratch or size is None or size.nvme is None:
+        return
+    what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
+    if ground.pool.scratch:
         fix = set_command(("operators", "localNvmeScratch", "enabled"), True)
-    yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch", fix)
+    else:
+        fix = f"set localNvmeScratch: true for the pool {ground.pool_key}"
+    yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch, or of a VM size without such disks", fix)
 
 
 def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
