@@ -17,6 +17,7 @@ JOB = f"{NAME}-data"
 _UPLOAD, _STAGING = "/run/upload", "/staging"
 _SCRIPTS = Path(__file__).parent / "scripts"
 _SHARED = ("dataset.awk", "dataset.sh")
+_NOBODY = 65534
 _RETRIES = 20
 """Each goes on where the last one ended; Kubernetes waits ever longer between them, up to six minutes."""
 
@@ -45,6 +46,7 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
     }
     spec = {
         "restartPolicy": "Never",
+        "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
         "containers": [container],
