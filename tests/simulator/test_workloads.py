@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from simulator import jobs
+from tests.azure.published_models import MODELS, unpublished
 from tests.simulator.world import Stack, World, eventually, gpu_nodes, log
 
 pytestmark = pytest.mark.simulator
 PLATFORM = "all"
 WORKLOADS = ("health-check", "jupyterlab", "metaseq", "nccl-allreduce", "olmo")
+RESOURCE_TYPES = {
+    "azure-native:authorization:RoleAssignment": "Microsoft.Authorization/roleAssignments",
+    "azure-native:containerregistry:Registry": "Microsoft.ContainerRegistry/registries",
+    "azure-native:containerservice:AgentPool": "Microsoft.ContainerService/managedClusters/agentPools",
+    "azure-native:containerservice:ManagedCluster": "Microsoft.ContainerService/managedClusters",
+    "azure-native:resources:ResourceGroup": "Microsoft.Resources/resourceGroups",
+    "azure-native:storage:BlobContainer": "Microsoft.Storage/storageAccounts/blobServices/containers",
+    "azure-native:storage:StorageAccount": "Microsoft.Storage/storageAccounts",
+}
 DONE = {
     "health-check": "Complete",
     "jupyterlab": "Available",
@@ -73,6 +84,17 @@ def test_trainings_say_how_fast_they_are(platform: Stack) -> None:
     assert "MFU" in log(platform.kube, "metaseq-mpimaster-0")
     (olmo,) = [pod for pod in observed(platform, platform)["olmo"].ran_on if pod[0].startswith("olmo-0")]
     assert "MFU" in log(platform.kube, olmo[0])
+
+
+def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> None:
+    state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
+    found = {resource["type"] for resource in state if resource["type"].startswith("azure-native:")}
+    assert found == set(RESOURCE_TYPES)
+    for resource in (resource for resource in state if resource["type"] in RESOURCE_TYPES):
+        kind = RESOURCE_TYPES[resource["type"]]
+        below = resource["id"].split("/", 3)[3]
+        body = platform.world.arm("GET", f"{below}?api-version={MODELS[kind][0]}")
+        assert unpublished(kind, body) == [], resource["id"]
 
 
 def test_a_second_up_changes_nothing(platform: Stack) -> None:

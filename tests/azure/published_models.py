@@ -1,0 +1,145 @@
+"""Azure's published models of its resources, read from the azure-mgmt packages, in the shape of our own schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from azure.mgmt.authorization.v2022_04_01 import models as authorization
+from azure.mgmt.containerregistry.v2023_01_01_preview import models as containerregistry
+from azure.mgmt.containerservice import models as containerservice
+from azure.mgmt.resource.resources.v2022_09_01 import models as resources
+from azure.mgmt.storage import models as storage
+
+from simulator.azure.schema import Field
+
+MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
+    # The packages have no later model of groups; the documentation of 2024-03-01 shows the same properties.
+    "Microsoft.Resources/resourceGroups": ("2024-03-01", resources, ("ResourceGroup",)),
+    "Microsoft.ContainerService/managedClusters": ("2025-09-01", containerservice, ("ManagedCluster",)),
+    "Microsoft.ContainerService/managedClusters/agentPools": ("2025-09-01", containerservice, ("AgentPool",)),
+    "Microsoft.Authorization/roleAssignments": (
+        "2022-04-01",
+        authorization,
+        ("RoleAssignment", "RoleAssignmentCreateParameters"),
+    ),
+    "Microsoft.ContainerRegistry/registries": ("2023-01-01-preview", containerregistry, ("Registry",)),
+    "Microsoft.Storage/storageAccounts": (
+        "2024-01-01",
+        storage,
+        ("StorageAccount", "StorageAccountCreateParameters"),
+    ),
+    "Microsoft.Storage/storageAccounts/blobServices/containers": ("2024-01-01", storage, ("BlobContainer",)),
+}
+"""By resource type: API version, module, and its models: of the answer, and of the request where that has one."""
+_JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "object": "object"}
+_KNOWN_VALUES = re.compile(r"Known values are:\s*(.*?)\.(?:\s|$)", re.DOTALL)
+_TEXT = {"iso-8601", "duration", "bytearray"}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One property as Azure publishes it."""
+
+    path: str
+    type: str
+    """A JSON type, or `map`."""
+    read_only: bool
+    required: bool
+    known: frozenset[str]
+    """Values of an enumeration; empty where it is none."""
+
+
+def published(resource_type: str) -> dict[str, Published]:
+    """Every property of the type by its dotted path; `[]` stands for the items of an array, `{}` for a map's values."""
+    _, module, names = MODELS[resource_type]
+    found: dict[str, Published] = {}
+    for name in names:
+        for each in _properties(module, getattr(module, name), "", ()):
+            other = found.get(each.path)
+            found[each.path] = each if other is None or not each.read_only else other
+    return found
+
+
+def unpublished(resource_type: str, body: Any) -> list[str]:
+    """Paths and types in an answer of simulated ARM that Azure's model does not have."""
+    known = published(resource_type)
+
+    def walk(value: Any, path: str) -> Iterator[str]:
+        if path and path not in known:
+            yield f"{path} is not published"
+        elif path and value is not None and known[path].type not in (_json(value), "object"):
+            yield f"{path} is a {_json(value)}, published as {known[path].type}"
+        elif isinstance(value, dict):
+            mapped = bool(path) and known[path].type == "map"
+            for key, item in value.items():
+                yield from walk(item, f"{path}{{}}" if mapped else f"{path}.{key}".lstrip("."))
+        elif isinstance(value, list):
+            for item in value:
+                yield from walk(item, f"{path}[]")
+
+    return list(walk(body, ""))
+
+
+def _json(value: Any) -> str:
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "map"}
+    return kinds[type(value)]
+
+
+def ours(field: Field, path: str = "") -> Iterator[tuple[str, Field]]:
+    """Every property of one of our schemas, by paths of the same kind."""
+    if path:
+        yield path, field
+    dot = f"{path}." if path else ""
+    for name, inner in field.fields.items():
+        yield from ours(inner, dot + name)
+    if field.items:
+        yield from ours(field.items, f"{path}[]")
+    if field.values:
+        yield from ours(field.values, f"{path}{{}}")
+
+
+def _properties(module: ModuleType, model: Any, path: str, seen: tuple[str, ...]) -> Iterator[Published]:
+    if model.__name__ in seen:  # errors hold errors
+        return
+    described = _known_values(model)
+    for attribute, entry in model._attribute_map.items():
+        rules = model._validation.get(attribute, {})
+        *around, last = [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", entry["key"])]
+        for depth in range(len(around)):  # `properties`, which the packages flatten
+            part = ".".join(filter(None, [path, *around[: depth + 1]]))
+            yield Published(part, "object", read_only=False, required=False, known=frozenset())
+        where = ".".join(filter(None, [path, *around, last]))
+        yield from _typed(
+            module, entry["type"], where, rules, described.get(attribute, frozenset()), (*seen, model.__name__)
+        )
+
+
+def _typed(
+    module: ModuleType, kind: str, path: str, rules: dict[str, Any], known: frozenset[str], seen: tuple[str, ...]
+) -> Iterator[Published]:
+    flags = {"read_only": bool(rules.get("readonly")), "required": bool(rules.get("required"))}
+    if kind.startswith("["):
+        yield Published(path, "array", known=frozenset(), **flags)
+        yield from _typed(module, kind[1:-1], f"{path}[]", {}, known, seen)
+    elif kind.startswith("{"):
+        yield Published(path, "map", known=frozenset(), **flags)
+        yield from _typed(module, kind[1:-1], f"{path}{{}}", {}, known, seen)
+    elif kind in _JSON or kind in _TEXT:
+        yield Published(path, _JSON.get(kind, "string"), known=known, **flags)
+    else:
+        yield Published(path, "object", known=frozenset(), **flags)
+        yield from _properties(module, getattr(module, kind), path, seen)
+
+
+def _known_values(model: Any) -> dict[str, frozenset[str]]:
+    """The values of enumerations, which the packages name in docstrings only."""
+    parts = re.split(r":ivar (\w+):", model.__doc__ or "")
+    found = {}
+    for name, text in zip(parts[1::2], parts[2::2], strict=False):
+        if match := _KNOWN_VALUES.search(text):
+            found[name] = frozenset(re.findall(r'"([^"]+)"', match[1]))
+    return found
