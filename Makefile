@@ -1,7 +1,7 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench kills up down clean shell env start stop status test check tools images lock-images stack-file
+.PHONY: help bench conformance kills up down clean shell env start stop status test check tools images lock-images stack-file
 
 STACK ?= dev
 export STACK
@@ -42,6 +42,9 @@ lock-images: ## writes the digests of base images into docker/, where registries
 
 test: ## all tests
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/conformance
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/kills
