@@ -12,9 +12,9 @@ import pytest
 from simulator.kube.client import KubeClient
 from tests.conformance import stack
 from tests.conformance.stack import ConformanceStack
-from tests.plugins.kubernetes.conftest import chart, control_plane, kube, kubeconfig, namespace
+from tests.plugins.kubernetes.conftest import control_plane, kube, kubeconfig, write_chart
 
-__all__ = ["chart", "control_plane", "kube", "kubeconfig", "namespace"]  # the harness of the stand-in's own tests
+__all__ = ["control_plane", "kube", "kubeconfig"]  # the harness of the stand-in's own tests
 ROW = "conformance row"
 WIDTH = 72
 NewStack = Callable[[], ConformanceStack]
@@ -64,10 +64,16 @@ def new_stack(tmp_path_factory: pytest.TempPathFactory, kubeconfig: str) -> NewS
 @pytest.fixture(scope="module")
 def space(kube: KubeClient, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace for all tests of a file."""
-    name = f"conformance-{request.module.SECTION.split()[0].lower()}"
+    name = f"conformance-{request.module.__name__.rpartition('test_')[2]}"
     kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     kube.delete("v1", "Namespace", name)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small chart."""
+    return write_chart(tmp_path_factory.mktemp("charts") / "demo")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

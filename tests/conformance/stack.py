@@ -74,11 +74,11 @@ class ConformanceStack(Stack):
         return Result(done.returncode, done.stdout + done.stderr)
 
     def preview(self, *arguments: str) -> Preview:
-        return Preview(self.pulumi("preview", "--json", *arguments))
+        return Preview(self.pulumi("preview", "--json", "--show-sames", *arguments))
 
     def resources(self) -> list[Json]:
-        """What the state holds, secrets in clear text."""
-        exported: Json = json.loads(self.pulumi("stack", "export", "--show-secrets").output)
+        """What the state holds; of secrets, their mark."""
+        exported: Json = json.loads(self.pulumi("stack", "export").output)
         resources: list[Json] = exported["deployment"].get("resources", [])
         return resources
 
@@ -91,7 +91,7 @@ class Preview:
         self.output = result.output
         text = result.output[result.output.index("{\n") :]
         said: Json = json.JSONDecoder().raw_decode(text)[0]
-        self.steps: list[Json] = said.get("steps", [])
+        self.steps: list[Json] = [step for step in said.get("steps", []) if step["op"] != "refresh"]
         self.diagnostics = "".join(item["message"] for item in said.get("diagnostics", []))
 
     def operations(self, name: str) -> list[str]:

@@ -12,15 +12,16 @@ from typing import Any
 CREATOR = "pulumi-kubernetes"
 Object = dict[str, Any]
 _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
-_HANDED_OVER = {("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")} | {
+_HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")) + tuple(
     (name, "Update") for name in _PLUGINS
-}
+)
+"""Beginnings of managers' names, as fluxcd/pkg/ssa compares them (kubectl-edit counts), and their operations."""
 
 
 def hand_over(live: Object, manager: str) -> list[Object] | None:
     """The JSON patch that gives `manager` the fields of the creating requests; None where there is nothing to give."""
     entries: list[Object] = live.get("metadata", {}).get("managedFields") or []
-    given = [entry for entry in entries if _key(entry) in _HANDED_OVER and not entry.get("subresource")]
+    given = [entry for entry in entries if _is_handed_over(entry)]
     if not given:
         return None
     kept = [entry for entry in entries if entry not in given]
@@ -58,6 +59,12 @@ def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False)
         if fields is not None and (entry.get("manager") == by) != others:
             return True
     return False
+
+
+def _is_handed_over(entry: Object) -> bool:
+    manager, operation = _key(entry)
+    found = any(manager.startswith(name) and operation == wanted for name, wanted in _HANDED_OVER)
+    return found and not entry.get("subresource")
 
 
 def _key(entry: Object) -> tuple[str, str]:

@@ -63,8 +63,11 @@ def namespace(kube: KubeClient) -> Iterator[str]:
 
 @pytest.fixture
 def chart(tmp_path: Path) -> Path:
+    return write_chart(tmp_path / "demo")
+
+
+def write_chart(folder: Path) -> Path:
     """A small chart with a schema: a ConfigMap, and a Deployment where `replicas` is not 0."""
-    folder = tmp_path / "demo"
     (folder / "templates").mkdir(parents=True)
     (folder / "Chart.yaml").write_text("apiVersion: v2\nname: demo\nversion: 1.2.3\nappVersion: '9'\n")
     (folder / "values.yaml").write_text("size: 1\nreplicas: 0\n")
