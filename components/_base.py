@@ -19,3 +19,11 @@ class Component(pulumi.ComponentResource):
     def child(self, **options: Any) -> pulumi.ResourceOptions:
         """Options of a resource inside this component. The caller's own options never leak into children."""
         return pulumi.ResourceOptions(parent=self, **options)
+
+    def kept_until_replaced(self, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a resource whose contents must not go before its successor is there.
+
+        The azure-native provider deletes first whatever has a name of the program's own, also if that name changes: if
+        the new one is then refused (taken by somebody else), images or data would be gone.
+        """
+        return self.child(delete_before_replace=False, **options)

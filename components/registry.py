@@ -38,7 +38,7 @@ class Registry(Component):
             location=settings.location,
             sku=containerregistry.SkuArgs(name=settings.registry.sku),
             admin_user_enabled=False,
-            opts=self.child(),
+            opts=self.kept_until_replaced(),
         )
         self.id = registry.id
         self.register_outputs({"id": self.id, "loginServer": self.login_server})

@@ -54,7 +54,7 @@ def assign(
         principal_id=principal.object_id,
         principal_type=principal.kind,
         role_definition_id=scope.apply(lambda id_: _definition(id_, role)),
-        opts=parent.child(),
+        opts=parent.kept_until_replaced(),
     )
 
 

@@ -55,7 +55,7 @@ class Storage(Component):
             enable_https_traffic_only=True,
             minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,
             is_hns_enabled=chosen.hierarchical_namespace,
-            opts=self.child(protect=chosen.protect),
+            opts=self.kept_until_replaced(protect=chosen.protect),
         )
 
     def _signing_role(self) -> authorization.RoleAssignment:
@@ -76,7 +76,7 @@ class Storage(Component):
             account_name=self._account.name,
             resource_group_name=self._resource_group,
             public_access=storage.PublicAccess.NONE,
-            opts=self.child(protect=chosen.protect),
+            opts=self.kept_until_replaced(protect=chosen.protect),
         )
         sas = ContainerSas(
             name,

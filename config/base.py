@@ -33,9 +33,12 @@ def at(model: Model, key: str) -> Any:
 UNFIT: Final = "unfit"
 
 
-def unfit(what: str, instead: object, *below: str | int) -> PydanticCustomError:
-    """What a validator raises that knows what to set instead (None: nothing), at its own key or at one `below` it."""
-    return PydanticCustomError(UNFIT, "{what}", {"what": what, "instead": instead, "below": below})
+def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
+    """What a validator raises that knows what to set instead (None: nothing), at its own key or at one `below` it.
+
+    `allowed` says what may stand there, where the type alone says too much.
+    """
+    return PydanticCustomError(UNFIT, "{what}", {"what": what, "instead": instead, "below": below, "allowed": allowed})
 
 
 def _plain_digits(value: Any) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COMMAND_WITHOUT_STACK = re.compile(r"\bpulumi config (?:set|rm) (?!-s )")
 _CONFIG_COMMAND = re.compile(r"\bpulumi config (?:set|rm) (?=(?:--\w+ )*'?(\w+))")
 """Up to its options and key; the group is the top-level key."""
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
@@ -105,4 +106,9 @@ class SettingsError(Exception):
         count = len(self.problems)
         where = f" of stack {self.stack}" if self.stack else ""
         head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
-        return "\n\n".join([head, *(f"  {problem}" for problem in self.problems)])
+        return "\n\n".join([head, *(f"  {self._named(str(problem))}" for problem in self.problems)])
+
+    def _named(self, text: str) -> str:
+        """With the stack in every command that does not name one: it need not be the one that is selected."""
+        name = f"-s {shlex.quote(self.stack)} " if self.stack else ""
+        return _COMMAND_WITHOUT_STACK.sub(lambda command: command[0] + name, text)

@@ -63,7 +63,8 @@ class ContainerSettings(Model):
     def _days_can_be_signed(self) -> ContainerSettings:
         if self.sas == "user-delegation" and self.days > MAX_DELEGATION_DAYS:
             what = f"is {self.days}, but a user-delegation SAS lasts {MAX_DELEGATION_DAYS} days at most"
-            raise unfit(what, MAX_DELEGATION_DAYS, "days")
+            may = f"1 to {MAX_DELEGATION_DAYS}, or sas: service with up to 365"
+            raise unfit(what, MAX_DELEGATION_DAYS, "days", allowed=may)
         return self
 
     @property

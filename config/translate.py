@@ -41,7 +41,7 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
             path = (*path, *ctx["below"])
             instead = ctx["instead"]
             fix = remove_command(path) if instead is None else set_command(path, instead)
-            yield Problem(path, ctx["what"], allowed(here), fix)
+            yield Problem(path, ctx["what"], ctx["allowed"] or allowed(here), fix)
         else:
             here = schema_at(schema, location)
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))

@@ -14,7 +14,9 @@ from simulator.kubelet import placements
 Object = dict[str, Any]
 _KINDS = (("batch.volcano.sh/v1alpha1", "Job"), ("batch/v1", "Job"), ("apps/v1", "Deployment"))
 _VERDICT = "VERDICT:"
+_PASSED = f"{_VERDICT} PASS"
 _POLL_S = 1.0
+_HELD_UP = ("ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "InvalidImageName")
 _BAD = ("Failed", "Aborted", "Terminated", "Gone")
 _DONE = ("Completed", "Complete", "Available")
 
@@ -33,8 +35,8 @@ class Workload:
     message: str = ""
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
-    verdict: str = ""
-    """The line in which a test job judges itself."""
+    verdicts: tuple[str, ...] = ()
+    """The lines in which the pods of a test judge."""
 
     @property
     def failed(self) -> bool:
@@ -52,6 +54,8 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
         namespace, object_name = output["namespace"], output["name"]
         workload = _find(kube, namespace, object_name)
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
+        if phase == "Pending":
+            message = message or _held_up(kube, namespace, object_name)
         uid = workload["metadata"]["uid"] if workload else ""
         ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
         told = (output["command"], output["ends"], phase, message)
@@ -60,15 +64,16 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
 
 
 def judged(kube: KubeClient, workload: Workload) -> Workload:
-    """With the verdict that the log of one of its pods ends with; as it is when none has any."""
+    """With the verdicts that the logs of its pods end with, the failed ones first; as it is when none has any."""
+    found = []
     for pod, _ in workload.ran_on:
         try:
             last = kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1})
         except ApiError:  # Volcano has removed the pod
             continue
         if last.startswith(_VERDICT):
-            return replace(workload, verdict=last.strip())
-    return workload
+            found.append(last.strip())
+    return replace(workload, verdicts=tuple(sorted(found, key=lambda verdict: verdict.startswith(_PASSED))))
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:
@@ -78,9 +83,10 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callabl
     while True:
         workloads = observed()
         for workload in workloads:
-            if last.get(workload.name) != workload.phase:
-                last[workload.name] = workload.phase
-                told(f"{workload.name}: {workload.phase} {workload.message}".rstrip())
+            line = f"{workload.name}: {workload.phase} {workload.message}".rstrip()
+            if last.get(workload.name) != line:
+                last[workload.name] = line
+                told(line)
         if all(workload.settled for workload in workloads) or time.monotonic() > deadline:
             return workloads
         time.sleep(_POLL_S)
@@ -91,6 +97,17 @@ def _find(kube: KubeClient, namespace: str, name: str) -> Object | None:
         if found := kube.find(api_version, kind, name, namespace):
             return found
     return None
+
+
+def _held_up(kube: KubeClient, namespace: str, name: str) -> str:
+    """Why containers of its pods do not start, in the kubelet's words; empty where they only wait for their turn."""
+    for pod in kube.list("v1", "Pod", namespace):
+        status = pod.get("status", {})
+        containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
+        for waiting in (container.get("state", {}).get("waiting") or {} for container in containers):
+            if pod["metadata"]["name"].startswith(f"{name}-") and waiting.get("reason") in _HELD_UP:
+                return f"{waiting['reason']}: {waiting.get('message', '')}"
+    return ""
 
 
 def _phase(workload: Object) -> tuple[str, str]:

@@ -8,10 +8,12 @@ import sys
 from config.check_stack_file import fault
 from simulator import paths
 
+DEFAULT = "dev"
+
 
 def chosen() -> str:
-    """The stack that `STACK` names, else `dev`."""
-    return os.environ.get("STACK") or "dev"
+    """The stack that `STACK` names, else the default one."""
+    return os.environ.get("STACK") or DEFAULT
 
 
 def problem(stack: str) -> str | None:

@@ -24,7 +24,7 @@ def up() -> None:
     """Raises UpFailed when pulumi fails, or a job failed or did not settle in ten minutes."""
     stack, start = stacks.chosen(), time.monotonic()
     try:
-        pulumi_cli.quiet("stack", "select", "--create", stack)
+        _make_sure_of(stack)
         recover(stack, console.print)
         with images.pushed_meanwhile():
             pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack)
@@ -37,9 +37,14 @@ def up() -> None:
     console.print(
         f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
         "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
-        "`make down` takes it away."
+        f"`{take_away(stack)}` takes it away."
     )
     _judge(workloads)
+
+
+def take_away(stack: str) -> str:
+    """The command that destroys the stack; the default stack needs no name."""
+    return "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
 
 
 def down() -> None:
@@ -56,6 +61,15 @@ def down() -> None:
         raise UpFailed(str(error)) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
         console.print(f"stack {other} stays ({sizes[other]} resources): `make down STACK={other}` destroys it too")
+
+
+def _make_sure_of(stack: str) -> None:
+    """Makes the stack if it is new. It becomes the selected one only where none is: that is the user's choice."""
+    listed = pulumi_cli.read("stack", "ls", "--json") or []
+    if not any(entry.get("current") for entry in listed):
+        pulumi_cli.quiet("stack", "select", "--create", stack)
+    elif stack not in {entry["name"].rpartition("/")[2] for entry in listed}:
+        pulumi_cli.quiet("stack", "init", stack, "--no-select")
 
 
 def _sizes() -> dict[str, int]:
@@ -80,8 +94,8 @@ def _show(workloads: list[jobs.Workload]) -> None:
     for workload in workloads:
         colour = "red" if workload.failed else "green" if workload.settled else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]  {workload.command}")
-        if workload.verdict:
-            console.print(f"  {workload.verdict}", markup=False)
+        for verdict in workload.verdicts:
+            console.print(f"  {verdict}", markup=False)
         width = max((len(pod) for pod, _ in workload.ran_on), default=0)
         for pod, node in workload.ran_on:
             console.print(f"  {pod:{width}}  {node}", markup=False)

@@ -24,7 +24,7 @@ class Deployed:
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
     """Further commands, by what they show: a dashboard."""
     ends: bool = True
-    """Whether it is soon over, or up, so that one may wait for that; a training takes weeks."""
+    """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
     def outputs(self) -> dict[str, pulumi.Output[str] | bool]:
         """As the stack exports it."""

@@ -39,6 +39,14 @@ def test_it_has_no_admin_user() -> None:
     assert registry["resourceGroupName"] == GROUP
 
 
+def test_a_new_name_is_made_before_the_old_one_and_its_images_go() -> None:
+    recorder, _ = declared()
+    for kind in ("containerregistry:Registry", ":RoleAssignment"):
+        request = recorder.one(kind).request
+        assert request.deleteBeforeReplaceDefined
+        assert not request.deleteBeforeReplace
+
+
 def test_the_nodes_pull_by_a_role_on_the_registry_alone() -> None:
     recorder, _ = declared()
     role = recorder.one(":RoleAssignment").inputs

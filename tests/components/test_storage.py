@@ -60,6 +60,14 @@ def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
         assert {r.request.protect for r in recorder.registered if r.type.endswith(kinds)} == {protect}
 
 
+def test_a_new_account_is_made_before_the_old_one_and_its_data_go() -> None:
+    recorder, _ = declared(containers={"data": {}})
+    for kind in (":StorageAccount", ":BlobContainer"):
+        request = recorder.one(kind).request
+        assert request.deleteBeforeReplaceDefined
+        assert not request.deleteBeforeReplace
+
+
 def test_a_service_sas_needs_shared_keys_and_no_role() -> None:
     recorder, _ = declared()
     assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is True

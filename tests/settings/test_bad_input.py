@@ -47,11 +47,11 @@ def test_the_message_lists_everything() -> None:
         "\n"
         "  cluster.tier is 'Gold'\n"
         "    allowed: Free, Standard, Premium\n"
-        "    fix:     pulumi config set --path cluster.tier Standard\n"
+        "    fix:     pulumi config set -s dev --path cluster.tier Standard\n"
         "\n"
         "  nodeCount is 'two'\n"
         "    allowed: a whole number from 0 to 1000\n"
-        "    fix:     pulumi config set nodeCount 2"
+        "    fix:     pulumi config set -s dev nodeCount 2"
     )
 
 

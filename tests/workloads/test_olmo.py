@@ -204,7 +204,12 @@ def test_a_missing_container_names_those_there_are() -> None:
     text = found(ground(), dataContainer="olmo-datum")
     assert "workloadOptions.olmo.dataContainer is olmo-datum, a container that the platform does not have" in text
     assert "olmo-data, olmo-checkpoints" in text
-    assert "pulumi config set --path 'storage.containers[\"olmo-datum\"].permissions' rl" in text
+    assert "pulumi config set --path workloadOptions.olmo.dataContainer olmo-data" in text
+
+
+def test_a_container_like_no_other_is_one_to_make() -> None:
+    text = found(ground(), dataContainer="corpus")
+    assert "pulumi config set --path storage.containers.corpus.permissions rl" in text
 
 
 @pytest.mark.parametrize(

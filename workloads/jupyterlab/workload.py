@@ -68,6 +68,7 @@ class JupyterLab:
             namespace=namespace,
             name=pulumi.Output.from_input(NAME),
             command=pulumi.Output.concat("kubectl port-forward -n ", namespace, f" service/{NAME} {PORT}:{PORT}"),
+            ends=False,
         )
 
 

@@ -57,7 +57,7 @@ class Metaseq:
             namespace=namespace,
             name=made.id.apply(lambda found: found.rpartition("/")[2]),
             command=pulumi.Output.concat("kubectl logs -n ", namespace, f" {NAME}-mpimaster-0"),
-            ends=False,
+            ends=options.num_updates is not None,
             more={what: _dashboard(namespace, *how) for what, how in _DASHBOARDS.items() if getattr(options, what)},
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.errors import Path, Problem, set_command
+from config.near import hint, near
 from config.skus import VmSku, catalogue
 from config.workload import Ground
 from workloads.olmo.options import OlmoOptions
@@ -33,7 +34,9 @@ def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Pro
     if name not in ground.containers:
         known = ", ".join(ground.containers) or "none is set"
         what = f"is {name}, a container that the platform does not have"
-        yield Problem((*_OPTIONS, key), what, f"a container of the platform ({known})", set_command(where, needed))
+        likely = near(name, ground.containers)
+        fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(where, needed)
+        yield Problem((*_OPTIONS, key), what + hint(likely), f"a container of the platform ({known})", fix)
         return
     permissions = ground.containers[name].permissions
     if missing := [letter for letter in needed if letter not in permissions]:
