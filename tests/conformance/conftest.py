@@ -85,8 +85,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("conformance of the kubernetes plugin")
     terminalreporter.line(f"served by {_shown(stack.serving())}")
     for section, row, expected, seen in found:
-        verdict = "same" if _agree(expected, seen) else "DIFFERS"
-        terminalreporter.line(f"{verdict:8}{section}: {row} | {_short(expected)} | {_short(seen)}")
+        agree = _agree(expected, seen)
+        verdict, shown = ("same", "the same" if expected == seen else seen) if agree else ("DIFFERS", _short(seen))
+        terminalreporter.line(f"{verdict:8}{section}: {row} | {_short(expected)} | {shown}")
     differing = sum(not _agree(expected, seen) for _, _, expected, seen in found)
     terminalreporter.line(f"{len(found)} rows, {differing} differ")
 

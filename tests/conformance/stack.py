@@ -111,10 +111,10 @@ class Preview:
         """The paths that differ."""
         return sorted({path for step in self._of(name) for path in step.get("detailedDiff") or {}})
 
-    def outputs(self, name: str) -> Json:
-        """The outputs that the preview shows."""
-        states = [step["newState"] for step in self._of(name) if "newState" in step]
-        found: Json = states[-1].get("outputs", {})
+    def inputs(self, name: str) -> Json:
+        """The inputs that the step starts with; its outputs come later, and are not in a preview."""
+        states: list[Json] = [step["newState"] for step in self._of(name) if "newState" in step]
+        found: Json = states[-1].get("inputs", {})
         return found
 
     def _of(self, name: str) -> list[Json]:

@@ -140,12 +140,23 @@ def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
     except ApiError as error:
         if error.not_found:
             return
-        raise PluginError(str(error)) from error
+        raise PluginError(_not_deleted(request.urn, inputs, error)) from error
     try:
         awaiters.until_deleted(session, request.urn, inputs, live, request.timeout)
     except AwaitFailed as error:
         kept = checkpoint(inputs, error.live, state, manager, str(state.get(API_VERSION) or kind.api_version))
         raise InitializationFailed(str(error), request.id, kept, error.reasons) from error
+
+
+def _not_deleted(urn: str, inputs: Object, error: ApiError) -> str:
+    if not is_patch(urn, inputs) or error.reason != "Invalid" or "Required value" not in str(error):
+        return str(error)
+    causes = (error.body.get("details") or {}).get("causes") or []
+    field = next((cause.get("field") for cause in causes if cause.get("reason") == "FieldValueRequired"), "")
+    return (
+        "this Patch resource is currently managing a required field, so it can't be deleted directly. Either set the "
+        f"`retainOnDelete` resource option, or transfer ownership of the field before deleting: {field}"
+    )
 
 
 def _propagation(inputs: Object) -> str:

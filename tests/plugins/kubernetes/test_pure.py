@@ -97,6 +97,15 @@ def test_types_of_resources() -> None:
         kind_of_urn("urn:pulumi:s::p::kubernetes:yaml:ConfigGroup::x")
 
 
+@pytest.mark.parametrize("manager", ["kubectl", "kubectl-edit", "kubectl-client-side-apply", "pulumi-kubernetes"])
+def test_managers_are_recognised_by_how_they_begin(manager: str) -> None:
+    entry = {"manager": manager, "operation": "Update", "fieldsV1": {"f:data": {}}}
+    live = {"metadata": {"resourceVersion": "7", "managedFields": [entry]}}
+    assert managed_fields.hand_over(live, "own") is not None
+    entry["subresource"] = "scale"
+    assert managed_fields.hand_over(live, "own") is None
+
+
 def test_fields_are_handed_over_to_the_object_s_own_manager() -> None:
     made = {"manager": "pulumi-kubernetes", "operation": "Update", "fieldsV1": {"f:data": {"f:a": {}}}}
     own = {"manager": "pulumi-kubernetes-1234abcd", "operation": "Apply", "fieldsV1": {"f:data": {"f:b": {}}}}

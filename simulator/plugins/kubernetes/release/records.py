@@ -56,6 +56,12 @@ def latest(kube: KubeClient, namespace: str, name: str) -> Record | None:
     return found[-1] if found else None
 
 
+def after(kube: KubeClient, namespace: str, name: str, before: Record | None) -> Record | None:
+    """The revision that an upgrade made; a rollback, which `atomic` adds, makes another one after it."""
+    newer = (record for record in history(kube, namespace, name) if not before or record.revision > before.revision)
+    return next(newer, None)
+
+
 def history(kube: KubeClient, namespace: str, name: str) -> list[Record]:
     """All revisions, oldest first."""
     secrets = kube.list("v1", "Secret", namespace, labels=f"owner=helm,name={name}")

@@ -107,12 +107,11 @@ def update(session: Session, request: provider_pb2.UpdateRequest) -> Properties:
         helm(session, options.upgrade_arguments(plain), plain["values"])
     except HelmError as error:
         failure = error
-    record = records.latest(kube, namespace, name)
-    if failure is None and record is not None:
+    record = records.after(kube, namespace, name, before)
+    if record is None:
+        raise PluginError(str(failure or f"release {namespace}/{name} has no new record in the cluster")) from failure
+    if failure is None:
         return _state(inputs, record)
-    started = record is not None and (before is None or record.revision > before.revision)
-    if record is None or failure is None or not started:
-        raise PluginError(str(failure or f"release {namespace}/{name} has no record in the cluster"))
     raise _failed("", inputs, record, failure) from failure
 
 
