@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),
         ("stop", stop, "stop it; its state is kept"),
-        ("status", lambda: status.show(Console()), "what runs, and in which state it is"),
+        ("status", lambda: status.show(_wide()), "what runs, and in which state it is"),
         ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
@@ -68,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
     faults.add_parsers(commands)
     return parser
+
+
+def _wide() -> Console:
+    """Standard output; in a pipe as wide as names are, since they are there to be copied."""
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
 
 
 def _failed(text: str) -> int:
