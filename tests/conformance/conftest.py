@@ -28,7 +28,7 @@ class Rows:
         self._section = section
 
     def is_(self, row: str, expected: Any, seen: Any) -> None:
-        self._note(row, str(expected), str(seen))
+        self._note(row, _text(expected), _text(seen))
         assert seen == expected, row
 
     def says(self, row: str, expected: str, output: str) -> None:
@@ -90,6 +90,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(f"{verdict:8}{section}: {row} | {_short(expected)} | {shown}")
     differing = sum(not _agree(expected, seen) for _, _, expected, seen in found)
     terminalreporter.line(f"{len(found)} rows, {differing} differ")
+
+
+def _text(value: Any) -> str:
+    return str(sorted(value)) if isinstance(value, set) else str(value)
 
 
 def _agree(expected: str, seen: str) -> bool:

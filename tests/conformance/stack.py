@@ -74,7 +74,7 @@ class ConformanceStack(Stack):
         return Result(done.returncode, done.stdout + done.stderr)
 
     def preview(self, *arguments: str) -> Preview:
-        return Preview(self.pulumi("preview", "--json", "--show-sames", *arguments))
+        return Preview(self.pulumi("preview", "--json", "--show-sames", "--show-replacement-steps", *arguments))
 
     def resources(self) -> list[Json]:
         """What the state holds; of secrets, their mark."""
