@@ -51,14 +51,21 @@ class ConformanceStack(Stack):
     def __init__(self, folder: Path, kubeconfig: str) -> None:
         super().__init__(folder, kubeconfig)
         self.environment["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
-        if official():
-            # The engine takes a plugin on PATH before one in PULUMI_HOME: the other stand-ins stay on it alone.
-            stand_ins = folder / "bin"
-            stand_ins.mkdir()
-            for name in OFFICIAL.keys() - {PLUGIN}:
-                (stand_ins / name).symlink_to(PLUGINS / name)
-            self.environment["PULUMI_HOME"] = os.environ[HOME]
-            self.environment["PATH"] = self.environment["PATH"].replace(str(PLUGINS), str(stand_ins), 1)
+        plugin = official()
+        if plugin:
+            self._install(plugin)
+
+    def _install(self, plugin: Path) -> None:
+        """Into the stack's own PULUMI_HOME, and off PATH, where the engine would take the stand-in before it."""
+        installed = self.folder / "home" / "plugins" / plugin.parent.name
+        stand_ins = self.folder / "bin"
+        for folder in (installed, stand_ins):
+            folder.mkdir(parents=True)
+        for file in plugin.parent.iterdir():
+            (installed / file.name).symlink_to(file.resolve())
+        for name in OFFICIAL.keys() - {PLUGIN}:
+            (stand_ins / name).symlink_to(PLUGINS / name)
+        self.environment["PATH"] = self.environment["PATH"].replace(str(PLUGINS), str(stand_ins), 1)
 
     def program(self, text: str, **values: Any) -> None:
         (self.folder / "values.json").write_text(json.dumps(values))
@@ -89,8 +96,9 @@ class Preview:
     def __init__(self, result: Result) -> None:
         self.code = result.code
         self.output = result.output
-        text = result.output[result.output.index("{\n") :]
-        said: Json = json.JSONDecoder().raw_decode(text)[0]
+        _, opening, rest = result.output.partition("{\n")
+        assert opening, result.output
+        said: Json = json.JSONDecoder().raw_decode(opening + rest)[0]
         self.steps: list[Json] = [step for step in said.get("steps", []) if step["op"] != "refresh"]
         self.diagnostics = "".join(item["message"] for item in said.get("diagnostics", []))
 
