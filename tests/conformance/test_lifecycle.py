@@ -87,6 +87,21 @@ def test_an_import_that_does_not_match(new_stack: NewStack, space: str, rows: Ro
     assert up.code != 0
 
 
+def test_import_on_the_command_line(new_stack: NewStack, space: str, kube: KubeClient, rows: Rows) -> None:
+    kube.create(config_map(space, "found") | {"data": {"a": "1"}})
+    stack = new_stack()
+    stack.program("")
+    assert stack.up().code == 0
+    provider = "cluster=urn:pulumi:test::plugin-test::pulumi:providers:kubernetes::cluster"
+    found = ("kubernetes:core/v1:ConfigMap", "found", f"{space}/found", "--provider", provider)
+    imported = stack.pulumi("import", *found, "--yes", "--skip-preview", "--generate-code=false")
+    assert imported.code == 0, imported.output
+    inputs = next(item["inputs"] for item in stack.resources() if item["urn"].endswith("::found"))
+    # provider.go, Read: what is imported becomes inputs, without what the API server fills in.
+    expected = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}
+    rows.is_("pulumi import", expected | {"metadata": {"name": "found", "namespace": space}}, inputs)
+
+
 def test_replacement_and_deletion(stack: ConformanceStack, space: str, kube: KubeClient, rows: Rows) -> None:
     kube.create(config_map("conformance-room", "furniture"))
     version(stack, space, 2)

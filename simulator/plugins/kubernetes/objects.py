@@ -17,6 +17,7 @@ from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import Properties, decode, has_unknown
 
 Object = dict[str, Any]
+_NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration")
 
 
 def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, Properties]:
@@ -185,8 +186,11 @@ def _update_failed(
 
 def _importable(live: Object) -> Object:
     """What could be the inputs of an object that this program did not make."""
-    kept = {name: value for name, value in live.items() if name != "status"}
-    return normalize(kept)
+    inputs = normalize({name: value for name, value in live.items() if name != "status"})
+    annotations = inputs["metadata"].pop("annotations", {})
+    if kept := {name: value for name, value in annotations.items() if name not in _NOT_IMPORTED}:
+        inputs["metadata"]["annotations"] = kept
+    return inputs
 
 
 def _get(session: Session, live: Object) -> Object:
