@@ -13,8 +13,6 @@ from simulator.plugins.kubernetes.recovery import release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
-_IMPORT = "--import-pending-creates"
-"""Takes a URN and, given again, the id to it; whole refreshes only, as a target has to be in the state."""
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
@@ -25,7 +23,8 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     stack made. Raises PulumiFailed, also while another pulumi works on the stack.
     """
     _free_lock(stack, told)
-    deployment = (read("stack", "export", stack=stack) or {}).get("deployment") or {}
+    exported = read("stack", "export", stack=stack) or {}
+    deployment = exported.get("deployment") or {}
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
         for line in release_leftovers(kubeconfig):
@@ -35,9 +34,22 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
         return
     kube = KubeClient.from_kubeconfig(kubeconfig) if kubeconfig else None
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
-    imports = [argument for pair in sorted(found.items()) for part in pair for argument in (_IMPORT, part)]
-    quiet("refresh", "--yes", "--skip-preview", *imports, "--clear-pending-creates", stack=stack)
+    _adopt(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found])
     told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
+
+
+def _adopt(stack: str, exported: Object, made: list[Object]) -> None:
+    """Takes resources into the state as they were asked for, forgets all pending operations, and reads what is there.
+
+    `pulumi refresh --import-pending-creates` is for that, but 3.246 marks them as being imported and imports nothing.
+    None of them depends on another: what a resource depends on is made before it is begun.
+    """
+    exported["deployment"]["resources"] += made
+    exported["deployment"].pop("pending_operations")
+    quiet("stack", "import", "--force", stack=stack, stdin=json.dumps(exported))
+    targets = [part for resource in made for part in ("--target", resource["urn"])]
+    if targets:
+        quiet("refresh", "--yes", "--skip-preview", *targets, stack=stack)
 
 
 def _kubeconfig(deployment: Object) -> str | None:

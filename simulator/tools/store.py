@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class Store:
         if target.is_symlink() and target.readlink() == executable:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f".{name}.{os.getpid()}")
+        fresh = target.with_name(f".{name}.{os.getpid()}.{threading.get_ident()}")
         fresh.unlink(missing_ok=True)
         fresh.symlink_to(executable)
         fresh.replace(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -181,7 +182,8 @@ def test_interrupted_build_leaves_nothing_half_made(
     cache = workshop.root / "cache"
     environment = {**os.environ, "AI_ON_AKS_CACHE": str(cache), "FAKE_GO_THEN": "sleep 20"}
     command = [sys.executable, "-c", INTERRUPTED, str(workshop.root)]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background ignore it
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=heeding) as process:
         deadline = time.monotonic() + 30
         while not workshop.builds and time.monotonic() < deadline:
             time.sleep(0.05)
