@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -93,7 +94,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _text(value: Any) -> str:
-    return str(sorted(value)) if isinstance(value, set) else str(value)
+    """The same for equal values."""
+    return json.dumps(sorted(value) if isinstance(value, set) else value, sort_keys=True).strip('"')
 
 
 def _agree(expected: str, seen: str) -> bool:

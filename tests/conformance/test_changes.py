@@ -17,9 +17,10 @@ SECTION = "What a change does"
 CLUSTER_SCOPED = ("PersistentVolume", "ClusterRoleBinding", "StorageClass", "PriorityClass")
 REFUSED = {
     "PriorityClass value": "is invalid: value: Forbidden: may not be changed in an update",
-    "PersistentVolumeClaim request": "is forbidden: only dynamically provisioned pvc can be resized",
+    "PersistentVolumeClaim request": "failed to fully initialize or become live:",
 }
-"""What the API server says to changes that the plugin takes for updates; a claim needs a class that can expand."""
+"""What the API server says to changes that the plugin takes for updates; of a claim, they depend on
+whether it is bound."""
 
 PROGRAM = """
 import re

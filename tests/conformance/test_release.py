@@ -35,6 +35,7 @@ FIRST: Json = {
     "rolled": {"values": {"size": 5}, "atomic": True, "timeout": TIMEOUT_SECONDS},
     "undone": {"values": SLOW, "atomic": True, "timeout": TIMEOUT_SECONDS},
     "pending": {"values": {"size": 5}},
+    "broken": {"values": {"size": 5}, "timeout": TIMEOUT_SECONDS},
 }
 SECOND: Json = FIRST | {
     "changed": {"values": {"size": 6}},
@@ -43,7 +44,9 @@ SECOND: Json = FIRST | {
     "rolled": {"values": SLOW | {"size": 6}, "atomic": True, "timeout": TIMEOUT_SECONDS},
     "undone": {"values": {"size": 5}, "atomic": True, "timeout": TIMEOUT_SECONDS},
     "pending": {"values": {"size": 6}},
+    "broken": {"values": SLOW | {"size": 6}, "timeout": TIMEOUT_SECONDS},
 }
+THIRD: Json = {"broken": {"values": {"size": 7}, "timeout": TIMEOUT_SECONDS}}
 
 
 class World:
@@ -145,10 +148,11 @@ def test_an_upgrade(world: World, rows: Rows) -> None:
         f"back due to atomic being set: {DEADLINE}",
         up.output,
     )
-    rows.is_("it is rolled back", "5", world.size("rolled"))
+    rows.is_("a failed upgrade", ("6", "2 failed"), (world.size("broken"), world.status("broken")))
+    rows.is_("an atomic one is rolled back", "5", world.size("rolled"))
     rows.is_("its revisions", ["1 superseded", "2 failed", "3 deployed"], world.records("rolled"))
     # helm_release.go, helmUpdate: the state is of the revision that Helm's upgrade returns, the failed one.
-    rows.is_("the state has the upgrade's revision", "2 failed", world.status("rolled"))
+    rows.is_("its state has the upgrade's revision", "2 failed", world.status("rolled"))
     assert up.code != 0
 
 
@@ -164,9 +168,10 @@ def test_drift_of_a_release(world: World, rows: Rows) -> None:
 
 
 def test_uninstallation(world: World, rows: Rows) -> None:
-    world.program({})
+    world.program(THIRD)
     up = world.stack.pulumi("up", "--yes", "--skip-preview", "--refresh")
     assert up.code == 0, up.output
+    rows.is_("a failed upgrade is mended", ("7", "3 deployed"), (world.size("broken"), world.status("broken")))
     rows.is_("what left the program is uninstalled", [], world.records("changed"))
     rows.is_("with its objects", None, world.kube.find("v1", "ConfigMap", "changed", world.space))
     rows.is_("a release left pending, too", [], world.records("pending"))

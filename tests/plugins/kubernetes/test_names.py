@@ -152,7 +152,8 @@ def test_an_object_that_is_gone_leaves_the_state(plugin: Plugin, namespace: str,
 
 
 def test_an_object_can_be_imported(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
-    kube.create(config_map(namespace, name="there"))
+    servers = {"deployment.kubernetes.io/revision": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    kube.create(config_map(namespace, name="there", annotations=servers))
     resource = plugin.import_(CONFIG_MAP, "settings", f"{namespace}/there")
     assert resource.inputs["data"] == {"a": "1"}
     assert plugin.diff(resource, config_map(namespace, name="there")).changes == 1
@@ -181,6 +182,14 @@ def test_a_patch_resource_manages_its_fields_only(plugin: Plugin, namespace: str
     assert kube.get("v1", "ConfigMap", "shared", namespace)["data"] == {"a": "1", "b": "2"}
     plugin.delete(resource)
     assert kube.get("v1", "ConfigMap", "shared", namespace)["data"] == {"a": "1"}
+
+
+def test_a_patch_resource_that_made_the_object_cannot_be_deleted(plugin: Plugin, namespace: str) -> None:
+    metadata = {"namespace": namespace, "name": "made", "annotations": {"pulumi.com/skipAwait": "true"}}
+    patch = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+    resource = plugin.create("kubernetes:core/v1:ServicePatch", "p", patch)
+    with pytest.raises(Failed, match="this Patch resource is currently managing a required field.*: spec.ports"):
+        plugin.delete(resource)
 
 
 def test_large_objects_survive_a_failure(plugin: Plugin, namespace: str) -> None:

@@ -158,6 +158,19 @@ def test_an_atomic_release_leaves_nothing(
     assert records.latest(kube, namespace, "rel") is None
 
 
+def test_an_atomic_upgrade_is_rolled_back_and_kept_as_failed(
+    plugin: Plugin, release: Properties, kube: KubeClient, namespace: str
+) -> None:
+    made = plugin.create(RELEASE, "rel", release)
+    changed = release | {"values": {"size": 6, "replicas": 1}, "timeout": 2, "atomic": True}
+    with pytest.raises(Failed, match="has been rolled back due to atomic being set") as failure:
+        plugin.update(made, changed)
+    assert kube.get("v1", "ConfigMap", "rel", namespace)["data"] == {"size": "5"}
+    kept = plugin.kept(RELEASE, "rel", failure.value, changed)
+    assert (kept.state["status"]["revision"], kept.state["status"]["status"]) == (2, "failed")
+    assert kept.state["values"] == changed["values"]
+
+
 def test_a_name_in_use(plugin: Plugin, release: Properties) -> None:
     plugin.create(RELEASE, "rel", release)
     with pytest.raises(Failed, match="cannot re-use a name that is still in use") as failure:
