@@ -11,17 +11,18 @@ from simulator.bench.deployment import label
 Entry = dict[str, Any]
 _CLUSTER = "azure-native:containerservice:ManagedCluster"
 _PROVIDER = "pulumi:providers:kubernetes"
+_STACK = "pulumi:pulumi:Stack"
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 - Pulumi's mark of secrets in exported state
 _PLAIN = "plaintext"
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
-    """Every resource that is registered with a provider, in the order of the state, which is that of dependencies.
+    """Every resource, components too, in the order of the state, which is that of dependencies.
 
     `export` is what `pulumi stack export --show-secrets` prints.
     """
     resources = export["deployment"]["resources"]
-    kept = [found for found in resources if found.get("custom") and not _default_provider(found)]
+    kept = [found for found in resources if found["type"] != _STACK and not _default_provider(found)]
     labels = {found["urn"]: label(found["urn"]) for found in kept}
     return [_entry(found, labels, resources) for found in kept]
 
@@ -32,6 +33,7 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
     entry = {
         "label": labels[resource["urn"]],
         "type": kind,
+        "custom": bool(resource.get("custom")),
         "name": resource["urn"].rpartition("::")[2],
         "inputs": opened(resource.get("inputs") or {}),
         "after": sorted({labels[urn] for urn in resource.get("dependencies") or [] if urn in labels}),

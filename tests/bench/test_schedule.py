@@ -96,6 +96,7 @@ def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> Non
 
 def test_the_bare_program_has_the_same_resources_and_no_old_credentials() -> None:
     entries = recorded.entries(small())
+    assert all(entry["custom"] for entry in entries)
     assert [entry["name"] for entry in entries] == [
         "cluster",
         "pool-gpu",

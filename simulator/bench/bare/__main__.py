@@ -1,9 +1,11 @@
 """The least program that could register what a deployment has: same types, same inputs, same order, nothing else.
 
-`resources.json` lists the resources; `make bench` compares the real program with this one.
+`resources.json` lists the resources; `make bench` compares the real program with this one. It imports the SDKs of those
+types, as any program does that declares them.
 """
 
 import base64
+import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -35,14 +37,27 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
     )
 
 
+def import_sdks(types: set[str]) -> None:
+    """The modules of a program that makes these resources."""
+    for package, module, _ in (kind.split(":", 2) for kind in types):
+        if package == "azure-native":
+            importlib.import_module(f"pulumi_azure_native.{module}")
+        elif package == "kubernetes":
+            importlib.import_module("pulumi_kubernetes")
+
+
 def main() -> None:
     """Registers everything in the recorded order."""
     made: Made = {}
-    for entry in json.loads(Path(__file__).with_name("resources.json").read_text(encoding="utf-8")):
+    entries = json.loads(Path(__file__).with_name("resources.json").read_text(encoding="utf-8"))
+    import_sdks({entry["type"] for entry in entries})
+    for entry in entries:
         if entry["type"] == "pulumi:providers:kubernetes":
             cluster = made[entry["cluster"]]
             text = kubeconfig(cluster, *entry["names"])
             made[entry["label"]] = pulumi.ProviderResource("kubernetes", entry["name"], {"kubeconfig": text})
+        elif not entry["custom"]:
+            made[entry["label"]] = pulumi.ComponentResource(entry["type"], entry["name"])
         else:
             made[entry["label"]] = pulumi.CustomResource(
                 entry["type"], entry["name"], entry["inputs"], options(entry, made)
