@@ -95,15 +95,17 @@ def _free_lock(stack: str, told: Callable[[str], None]) -> None:
     """Gives up the file backend's locks of this stack whose process was killed."""
     locks = (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json")
     owners = {int(json.loads(lock.read_text())["pid"]) for lock in locks}
-    if working := sorted(pid for pid in owners if _is_pulumi(pid)):
+    if working := sorted(pid for pid in owners if is_working_pulumi(pid)):
         raise PulumiFailed(f"pulumi (pid {working[0]}) is at work on stack {stack}: let it end, then try again.")
     if owners:
         quiet("cancel", "--yes", stack=stack)
         told("took over the lock of an update that was killed")
 
 
-def _is_pulumi(pid: int) -> bool:
+def is_working_pulumi(pid: int) -> bool:
+    """Whether the process runs, is one of Pulumi's, and has not been killed: a zombie does no work any more."""
     try:
-        return Path("/proc", str(pid), "comm").read_text().strip() == "pulumi"
+        name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
     except OSError:  # it ended
         return False
+    return name == "pulumi" and rest.split()[0] not in ("Z", "X")

@@ -90,6 +90,7 @@ def unschedulable(stack: Stack, job: str, namespace: str = "default") -> str:
             if group["metadata"]["ownerReferences"][0]["name"] == job
         ]
         conditions = groups[0].get("status", {}).get("conditions", []) if groups else []
-        return next((entry["message"] for entry in conditions if entry["type"] == "Unschedulable"), "")
+        said = next((entry["message"] for entry in conditions if entry["type"] == "Unschedulable"), "")
+        return "" if "/0 tasks" in said else said  # it looked before any pod of the gang was there
 
     return str(eventually(reason, f"the PodGroup of {job} says why it waits"))
