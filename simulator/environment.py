@@ -81,7 +81,9 @@ def settings() -> dict[str, str]:
         "SIMULATOR_PYTHON": sys.executable,
         "KUBECONFIG": str(kubeconfig_file()),
         "PULUMI_HOME": str(home / "pulumi"),
-        "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
+        # Without the backend's own metadata beside each file: it is not written in one step, and a pulumi killed
+        # in the middle leaves a stack that no command reads any more ("error: EOF").
+        "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

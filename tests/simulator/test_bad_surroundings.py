@@ -150,7 +150,7 @@ def test_env_hides_credentials(checkout: Checkout, tmp_path: Path) -> None:
     seen = dict(line.split("=", 1) for line in shown if "=" in line)
     assert not (theirs.keys() - {"AZURE_CONFIG_DIR"}) & seen.keys()
     assert seen["AZURE_CONFIG_DIR"] == str(checkout.home / "azure-cli")
-    assert seen["PULUMI_BACKEND_URL"] == f"file://{checkout.home / 'state'}"
+    assert seen["PULUMI_BACKEND_URL"] == f"file://{checkout.home / 'state'}?metadata=skip"
 
 
 def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_path: Path) -> None:
