@@ -1,0 +1,96 @@
+"""`.ci/preview` with a pulumi that only tells what it was asked: which stacks, in which order, what of a failure."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from simulator.paths import ROOT
+
+PLATFORM = "config:\n  ai-on-aks:vmSku: Standard_ND96isr_H100_v5\n"
+BORROWER = "config:\n  ai-on-aks:platformStack: dev\n"
+MAKE = """#!/bin/sh
+[ "$2" = env ] && echo "export SIMULATOR_PYTHON='$0.python'"
+exit 0
+"""
+PYTHON = """#!/bin/sh
+echo "simulator $3" >>"$CALLS"
+"""
+PULUMI = """#!/bin/sh
+called=$(echo "$*" | sed -E 's/ --(non-interactive|color never|no-select|yes|skip-preview|diff)//g')
+echo "$called" >>"$CALLS"
+echo "$1 said something"
+[ "$called" != "$FAILING" ]
+"""
+
+
+@dataclass(frozen=True)
+class Previews:
+    """What the script left."""
+
+    code: int
+    calls: list[str]
+    folder: Path
+
+    def text(self, stack: str) -> str:
+        return (self.folder / f"{stack}.txt").read_text()
+
+
+@pytest.fixture
+def preview(tmp_path: Path) -> Callable[..., Previews]:
+    """Runs the script over two platforms, `alone` and `dev`, and two stacks on that of `dev`; one command may fail."""
+    project, tools, calls = tmp_path / "project", tmp_path / "tools", tmp_path / "calls"
+    (project / ".ci").mkdir(parents=True)
+    shutil.copy2(ROOT / ".ci" / "preview", project / ".ci")
+    for stack, text in {"alone": PLATFORM, "dev": PLATFORM, "health-check": BORROWER, "a-job": BORROWER}.items():
+        (project / f"Pulumi.{stack}.yaml").write_text(text)
+    tools.mkdir()
+    for name, text in {"make": MAKE, "make.python": PYTHON, "pulumi": PULUMI}.items():
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+
+    def run(failing: str = "nothing") -> Previews:
+        environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CALLS": str(calls), "FAILING": failing}
+        command = [str(project / ".ci" / "preview"), str(tmp_path / "previews")]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        return Previews(done.returncode, calls.read_text().splitlines(), tmp_path / "previews")
+
+    return run
+
+
+def test_platforms_come_first_and_the_one_that_others_need_is_brought_up(preview: Callable[..., Previews]) -> None:
+    done = preview()
+    assert done.code == 0
+    assert [call for call in done.calls if "init" not in call] == [
+        "simulator start",
+        "preview --stack alone",
+        "preview --stack dev",
+        "up --stack dev",
+        "preview --stack a-job",
+        "preview --stack health-check",
+        "simulator clean",
+    ]
+    assert {file.stem for file in done.folder.iterdir()} == {"alone", "dev", "a-job", "health-check"}
+    assert done.text("dev") == "preview said something\n"
+
+
+@pytest.mark.parametrize("failing", ["preview --stack alone", "preview --stack a-job", "up --stack dev"])
+def test_a_failure_is_kept_and_the_others_are_still_previewed(preview: Callable[..., Previews], failing: str) -> None:
+    command, _, stack = failing.split()
+    done = preview(failing)
+    assert done.code == 1
+    assert f"{command} said something" in done.text(stack)
+    assert done.calls[-2:] == ["preview --stack health-check", "simulator clean"]
+
+
+def test_a_stack_that_cannot_be_made_says_so_in_its_file(preview: Callable[..., Previews]) -> None:
+    done = preview("stack init --stack dev")
+    assert done.code == 1
+    assert done.text("dev") == "stack failed:\nstack said something\n"
+    assert "preview --stack dev" not in done.calls
