@@ -8,13 +8,13 @@ there.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import socketserver
 import ssl
 import threading
 
 from simulator.cluster.certificates import Authority
+from simulator.relay import relay
 
 _CHUNK = 65536
 _HEADER_LIMIT = 8192
@@ -90,22 +90,4 @@ class _Handler(socketserver.BaseRequestHandler):
         with upstream:
             upstream.settimeout(None)
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            _splice(client, upstream)
-
-
-def _splice(client: socket.socket, upstream: socket.socket) -> None:
-    back = threading.Thread(target=_copy, args=(upstream, client), daemon=True)
-    back.start()
-    _copy(client, upstream)
-    back.join()
-
-
-def _copy(source: socket.socket, sink: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(_CHUNK):
-            sink.sendall(data)
-    with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
-    if isinstance(sink, ssl.SSLSocket):  # half-closing TLS is not to be had; the answer is complete here
-        with contextlib.suppress(OSError):
-            sink.close()
+            relay(client, upstream)

@@ -23,6 +23,7 @@ from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
 from simulator.cluster.network import ClusterNetwork
 from simulator.kube.client import ApiError
 from simulator.kube.informer import Informer
+from simulator.kubelet.access import PodAccess
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
@@ -31,7 +32,7 @@ from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
-from simulator.kubelet.logs import LogFile, LogServer
+from simulator.kubelet.logs import LogFile
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
@@ -39,6 +40,7 @@ from simulator.kubelet.programs import HostProcess, ImageProgram
 from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
+from simulator.kubelet.server import KubeletServer
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 from simulator.sandbox import machine, sandbox
@@ -82,6 +84,7 @@ class Kubelet:
         self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
         scripts = Scripts(self._keeper, self.folder / "world", self._api_port)
         self.catalogue = PodCatalogue(programs, scripts.find, runs_scripts=sandbox.available() is None)
+        self._access = PodAccess(self.folder, network, self._pods.get, self.catalogue.runnable)
         self._controllers = Controllers(self.catalogue, self._context)
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
         self._registered = RegisteredDrivers(self.kube, self._drivers.items)
@@ -89,7 +92,7 @@ class Kubelet:
         self._teller = Teller(self.kube)
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._uplink = self._open_uplink(cloud)
-        self._logs = LogServer(plane.authority, plane.port("kubelet"), self._log_path, self._is_running)
+        self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._furnished: dict[Path, NodeHardware] = {}
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -108,7 +111,7 @@ class Kubelet:
             worker.join()
         self._claims.stop()
         self._uplink.stop()
-        self._logs.stop()
+        self._server.stop()
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -243,7 +246,7 @@ class Kubelet:
             container=container,
             node=found,
             volumes=volumes,
-            logfile=LogFile(self._log_file(pod, container["name"])),
+            logfile=LogFile(self._access.log_file(pod, container["name"])),
             tls=self.plane.tls(),
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
             choose_port=lambda port: self._local_port((uid, container["name"], port)),
@@ -274,20 +277,6 @@ class Kubelet:
             if key not in self._ports:
                 self._ports[key] = ports.free(set(self._ports.values()))
             return self._ports[key]
-
-    def _log_file(self, pod: Object, container: str) -> Path:
-        metadata = pod["metadata"]
-        folder = f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
-        return self.folder / "pod-logs" / folder / f"{container}.log"
-
-    def _log_path(self, namespace: str, name: str, container: str) -> Path | None:
-        pod = self._pods.get(namespace, name)
-        path = self._log_file(pod, container) if pod else None
-        return path if path and path.exists() else None
-
-    def _is_running(self, namespace: str, name: str) -> bool:
-        pod = self._pods.get(namespace, name)
-        return bool(pod) and (pod or {}).get("status", {}).get("phase") in ("Pending", "Running")
 
 
 def _address_of(url: str) -> Address:

@@ -15,8 +15,8 @@ from simulator.sandbox.executables import Bind
 
 _HERE = Path(__file__).parent
 PYTHON = "python3"
-FORWARD = "/opt/simulator/forward"
-"""Gives its sandbox a way to the Kubernetes API; there in images whose recipe says `kubernetesApi`."""
+SHIM = "/opt/simulator/shim"
+"""Begins every container; there in all images."""
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -34,6 +34,8 @@ class Image:
     workdir: str = "/"
     python: bool = False
     """It has the Python that runs the simulator: `python3` among the recipe's executables."""
+    kubernetes_api: bool = False
+    """Its sandbox has a way to the Kubernetes API: `kubernetesApi` in its recipe."""
 
 
 def image_name(reference: str) -> str:
@@ -59,7 +61,7 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
     for each in recipe.get("commandSets", []):
         commands |= sets["commands"][each]
     commands |= recipe.get("commands", {})
-    commands |= {FORWARD: "forward"} if recipe.get("kubernetesApi") else {}
+    commands |= {SHIM: "shim"}
     folder = paths.ROOT / "docker" / name
     files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
     env = {"PATH": DEFAULT_PATH}
@@ -72,7 +74,16 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
         elif instruction == "WORKDIR":
             workdir = rest
     programs = tuple(dict.fromkeys(program for program in executables if program != PYTHON))
-    return Image(name, programs, commands, tuple(files), env, workdir, python=PYTHON in executables)
+    return Image(
+        name,
+        programs,
+        commands,
+        tuple(files),
+        env,
+        workdir,
+        python=PYTHON in executables,
+        kubernetes_api=bool(recipe.get("kubernetesApi")),
+    )
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:

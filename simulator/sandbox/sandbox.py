@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simulator import paths
 from simulator.sandbox import devices, executables, machine
-from simulator.sandbox.images import FORWARD, Image, images
+from simulator.sandbox.images import SHIM, Image, images
 from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
 from simulator.world import performance
 
@@ -119,7 +119,7 @@ def command(spec: SandboxSpec) -> list[str]:
         *_pod_files(spec),
         *_workdir(spec),
         "--",
-        *((FORWARD, str(spec.api_port), "--") if _calls_api(spec) else ()),
+        *(SHIM, str(_api_port(spec)), "--"),
         *spec.argv,
     ]
 
@@ -132,13 +132,14 @@ def _workdir(spec: SandboxSpec) -> list[str]:
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
     """The container's whole environment: the image's, the runtime's, the pod's."""
-    service = {"HOST": "127.0.0.1", "PORT": str(spec.api_port)} if _calls_api(spec) else {}
+    service = {"HOST": "127.0.0.1", "PORT": str(port)} if (port := _api_port(spec)) else {}
     cluster = {f"KUBERNETES_SERVICE_{name}": value for name, value in service.items()}
     return {"HOME": "/root", "HOSTNAME": spec.hostname, **cluster, **image_of(spec).env, **spec.env}
 
 
-def _calls_api(spec: SandboxSpec) -> bool:
-    return spec.api_port is not None and FORWARD in image_of(spec).commands
+def _api_port(spec: SandboxSpec) -> int:
+    """0 where the container has no way to the Kubernetes API."""
+    return spec.api_port if spec.api_port is not None and image_of(spec).kubernetes_api else 0
 
 
 def image_of(spec: SandboxSpec) -> Image:
@@ -196,7 +197,8 @@ def _proc(spec: SandboxSpec) -> list[str]:
 
 def _program_files(image: Image) -> list[str]:
     """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
-    own = ["__init__.py", "sandbox/__init__.py", "sandbox/commands", "world/__init__.py", "world/network.py"]
+    modules = ["__init__.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py"]
+    own = [*modules, "sandbox/commands"]
     try:
         programs = executables.binds(image.executables)
     except executables.MissingExecutables as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import socketserver
@@ -10,10 +9,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from simulator.relay import relay
+
 SOCKET = "uplink"
 AUTHORITIES = "authorities.pem"
 _TIMEOUT_S = 60
-_CHUNK = 2**16
 _MAX_REQUEST = 300
 
 Address = tuple[str, int]
@@ -74,16 +74,4 @@ class _Client(socketserver.StreamRequestHandler):
             return
         with upstream:
             self.wfile.write(b"ok\n")
-            back = threading.Thread(target=_copy, args=(upstream, self.request), daemon=True)
-            back.start()
-            _copy(self.request, upstream)
-            back.join()
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Until the source has no more, which the target is told; a broken connection ends it too."""
-    with contextlib.suppress(OSError):
-        while chunk := source.recv(_CHUNK):
-            target.sendall(chunk)
-    with contextlib.suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+            relay(self.request, upstream)

@@ -98,7 +98,7 @@ def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
     latest = state(checkout)
     assert not latest.get("pending_operations")
     assert not [resource for resource in latest["resources"] if resource.get("delete")]
-    assert not list((checkout.home / "state").rglob("*.attrs"))  # a kill while one is written makes the state unreadable
+    assert not list((checkout.home / "state").rglob("*.attrs"))  # killed in the middle of one, nothing reads the stack
     checkout.inside("pulumi preview --stack dev --non-interactive --expect-no-changes")
 
 

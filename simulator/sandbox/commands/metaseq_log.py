@@ -7,11 +7,14 @@ import math
 import time
 from argparse import Namespace
 from dataclasses import dataclass
+from pathlib import Path
 
 from simulator.sandbox.commands.metaseq_model import Model
 from simulator.sandbox.commands.nccl_log import Log
 
 GIB = 2**30
+TRAIN_INNER = "train_inner"
+"""metaseq's name for what it logs of updates, and of TensorBoard's folder for that."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +46,18 @@ def beginning(log: Log, options: Namespace, model: Model) -> None:
     info(log, trainer, sizes)
     if options.aim_repo:
         info(log, "metaseq.logging.progress_bar.base_progress_bar", f"Storing logs at Aim repo: {options.aim_repo}")
-    if options.tensorboard_logdir:
-        folder = f"{options.tensorboard_logdir}0000/train_inner"
-        info(log, "metaseq.logging.progress_bar.base_progress_bar", f"Setting tensorboard directory to {folder}")
     info(log, "metaseq.trainer", "begin training epoch 1")
     info(log, trainer, "Start iterating over samples")
+    for folder in (Path(file).parent for file in options.metrics if Path(file).parent.name == TRAIN_INNER):
+        info(log, "metaseq.logging.progress_bar.base_progress_bar", f"Setting tensorboard directory to {folder}")
 
 
 def update(log: Log, options: Namespace, model: Model, progress: Progress) -> None:
-    """The line of one update, each `log_interval`-th."""
-    if progress.number % options.log_interval == 0:
-        info(log, "train_inner", json.dumps(_statistics(options, model, progress)))
+    """The line of one update."""
+    per_epoch = max(1, options.dataset_size // model.sequences)
+    epochs, rest = divmod(progress.number - 1, per_epoch)
+    shown = {name: f"{value:g}" for name, value in statistics(options, model, progress).items()}
+    info(log, TRAIN_INNER, json.dumps({"epoch": epochs + 1, "update": round(epochs + (rest + 1) / per_epoch, 3), **shown}))
 
 
 def end(log: Log, options: Namespace, progress: Progress) -> None:
@@ -74,12 +78,12 @@ def learning_rate(options: Namespace, number: int) -> float:
     return float((options.lr - options.end_learning_rate) * left + options.end_learning_rate)
 
 
-def _statistics(options: Namespace, model: Model, progress: Progress) -> dict[str, object]:
+def statistics(options: Namespace, model: Model, progress: Progress) -> dict[str, float]:
+    """The numbers of an update, by name."""
     number, tokens = progress.number, model.sequences * model.sequence
-    per_epoch = max(1, options.dataset_size // model.sequences)
     loss = math.log2(model.vocabulary) * math.exp(-number / 200)  # one sample for ever: it is learnt by heart
     first = number == 1  # meters of speed begin with the first update
-    numbers = {
+    return {
         "loss": round(loss, 3),
         "ppl": round(2**loss, 2),
         "wps": 0 if first else round(tokens / progress.seconds, 1),
@@ -98,6 +102,3 @@ def _statistics(options: Namespace, model: Model, progress: Progress) -> dict[st
         "cuda_gb_free": round((progress.gpu_bytes - progress.memory_bytes) / GIB, 1),
         "wall": round(progress.wall),
     }
-    epoch = 1 + (number - 1) // per_epoch
-    precise = epoch - 1 + ((number - 1) % per_epoch + 1) / per_epoch
-    return {"epoch": epoch, "update": round(precise, 3), **{name: f"{value:g}" for name, value in numbers.items()}}

@@ -60,8 +60,12 @@ DEFAULTS = {
     "model_parallel_size": 1, "distributed_world_size": 1, "distributed_rank": 0, "device_id": 0, "update_freq": 1,
     "lr": 0.25, "end_learning_rate": 0.0, "warmup_updates": 0, "max_update": 0, "log_interval": 100, "clip_norm": 0.0,
     "fp16_init_scale": 4, "fp16_scale_window": 256, "log_format": "json",
+    "metrics": (),
 }  # fmt: skip
-"""Those that the simulation reads; `transformer_lm_megatron`'s where an architecture has its own."""
+"""Those that the simulation reads; `transformer_lm_megatron`'s where an architecture has its own.
+
+`metrics` is no option of upstream's: files of rank 0 that record the training.
+"""
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
