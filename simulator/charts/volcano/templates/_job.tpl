@@ -2,26 +2,27 @@
 {{- define "volcano.jobSpec" -}}
 type: object
 properties:
-  schedulerName: {type: string}
-  queue: {type: string}
-  priorityClassName: {type: string}
-  minAvailable: {type: integer, format: int32}
+  schedulerName: {type: string, maxLength: 63}
+  queue: {{ mustMerge (dict "default" "default") (include "volcano.name" . | fromYaml) | toJson }}
+  priorityClassName: {{ include "volcano.name" . }}
+  minAvailable: {{ include "volcano.count" . }}
   minSuccess: {type: integer, format: int32, minimum: 1}
-  maxRetry: {type: integer, format: int32}
-  ttlSecondsAfterFinished: {type: integer, format: int32}
+  maxRetry: {{ mustMerge (dict "default" 3) (include "volcano.count" . | fromYaml) | toJson }}
+  ttlSecondsAfterFinished: {{ include "volcano.count" . }}
   runningEstimate: {type: string}
   plugins: {type: object, additionalProperties: {type: array, items: {type: string}}}
   policies: {{ include "volcano.policies" . | nindent 4 }}
   tasks:
     type: array
+    minItems: 1
     items:
       type: object
       properties:
-        name: {type: string}
-        replicas: {type: integer, format: int32}
-        minAvailable: {type: integer, format: int32}
-        maxRetry: {type: integer, format: int32}
-        topologyPolicy: {type: string}
+        name: {type: string, maxLength: 63, pattern: "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+        replicas: {{ include "volcano.count" . }}
+        minAvailable: {{ include "volcano.count" . }}
+        maxRetry: {{ include "volcano.count" . }}
+        topologyPolicy: {type: string, enum: [none, best-effort, restricted, single-numa-node]}
         policies: {{ include "volcano.policies" . | nindent 10 }}
         dependsOn:
           type: object
@@ -35,21 +36,32 @@ properties:
       type: object
       required: [mountPath]
       properties:
-        mountPath: {type: string}
-        volumeClaimName: {type: string}
+        mountPath: {type: string, minLength: 1, pattern: "^[^:]+$"}
+        volumeClaimName: {type: string, maxLength: 253}
         volumeClaim: {type: object, x-kubernetes-preserve-unknown-fields: true}
 {{- end }}
 
 {{- define "volcano.policies" -}}
+{{- $event := dict "type" "string" "enum" (list "*" "PodPending" "PodRunning" "PodFailed" "PodEvicted" "Unknown"
+  "TaskCompleted" "OutOfSync" "CommandIssued" "JobUpdated" "TaskFailed") -}}
 type: array
 items:
   type: object
   properties:
     action: {type: string}
-    event: {type: string}
-    events: {type: array, items: {type: string}}
+    event: {{ toJson $event }}
+    events: {type: array, items: {{ toJson $event }}}
     exitCode: {type: integer, format: int32}
     timeout: {type: string}
+{{- end }}
+
+{{- /* A DNS subdomain. */}}
+{{- define "volcano.name" -}}
+{type: string, maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'}
+{{- end }}
+
+{{- define "volcano.count" -}}
+{type: integer, format: int32, minimum: 0}
 {{- end }}
 
 {{- /* A list of resource quantities by name. */}}
@@ -59,6 +71,6 @@ items:
 
 {{- define "volcano.counts" -}}
 {{- range . }}
-{{ . }}: {type: integer, format: int32}
+{{ . }}: {{ include "volcano.count" $ }}
 {{- end }}
 {{- end }}
