@@ -36,8 +36,9 @@ class Placer:
             spec = self._workloads.get(name)
             if spec is None or name in placements:
                 continue
-            self.problems += missing_operators(self._stack, spec)
-            if name in options and (placement := self._placement(spec, options[name])):
+            placement = self._placement(spec, options[name]) if name in options else None
+            self.problems += missing_operators(self._stack, spec, placement.pool if placement else None)
+            if placement:
                 placements[name] = placement
         return placements
 
@@ -86,22 +87,39 @@ class Placer:
         if nodes > pool.max_nodes:
             self.problems.append(self._too_few(spec, key, pool, nodes))
             return None
-        if pool.vm_sku in catalogue():
-            self._add(spec, spec.problems(options, self._ground(key, pool, nodes)))
+        self._add(spec, self._unfit(spec, options, key))
         return Placement(options, key, pool, nodes)
 
-    def _ground(self, key: str, pool: PoolSettings, nodes: int) -> Ground:
-        scratch = pool.scratch and self._stack.operators.local_nvme_scratch.enabled
-        return Ground(pool_key=key, pool=pool, nodes=nodes, containers=self._stack.storage.containers, scratch=scratch)
+    def _unfit(self, spec: WorkloadSpec, options: WorkloadOptions, key: str) -> list[Problem]:
+        """What the workload itself finds wrong with a pool; sizes that are unknown are another rule's business."""
+        pool = self._pools[key]
+        if pool.vm_sku not in catalogue():
+            return []
+        ground = Ground(
+            pool_key=key,
+            pool=pool,
+            pool_path=self._path(key),
+            nodes=_nodes(spec, options, pool),
+            containers=self._stack.storage.containers,
+            scratch=pool.scratch and self._stack.operators.local_nvme_scratch.enabled,
+        )
+        return list(spec.problems(options, ground))
+
+    def _best(self, spec: WorkloadSpec, options: WorkloadOptions, keys: Iterable[str]) -> str:
+        """The first of some pools with enough nodes and the fewest problems: mostly none."""
+
+        def faults(key: str) -> tuple[bool, int]:
+            too_few = _nodes(spec, options, self._pools[key]) > self._pools[key].max_nodes
+            return too_few, len(self._unfit(spec, options, key))
+
+        return min(keys, key=faults)
 
     def _pool_key(self, spec: WorkloadSpec, options: WorkloadOptions) -> str | None:
-        """The pool asked for, else the first that has what the workload requires, with enough nodes where one has."""
+        """The pool asked for, else the best of those that have what the workload requires."""
         suitable = [key for key, pool in self._pools.items() if _suits(pool, spec.requires)]
         if options.pool is None:
             if suitable:
-                pools = ((key, self._pools[key]) for key in suitable)
-                enough = (key for key, pool in pools if _nodes(spec, options, pool) <= pool.max_nodes)
-                return next(enough, suitable[0])
+                return self._best(spec, options, suitable)
             first = next(iter(self._pools))
             self.problems.append(self._no_infiniband(spec, first, self._pools[first]))
         elif options.pool not in self._pools:
@@ -116,7 +134,7 @@ class Placer:
         return None
 
     def _no_infiniband(self, spec: WorkloadSpec, key: str, pool: PoolSettings) -> Problem:
-        path = self._path(key, "vmSku")
+        path = (*self._path(key), "vmSku")
         usable = [size.name for size in catalogue().values() if size.infiniband and size.supported]
         what = f"is {pool.vm_sku}, which has no InfiniBand, and workload {spec.name} needs it"
         return Problem(path, what, ", ".join(usable), set_command(path, usable[0]))
@@ -125,14 +143,14 @@ class Placer:
         if pool.autoscale:
             path: Path = ("pools", key, "autoscale", "max")
         else:
-            path = self._path(key, "nodeCount" if "pools" not in self._stack.model_fields_set else "count")
+            path = (*self._path(key), "count") if self._path(key) else ("nodeCount",)
         what = f"is {pool.max_nodes}, but workload {spec.name} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
         return Problem(path, what, f"{nodes} to {MAX_NODES}, or a stack without {spec.name}", set_command(path, nodes))
 
-    def _path(self, key: str, leaf: str) -> Path:
-        """Where a pool's property is set: the default pool's stand at the top."""
+    def _path(self, key: str) -> Path:
+        """What stands before a pool's properties: nothing for the default pool, whose are at the top."""
         default = key == DEFAULT_POOL and "pools" not in self._stack.model_fields_set
-        return (leaf,) if default else ("pools", key, leaf)
+        return () if default else ("pools", key)
 
 
 def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> int:
@@ -160,11 +178,13 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
             yield Problem(("workloads",), f"names {name!r} more than once", "each workload once", fix)
 
 
-def missing_operators(stack: StackFile, spec: WorkloadSpec) -> Iterator[Problem]:
-    """One problem for each operator that the workload needs and that is off."""
+def missing_operators(stack: StackFile, spec: WorkloadSpec, pool: PoolSettings | None) -> Iterator[Problem]:
+    """One problem for each operator that the workload needs and that is off; `pool` is its own, where it has one."""
+    size = catalogue().get(pool.vm_sku) if pool else None
+    takes_hcas = spec.requires.whole_nodes and size is not None and size.infiniband is not None
     needs = {
         "gpuOperator": (spec.requires.gpus, "for its GPUs"),
-        "networkOperator": (spec.requires.infiniband, "for InfiniBand"),
+        "networkOperator": (spec.requires.infiniband or takes_hcas, "for InfiniBand"),
         "volcano": (spec.requires.scheduler == "volcano", "as its scheduler"),
     }
     for key, (needed, why) in needs.items():

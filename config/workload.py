@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from config.base import Model
-from config.errors import Problem
+from config.errors import Path, Problem
 from config.overrides import PodOverrides
 from config.pools import PoolSettings
 from config.storage import ContainerSettings
@@ -23,6 +23,8 @@ class Requirements:
 
     gpus: bool = True
     infiniband: bool = False
+    whole_nodes: bool = True
+    """Whether its pods take all devices of a node, HCAs among them; one that takes GPUs one by one does not."""
     scheduler: Literal["volcano"] | None = None
     min_nodes: int = 1
     """Fewest nodes of one pool that it makes sense on."""
@@ -32,7 +34,7 @@ class WorkloadOptions(Model):
     """Base of every workload's own options, found under `workloadOptions.<name>`."""
 
     pool: str | None = None
-    """Key of the GPU pool to run on; by default the first that has what the workload requires, and nodes enough."""
+    """Key of the GPU pool to run on; by default the first with nodes enough on which nothing is wrong."""
     pod_overrides: PodOverrides = {}
     """Laid over the template of its GPU pods, last: {spec: {nodeSelector: {...}}}; config/overrides.py says how."""
 
@@ -43,6 +45,8 @@ class Ground:
 
     pool_key: str
     pool: PoolSettings
+    pool_path: Path
+    """What stands before the pool's properties in the stack file: ("pools", key), or nothing for the default pool."""
     nodes: int
     containers: Mapping[str, ContainerSettings]
     """Blob containers of the platform."""

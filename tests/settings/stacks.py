@@ -62,7 +62,7 @@ WORKLOADS: dict[str, WorkloadSpec] = {
     for workload in (
         Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano"), NcclAllreduceOptions),
         Workload("training", Requirements(scheduler="volcano", min_nodes=2), TrainingOptions),
-        Workload("notebook", Requirements()),
+        Workload("notebook", Requirements(whole_nodes=False)),
         Workload("sized", Requirements(), SizedOptions, {"modelSize": "modelSize"}, too_large),
         Workload("reader", Requirements(), problem=no_container),
     )

@@ -16,11 +16,6 @@ from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from tests.settings.stacks import H100, T4, load, platform
 
 ROOT = Path(__file__).resolve().parents[2]
-MIXED = {
-    "pools": {"a": {"vmSku": T4}, "b": {"vmSku": H100}},
-    "operators": {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}},
-}
-"""Pools with and without InfiniBand."""
 
 
 @pytest.mark.parametrize("count", [3, "3"])
@@ -83,31 +78,6 @@ def test_the_default_pool_is_tainted() -> None:
     assert load({"vmSku": H100}).gpu_pools() == {
         "gpu": PoolSettings(vm_sku=H100, count=2, taints=("sku=gpu:NoSchedule",))
     }
-
-
-def test_a_workload_takes_the_first_pool_that_suits_it() -> None:
-    settings = load({**MIXED, "workloads": "nccl-allreduce,notebook"})
-    assert {name: placed.pool_key for name, placed in settings.placements.items()} == {
-        "nccl-allreduce": "b",
-        "notebook": "a",
-    }
-
-
-def test_a_workload_passes_over_pools_with_too_few_nodes() -> None:
-    pools = {"a": {"vmSku": H100, "count": 0}, "b": {"vmSku": H100, "count": 1}, "c": {"vmSku": H100, "count": 2}}
-    placements = load({"pools": pools, "workloads": "nccl-allreduce,training"}).placements
-    assert {name: placed.pool_key for name, placed in placements.items()} == {"nccl-allreduce": "b", "training": "c"}
-
-
-def test_a_workload_takes_the_pool_that_it_is_told() -> None:
-    stack = {"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}}
-    assert load({**stack, **MIXED}).placements["notebook"].pool_key == "b"
-
-
-def test_nodes_of_a_workload_are_its_own() -> None:
-    stack = {"vmSku": H100, "nodeCount": 8, "workloads": "nccl-allreduce,training"}
-    nodes = {name: placed.nodes for name, placed in load(stack).placements.items()}
-    assert nodes == {"nccl-allreduce": 8, "training": 2}
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def container(**fields: Any) -> dict[str, Any]:
 
 def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
-    facts = {"pool_key": "gpu", "pool": settings, "nodes": nodes, "containers": CONTAINERS, "scratch": True}
+    facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "nodes": nodes}
+    facts |= {"containers": CONTAINERS, "scratch": True}
     return Ground(**{**facts, **changes})
 
 
