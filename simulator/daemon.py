@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import yaml
 
-from simulator import paths, ports
+from simulator import files, paths, ports
 from simulator.azure import subscription
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
@@ -59,7 +59,7 @@ def running_state() -> dict[str, object] | None:
         return None
     try:
         state: dict[str, object] = json.loads(state_file().read_text())
-    except (FileNotFoundError, ValueError):  # it has only just begun
+    except FileNotFoundError:  # it has only just begun
         return {"ready": False}
     if not Path(f"/proc/{state['pid']}").exists():  # a killed daemon left it; the one that has the lock now begins
         return {"ready": False}
@@ -80,10 +80,7 @@ class KubeconfigFile:
         if not configs:
             file.unlink(missing_ok=True)
         elif configs != self._written:
-            partial = file.with_suffix(".partial")
-            partial.touch(mode=0o600)
-            partial.write_text(yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
-            partial.replace(file)
+            files.replace(file, yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
         self._written = configs
 
 
@@ -111,7 +108,7 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    state_file().write_text(json.dumps({"pid": os.getpid(), "ready": False}))
+    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
     end_leftovers()
     clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS)), BlobService()
     server: Server | None = None
@@ -119,7 +116,7 @@ def main() -> int:
         server = _serve(clusters, blobs)
         kubeconfig = KubeconfigFile(clusters)
         kubeconfig.write()
-        state_file().write_text(json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
+        files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
         while not stop.wait(1):
             kubeconfig.write()
     except (NotReady, ports.PortTaken, FileNotFoundError) as error:

@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from simulator import paths, ports
+from simulator import files, paths, ports
 from simulator.azure import managed_identity
 from simulator.azure.blobs import trust
 
@@ -72,8 +72,7 @@ def settings() -> dict[str, str]:
     for folder in ("state", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     passphrase = home / "passphrase"
-    passphrase.touch(mode=0o600)
-    passphrase.write_text(PASSPHRASE)
+    files.replace(passphrase, PASSPHRASE)
     return {
         "SIMULATOR_HOME": str(home),
         "SIMULATOR_ARM_ENDPOINT": endpoint,
@@ -147,12 +146,11 @@ def _path() -> str:
     links = paths.home().resolve() / "bin"
     links.mkdir(parents=True, exist_ok=True)
     for name in STAND_INS:
-        link, target = links / name, serving(name)
-        if link.is_symlink() and link.readlink() == target:
-            continue
-        link.unlink(missing_ok=True)
+        target = serving(name)
         if target.is_relative_to(paths.ROOT / "simulator"):
-            link.symlink_to(target)
+            files.link(links / name, target)
+        else:
+            (links / name).unlink(missing_ok=True)
     first = [str(links), str(paths.tools_bin()), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

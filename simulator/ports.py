@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simulator import paths
+from simulator import files, paths
 
 
 class PortTaken(Exception):
@@ -69,9 +69,7 @@ def _read(file: Path) -> dict[str, int]:
 
 
 def _write(file: Path, ports: dict[str, int]) -> None:
-    partial = file.with_suffix(".partial")
-    partial.write_text(json.dumps(ports, indent=1, sort_keys=True))
-    partial.replace(file)
+    files.replace(file, json.dumps(ports, indent=1, sort_keys=True))
 
 
 def _probe(number: int, name: str, variable: str) -> None:

@@ -13,12 +13,17 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from simulator import files
+
 _LIFETIME = datetime.timedelta(days=3650)
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
 class Authority:
-    """A certificate authority in a folder: `ca.crt`, `ca.key`, and what it issues as `<name>.crt`, `<name>.key`."""
+    """A certificate authority in a folder: `ca.crt`, `ca.key`, and what it issues as `<name>.crt`, `<name>.key`.
+
+    A key is written before its certificate, so that a pair without its certificate is made anew.
+    """
 
     def __init__(self, folder: Path, common_name: str) -> None:
         self.folder = folder
@@ -53,7 +58,7 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alt_name(h) for h in hosts]), critical=False)
         _write_key(self.folder / f"{name}.key", key)
         certificate = builder.sign(self._key, hashes.SHA256())
-        (self.folder / f"{name}.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        files.replace(self.folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
     def kubeconfig(self, name: str, server: str, cluster: str) -> dict[str, Any]:
         """A kubeconfig with the client certificate `name` inline."""
@@ -78,9 +83,8 @@ class Authority:
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         _write_key(self.folder / "ca.key", key)
-        (self.folder / "ca.crt").write_bytes(
-            builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        )
+        certificate = builder.sign(key, hashes.SHA256())
+        files.replace(self.folder / "ca.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def cluster_certificates(folder: Path) -> Authority:
@@ -94,9 +98,8 @@ def cluster_certificates(folder: Path) -> Authority:
     authority.issue("kubelet", "simulated-kubelet", hosts=("127.0.0.1",), server=True)
     if not (folder / "sa.key").exists():
         key = ec.generate_private_key(ec.SECP256R1())
-        (folder / "sa.pub").write_bytes(
-            key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-        )
+        public_format = serialization.PublicFormat.SubjectPublicKeyInfo
+        files.replace(folder / "sa.pub", key.public_key().public_bytes(serialization.Encoding.PEM, public_format))
         _write_key(folder / "sa.key", key)
     return authority
 
@@ -122,10 +125,8 @@ def _alt_name(host: str) -> x509.GeneralName:
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    path.touch(mode=0o600)
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
+    unencrypted = serialization.NoEncryption()
+    files.replace(path, key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, unencrypted))
 
 
 def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from simulator import paths, ports
+from simulator import files, paths, ports
 from simulator.cluster.certificates import Authority, cluster_certificates
 from simulator.cluster.processes import Process, Supervisor
 from simulator.kube.client import ApiError, KubeClient
@@ -104,9 +104,7 @@ class ControlPlane:
 
     def _write_configuration(self) -> None:
         for user in ("admin", "controller-manager", "scheduler"):
-            path = self.folder / f"{user}.kubeconfig"
-            path.touch(mode=0o600)
-            path.write_text(self.kubeconfig(user))
+            files.replace(self.folder / f"{user}.kubeconfig", self.kubeconfig(user))
         pki = self.authority.path
         tls = {
             "caBundle": pki("ca", "crt"),
@@ -121,7 +119,7 @@ class ControlPlane:
                 {"name": "cluster", "connection": {"proxyProtocol": "HTTPConnect", "transport": proxy}}
             ],
         }
-        (self.folder / "egress.json").write_text(json.dumps(egress))
+        files.replace(self.folder / "egress.json", json.dumps(egress))
 
     def _etcd_argv(self) -> list[str]:
         client, peer = (f"http://127.0.0.1:{self.port(part)}" for part in ("etcd", "etcd-peer"))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from simulator import files
 from simulator.kube.client import KubeClient
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile
@@ -96,8 +97,7 @@ class ContainerContext:
         with_token = self.volumes.kubeconfig(self.volumes.service_account_token())
         path = self.volumes.folder / "kubeconfig"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_text(with_token)
+        files.replace(path, with_token)
         return str(path)
 
     def local_port(self, container_port: int) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from simulator import files
+
 Object = dict[str, Any]
 _KEPT = 500
 
@@ -33,9 +35,7 @@ class Placements:
                 }
         if self._pods != before:
             self._pods = dict(list(self._pods.items())[-_KEPT:])
-            partial = self._file.with_suffix(".partial")
-            partial.write_text(json.dumps(self._pods, indent=1))
-            partial.replace(self._file)
+            files.replace(self._file, json.dumps(self._pods, indent=1))
 
 
 def load(file: Path) -> list[Object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from simulator import files
 from simulator.world.hardware import Hca, NodeHardware
 
 # InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.
@@ -59,9 +60,8 @@ def _pci_class(hca: Hca) -> str:
 
 
 def write_files(folder: Path, contents: Mapping[str, str]) -> None:
-    """Files of one line each. One that has it already is left alone, so that no reader meets it half written."""
+    """Files of one line each."""
     for name, text in contents.items():
         file = folder / name
-        if not file.exists() or file.read_text() != text + "\n":
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text + "\n")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(file, text + "\n")

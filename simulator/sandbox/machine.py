@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from simulator import files
 from simulator.sandbox import devices
 from simulator.world import hyperv
 from simulator.world.hardware import Disk, NodeHardware
@@ -26,9 +27,7 @@ def write(folder: Path, hardware: NodeHardware) -> None:
     for name in _FOLDERS:
         _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)
-    pool, content = _own(folder, KVP_POOL), hyperv.pool(hardware)
-    if not pool.exists() or pool.read_bytes() != content:
-        pool.write_bytes(content)
+    files.replace(_own(folder, KVP_POOL), hyperv.pool(hardware))
     _own(folder, KERNEL_LOG)
     devices.write_files(folder, {KERNEL_LOG: "\n".join(kernel_messages(hardware))})
     os_partition = _write_os_disk(folder, hardware.os_disk)
@@ -36,7 +35,7 @@ def write(folder: Path, hardware: NodeHardware) -> None:
         _write_disk(folder, disk)
     _remove_lost_disks(folder, {disk.name for disk in (hardware.os_disk, *hardware.nvme)})
     if not _own(folder, MOUNTS).exists():
-        (folder / MOUNTS).write_text(f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
+        files.replace(folder / MOUNTS, f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
 
 
 def kernel_messages(hardware: NodeHardware) -> list[str]:
@@ -73,7 +72,7 @@ def _remove_lost_disks(folder: Path, there: set[str]) -> None:
         if sysfs.name not in there and not sysfs.name.startswith("md"):
             for member in block.glob(f"md*/slaves/{sysfs.name}"):
                 member.rmdir()
-                _own(folder, f"sys/block/{member.parents[1].name}/md/array_state").write_text("broken\n")
+                files.replace(_own(folder, f"sys/block/{member.parents[1].name}/md/array_state"), "broken\n")
             shutil.rmtree(sysfs, ignore_errors=True)
             for device in (folder / "dev").glob(f"{sysfs.name}*"):
                 device.unlink()

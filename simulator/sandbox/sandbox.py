@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from simulator import paths
+from simulator import files, paths
 from simulator.sandbox import devices, executables, machine
 from simulator.sandbox.images import SHIM, Image, images
 from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
@@ -100,12 +100,12 @@ def prepare(spec: SandboxSpec) -> None:
     etc = spec.run_dir / "etc"
     etc.mkdir(exist_ok=True)
     for name, text in _etc(spec).items():
-        (etc / name).write_text(text)
+        files.replace(etc / name, text)
     searched = [mount.target for mount in spec.mounts] + [target for _, target in image_of(spec).files]
     shared = [mount.target for mount in spec.mounts if mount.shared and spec.privileged]
     itself = {"pod": spec.pod, "mounts": searched, "shared": shared, "commands": image_of(spec).commands}
-    (spec.run_dir / "self.json").write_text(json.dumps(itself))
-    (spec.run_dir / "performance.json").write_text(json.dumps(performance.numbers()))
+    files.replace(spec.run_dir / "self.json", json.dumps(itself))
+    files.replace(spec.run_dir / "performance.json", json.dumps(performance.numbers()))
 
 
 def command(spec: SandboxSpec) -> list[str]:

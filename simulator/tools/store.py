@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from simulator import files
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,5 @@ class Store:
     def link(self, name: str, executable: Path) -> None:
         """Puts the executable into the folder of all tools; replaces another version's link in one step."""
         target = self.root / self.bin / name
-        if target.is_symlink() and target.readlink() == executable:
-            return
         target.parent.mkdir(parents=True, exist_ok=True)
-        fresh = target.with_name(f".{name}.{os.getpid()}.{threading.get_ident()}")
-        fresh.unlink(missing_ok=True)
-        fresh.symlink_to(executable)
-        fresh.replace(target)
+        files.link(target, executable)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from simulator import files
 from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
@@ -40,17 +40,9 @@ def snapshot(
 
 
 def write(world: Object, folder: Path) -> None:
-    """Replaces `folder`/world.json atomically; only if it changed, so that a watcher is not woken for nothing."""
-    text = json.dumps(world, indent=1, sort_keys=True)
-    target = folder / "world.json"
-    if target.exists() and target.read_text() == text:
-        return
+    """Replaces `folder`/world.json in one step."""
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix=".world-")
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-    Path(name).chmod(0o644)
-    Path(name).replace(target)
+    files.replace(folder / "world.json", json.dumps(world, indent=1, sort_keys=True))
 
 
 def states_of(folder: Path) -> Object:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import certifi
 
-from simulator import paths
+from simulator import files, paths
 from simulator.cluster.certificates import Authority
 
 SERVER = "server"
@@ -32,11 +32,7 @@ def bundle() -> Path:
     own = paths.home().resolve() / "blobs" / "trusted.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
         return own  # made when this environment was entered, from what stood there before
-    text = _trusted_here().read_text() + "\n" + authority().pem
-    if not own.exists() or own.read_text() != text:
-        partial = own.with_name(f"trusted.{os.getpid()}")
-        partial.write_text(text)
-        partial.replace(own)
+    files.replace(own, _trusted_here().read_text() + "\n" + authority().pem)
     return own
 
 
