@@ -6,7 +6,7 @@ import copy
 import functools
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,13 +82,15 @@ class Job:
         env = self.master["spec"]["containers"][0]["env"]
         env[:] = [entry for entry in env if entry["name"] != name] + [{"name": name, "value": value}]
 
-    def run(self) -> tuple[int, str]:
-        """Exit code and log of the master."""
+    def run(self, then: Callable[[], None] = lambda: None) -> tuple[int, str]:
+        """Exit code and log of the master. `then` is called once that has ended, while the workers are still there."""
         self._write_volumes()
         with self._containers() as (master, running):
             while master.poll() is None:
                 self._write_world(running)
                 time.sleep(0.1)
+            self._write_world(running)
+            then()
         return master.returncode, (self.folder / "mpimaster-0.log").read_text()
 
     @contextmanager

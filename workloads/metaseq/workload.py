@@ -58,11 +58,11 @@ class Metaseq:
             name=made.id.apply(lambda found: found.rpartition("/")[2]),
             command=pulumi.Output.concat("kubectl logs -n ", namespace, f" {NAME}-mpimaster-0"),
             ends=options.num_updates is not None,
-            more={what: _dashboard(namespace, *how) for what, how in _DASHBOARDS.items() if getattr(options, what)},
+            more={what: _dashboard(namespace, *how) for what, how in DASHBOARDS.items() if getattr(options, what)},
         )
 
 
-_DASHBOARDS = {
+DASHBOARDS = {
     "aim": (f"aim up --repo {AIM} --port 43800", 43800),
     "tensorboard": (f"tensorboard --logdir {TENSORBOARD}0000 --port 6018", 6018),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -67,8 +68,8 @@ def _metrics(options: Namespace) -> list[str]:
     if options.aim_repo:
         files.append(scalars.aim_run(Path(options.aim_repo), options.aim_run_hash))
     if options.tensorboard_logdir:
-        numbered = (Path(f"{options.tensorboard_logdir}{number:04d}/{metaseq_log.TRAIN_INNER}") for number in range(10000))
-        files.append(scalars.events_file(next(folder for folder in numbered if not folder.exists())))
+        runs = (Path(f"{options.tensorboard_logdir}{n:04d}", metaseq_log.TRAIN_INNER) for n in itertools.count())
+        files.append(scalars.events_file(next(run for run in runs if not run.exists())))
     return [str(file) for file in files]
 
 

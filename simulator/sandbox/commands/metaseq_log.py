@@ -56,8 +56,9 @@ def update(log: Log, options: Namespace, model: Model, progress: Progress) -> No
     """The line of one update."""
     per_epoch = max(1, options.dataset_size // model.sequences)
     epochs, rest = divmod(progress.number - 1, per_epoch)
-    shown = {name: f"{value:g}" for name, value in statistics(options, model, progress).items()}
-    info(log, TRAIN_INNER, json.dumps({"epoch": epochs + 1, "update": round(epochs + (rest + 1) / per_epoch, 3), **shown}))
+    place = {"epoch": epochs + 1, "update": round(epochs + (rest + 1) / per_epoch, 3)}
+    numbers = {name: f"{value:g}" for name, value in statistics(options, model, progress).items()}
+    info(log, TRAIN_INNER, json.dumps(place | numbers))
 
 
 def end(log: Log, options: Namespace, progress: Progress) -> None:

@@ -5,6 +5,7 @@ mpirun publishes the newest lines (as "lines"); the rank's sshd finds them in th
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ class Writer:
 
     def __init__(self, pod: world.Pod, files: Sequence[str]) -> None:
         self._pod, self._files = pod, list(files)
-        self._count = 0
+        self._id, self._count = time.time_ns(), 0
         self._newest: deque[str] = deque(maxlen=KEPT)
 
     def append(self, line: str) -> None:
@@ -33,15 +34,15 @@ class Writer:
         if self._pod.key == world.load_self()["pod"]:
             _append(self._files, [line])
         else:
-            lines = {"pod": self._pod.key, "files": self._files, "count": self._count, "newest": list(self._newest)}
-            world.tell(NAME, lines)
+            lines = {"id": self._id, "count": self._count, "newest": list(self._newest)}
+            world.tell(NAME, {"pod": self._pod.key, "files": self._files, **lines})
 
 
 class Follower:
     """Of the pod whose files they are."""
 
     def __init__(self) -> None:
-        self._written: dict[tuple[str, ...], int] = {}
+        self._written: dict[int, int] = {}
 
     def take(self, known: world.World) -> None:
         """Writes what was published since. Raises OSError."""
@@ -49,10 +50,10 @@ class Follower:
             said = pod.said(NAME)
             if not said or said["pod"] != known.me.key or pod.namespace != known.me.namespace:
                 continue
-            missing = said["count"] - self._written.get(files := tuple(said["files"]), 0)
+            missing = said["count"] - self._written.get(said["id"], 0)
             if missing > 0:
-                _append(files, said["newest"][-missing:])
-                self._written[files] = said["count"]
+                _append(said["files"], said["newest"][-missing:])
+                self._written[said["id"]] = said["count"]
 
 
 def _append(files: Sequence[str], lines: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ folder below TensorBoard's `--logdir`.
 from __future__ import annotations
 
 import json
+import math
 import socket
 import time
 import uuid
@@ -16,6 +17,8 @@ from pathlib import Path
 
 AIM_RUNS = Path(".aim/meta/chunks")
 EVENTS = "*tfevents*"
+SAMPLES = 1000
+"""Points of a curve that are shown at most, TensorBoard's own number for scalars."""
 Point = tuple[float, int, float]
 """Wall time in seconds since 1970, step, value."""
 
@@ -78,4 +81,9 @@ def _read(file: Path, name: str) -> Run:
         ended = "ended" in found
         for scalar, value in found.get("values", {}).items():
             curves.setdefault(scalar, []).append((found["wall_time"], found["step"], value))
-    return Run(name, curves, ended)
+    return Run(name, {scalar: _sample(points) for scalar, points in curves.items()}, ended)
+
+
+def _sample(points: list[Point]) -> list[Point]:
+    """Evenly chosen, the newest among them."""
+    return points[:: -max(1, math.ceil(len(points) / SAMPLES))][::-1]
