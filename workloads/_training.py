@@ -1,8 +1,16 @@
-"""What trainings share: how much arithmetic a token takes, and how much the hardware could do."""
+"""What trainings share: how much arithmetic a token takes, how much the hardware could do, and what memory it has."""
 
 from __future__ import annotations
 
 from components.context import GpuPool
+
+USABLE = 0.9
+"""Share of a GPU's memory that tensors can have; CUDA, NCCL and fragmentation take the rest."""
+
+
+def usable_bytes(memory_gb: int) -> float:
+    """What of a GPU's memory (GB, as sold) tensors can have."""
+    return USABLE * memory_gb * 1e9
 
 
 def flops_per_token(*, weights: int, layers: int, width: int, sequence: int) -> float:

@@ -13,7 +13,8 @@ from config.pools import PoolSettings
 from config.skus import VmSku, sku
 from config.workload import Ground
 from tests.workloads.pools import A100, H100, H200
-from workloads.metaseq.memory import bytes_per_gpu, usable_bytes
+from workloads._training import usable_bytes
+from workloads.metaseq.memory import bytes_per_gpu
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, dividing_nodes, plan, usable_nodes
 from workloads.metaseq.problems import problems

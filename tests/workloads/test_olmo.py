@@ -12,7 +12,7 @@ from config.pools import PoolSettings
 from config.storage import ContainerSettings
 from config.translate import problems_of
 from config.workload import Ground
-from tests.workloads.pools import A100, H100, RDMA, T4, pool
+from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.olmo import manifests, preparation
 from workloads.olmo.configs import training_configs
 from workloads.olmo.manifests import Run
@@ -237,11 +237,44 @@ def test_scratch_is_needed() -> None:
     assert "NVMe" not in found(ground(T4, scratch=False)), "there are no such disks to be used"
     assert "pulumi config set --path operators.localNvmeScratch.enabled true" in found(ground(scratch=False))
     off = PoolSettings(vm_sku=H100, local_nvme_scratch=False)
-    assert "set localNvmeScratch: true for the pool gpu" in found(ground(pool=off, scratch=False))
+    text = found(ground(pool=off, pool_path=("pools", "h"), scratch=False))
+    assert text.endswith("pulumi config set --path pools.h.localNvmeScratch true")
 
 
 def test_a_gpu_without_bf16_is_refused() -> None:
-    assert "whose T4 has no bf16" in found(ground(T4))
+    assert "vmSku is Standard_NC4as_T4_v3, whose T4 has no bf16" in found(ground(T4))
+    assert found(ground(T4)).endswith(f"pulumi config set vmSku {H100}")
+    assert found(ground(T4, pool_path=("pools", "a"))).endswith(f"pulumi config set --path pools.a.vmSku {H100}")
+
+
+def test_a_model_that_no_gpu_of_the_node_can_hold() -> None:
+    text = found(ground("Standard_NC24ads_A100_v4"), config="OLMo-7B")
+    assert "where OLMo-7B would keep 110 GB on each GPU, of whose 80 GB 72 can be used" in text
+    assert "Standard_NC48ads_A100_v4" in text, "two such GPUs share it"
+    assert text.endswith(f"pulumi config set vmSku {H100}")
+    assert found(ground("Standard_NC24ads_A100_v4"), config="OLMo-1B") == ""
+    assert found(ground("Standard_NC48ads_A100_v4"), config="OLMo-7B") == ""
+
+
+def test_nodes_without_infiniband_do_not_share_a_model() -> None:
+    text = found(ground("Standard_NC24ads_A100_v4", nodes=2), config="OLMo-7B")
+    assert "OLMo-7B would keep 110 GB on each GPU" in text
+    assert "pulumi config set --path workloadOptions.olmo.numNodes 1" in text
+
+
+def test_a_model_too_large_for_its_nodes_says_how_many_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = training_configs()["OLMo2-13B"].model_copy(update={"name": "OLMo-99B", "parameters": 99_000_000_000})
+    monkeypatch.setattr(OlmoOptions, "training", large)
+    text = found(ground())
+    assert "numNodes is 1, but OLMo-99B needs 3 nodes of Standard_ND96isr_H100_v5: it would keep 198 GB" in text
+    assert text.endswith("pulumi config set --path workloadOptions.olmo.numNodes 4"), "3 do not share the batch"
+    assert found(ground(nodes=4), microBatch=1) == ""
+
+
+@pytest.mark.parametrize("vm_sku", [H100, H200, A100])
+@pytest.mark.parametrize("config", training_configs())
+def test_every_config_has_the_memory_on_one_node_of_infiniband_sizes(vm_sku: str, config: str) -> None:
+    assert found(ground(vm_sku), config=config) == ""
 
 
 def test_several_nodes_need_infiniband() -> None:

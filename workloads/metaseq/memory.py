@@ -9,13 +9,6 @@ STATE_BYTES = 12
 
 A float32 copy of the weights, which these jobs do not keep, would make it 16.
 """
-USABLE = 0.9
-"""Share of a GPU's memory that tensors can have; CUDA, NCCL and fragmentation take the rest."""
-
-
-def usable_bytes(memory_gb: int) -> float:
-    """What of a GPU's memory (GB, as sold) tensors can have."""
-    return USABLE * memory_gb * 1e9
 
 
 def bytes_per_gpu(size: ModelSize, *, gpus: int, micro_batch: int, state_bytes: int = STATE_BYTES) -> float:

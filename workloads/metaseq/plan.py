@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from config.pools import MAX_NODES
 from config.skus import VmSku
-from workloads._training import flops_per_token
-from workloads.metaseq.memory import bytes_per_gpu, usable_bytes
+from workloads._training import flops_per_token, usable_bytes
+from workloads.metaseq.memory import bytes_per_gpu
 from workloads.metaseq.sizes import ModelSize, models
 
 GB = 1e9

@@ -8,9 +8,12 @@ from config.errors import Path, Problem, set_command
 from config.near import hint, near
 from config.skus import VmSku, catalogue
 from config.workload import Ground
+from workloads._training import usable_bytes
+from workloads.olmo.memory import least_nodes, state_bytes_per_gpu
 from workloads.olmo.options import OlmoOptions
 
 NAME = "olmo"
+GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
 _READ = "rl"
 _WRITE = "racwdl"
@@ -25,6 +28,7 @@ def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     yield from _scratch(ground)
     if size := catalogue().get(ground.pool.vm_sku):
         yield from _hardware(ground, size)
+        yield from _memory(options, ground, size)
         yield from _batch(options, ground, size)
 
 
@@ -64,19 +68,49 @@ def _scratch(ground: Ground) -> Iterator[Problem]:
     if ground.pool.scratch:
         fix = set_command(("operators", "localNvmeScratch", "enabled"), True)
     else:
-        fix = f"set localNvmeScratch: true for the pool {ground.pool_key}"
+        fix = set_command((*ground.pool_path, "localNvmeScratch"), True)
     yield Problem((*_OPTIONS, "pool"), what, "a pool with NVMe scratch, or of a VM size without such disks", fix)
 
 
 def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
     if not size.gpu_bf16_tflops:
-        what = f"is {ground.pool_key} of {size.name}, whose {size.gpu_model} has no bf16, in which OLMo trains"
-        usable = ", ".join(each.name for each in catalogue().values() if each.gpu_bf16_tflops and each.supported)
-        yield Problem((*_OPTIONS, "pool"), what, f"a pool of {usable}", "use a pool of one of these VM sizes")
+        what = f"is {size.name}, whose {size.gpu_model} has no bf16, in which workload {NAME} trains"
+        yield _other_size(ground, what, [each.name for each in _sizes()])
     if ground.nodes > 1 and not size.infiniband:
         where = (*_OPTIONS, "numNodes")
         what = f"is {ground.nodes}, but nodes of {size.name} have no InfiniBand between them"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
+
+
+def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
+    """More nodes mend it, where there is InfiniBand between them."""
+    training, least = options.training, least_nodes(options.training, size)
+    nodes = ground.nodes if size.infiniband else 1
+    if nodes >= least or not size.gpu_bf16_tflops:
+        return
+    needed, usable = state_bytes_per_gpu(training, nodes * size.gpus), usable_bytes(size.gpu_memory_gb)
+    short = (
+        f"would keep {needed / GB:.0f} GB on each GPU, of whose {size.gpu_memory_gb} GB {usable / GB:.0f} can be used"
+    )
+    if size.infiniband:
+        where = (*_OPTIONS, "numNodes")
+        what = f"is {nodes}, but {training.name} needs {least} nodes of {size.name}: it {short}"
+        counts = [count for count in training.node_counts(size.gpus, micro_batch=1) if count >= least]
+        yield Problem(where, what, ", ".join(map(str, counts)), set_command(where, counts[0]))
+    else:
+        what = f"is {size.name}, where {training.name} {short}"
+        better = [each.name for each in _sizes() if each.infiniband or least_nodes(training, each) == 1]
+        yield _other_size(ground, what, better)
+
+
+def _sizes() -> list[VmSku]:
+    """VM sizes whose GPUs OLMo trains on."""
+    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
+
+
+def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
+    where = (*ground.pool_path, "vmSku")
+    return Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
 
 
 def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
