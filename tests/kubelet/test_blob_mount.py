@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +22,13 @@ def told() -> list[str]:
     return []
 
 
+@pytest.fixture(autouse=True)
+def _tests_say_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mount, "UPLOAD_EVERY_S", 3600)
+
+
 def mounted(container: FakeContainer, folder: Path, told: list[str], *, read_only: bool = False) -> BlobMount:
-    made = BlobMount(container.as_client(), folder, read_only=read_only, report=told.append)
-    made.close()  # no thread: the tests say when
-    return made
+    return BlobMount(container.as_client(), folder, read_only=read_only, report=told.append)
 
 
 def test_the_folder_has_the_blobs_and_their_folders(tmp_path: Path, told: list[str]) -> None:
@@ -128,10 +137,102 @@ def test_links_that_a_pod_makes_are_neither_read_nor_written_through(tmp_path: P
     assert "folder/key" in told[0]
 
 
+# -- what must never be taken for a deletion ---------------------------------------------------------------------------
+
+
+def test_an_unmounted_folder_may_go_and_its_blobs_stay(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    made.close()
+    shutil.rmtree(made.path)
+    made.refresh()
+    assert container.text() == {"data": "1"}
+
+
+def test_unmounting_waits_for_the_copy_that_is_under_way(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    reached, go_on = threading.Event(), threading.Event()
+    files = confined.files
+
+    def slowly(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+        reached.set()
+        go_on.wait(10)
+        return files(root)
+
+    monkeypatch.setattr(confined, "files", slowly)
+    copying = threading.Thread(target=made.flush)
+    copying.start()
+    reached.wait(10)
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(10)
+    shutil.rmtree(made.path)
+    copying.join(10)
+    assert container.text() == {"data": "1"}
+
+
+@pytest.mark.parametrize("closed", ["data", "."])
+def test_a_folder_that_cannot_be_read_is_not_an_empty_one(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    container = FakeContainer(data__shard=b"1", readme=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "new").write_text("3")
+    really = os.open
+
+    def refuse(path: str | Path, *arguments: Any, **named: Any) -> int:
+        if Path(path).name == Path(made.path, closed).name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return really(path, *arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        made.flush()
+    assert container.text() == {"data/shard": "1", "readme": "2"}
+    assert "nothing is written while a folder cannot be read: [Errno 13] Permission denied" in told[0]
+    made.flush()
+    assert container.text() == {"data/shard": "1", "new": "3", "readme": "2"}
+
+
+# -- names and files that lead elsewhere -------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", ["../up", "/root", "a//b", "a/./b", "", "a/../../b"])
-def test_names_that_lead_elsewhere_are_no_files(tmp_path: Path, told: list[str], name: str) -> None:
+@pytest.mark.parametrize("metadata", [{}, {"hdi_isfolder": "true"}])
+def test_names_that_lead_elsewhere_are_neither_files_nor_folders(
+    tmp_path: Path, told: list[str], name: str, metadata: dict[str, str]
+) -> None:
     assert not confined.is_plain(name)
     container = FakeContainer()
-    container.put(name, b"x")
+    container.put(name, b"x", **metadata)
     made = mounted(container, tmp_path / "deep/m", told)
     assert list(made.path.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [tmp_path / "deep", made.path]
+
+
+def test_a_file_where_others_have_a_folder_is_told_and_the_rest_is_copied(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "logs").write_text("a file")
+    container.put("logs", b"", hdi_isfolder="true")
+    container.put("more", b"1")
+    made._take()
+    assert told == ["logs: [Errno 20] Not a directory: 'logs'"]
+    assert (made.path / "more").read_text() == "1"
+
+
+def test_a_pipe_in_the_way_of_a_copy_holds_nothing_up(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    os.mkfifo(made.path / ".blobfuse-partial-data")
+    container.put("data", b"1")
+    taking = threading.Thread(target=made._take, daemon=True)
+    taking.start()
+    taking.join(10)
+    assert (made.path / "data").read_text() == "1"

@@ -22,8 +22,11 @@ def is_plain(name: str) -> bool:
 
 
 def files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """All regular files below `root` by relative path; links are left out and not followed."""
-    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False):
+    """All regular files below `root` by relative path; links are left out and not followed.
+
+    Raises OSError where a folder cannot be read: nobody knows then what it holds.
+    """
+    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False, onerror=_refuse):
         for name in names:
             try:
                 status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -56,7 +59,9 @@ def write(root: Path, name: str, chunks: Iterable[bytes], size: int) -> os.stat_
     """Puts a file of `size` bytes there at once; beyond what `chunks` holds it is a hole."""
     with _parent(root, name, make=True) as (folder, last):
         partial = _PARTIAL + last
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL  # so that it is neither a link nor a pipe of a pod
         with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
@@ -75,6 +80,11 @@ def make_folder(root: Path, name: str) -> None:
     """Makes a folder and those above it."""
     with _parent(root, name + "/.", make=True):
         pass
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # a folder that the pod removed meanwhile holds nothing
+        raise error
 
 
 @contextlib.contextmanager

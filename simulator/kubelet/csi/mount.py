@@ -6,12 +6,12 @@ every six, and when a pod mounts it.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
@@ -19,7 +19,6 @@ from azure.storage.blob import BlobProperties, ContainerClient
 
 from simulator.kubelet.csi import confined
 
-_log = logging.getLogger(__name__)
 UPLOAD_EVERY_S = 2.0
 DOWNLOAD_EVERY = 3  # uploads; blobfuse2 looks again after 120 s (attr-cache-timeout)
 _SETTLED_S = 1.0
@@ -67,7 +66,9 @@ class BlobMount:
                 self._upload(settled=False)
 
     def close(self) -> None:
-        self._closed.set()
+        """Waits for the copy that is under way; from then on nothing is copied, and the folder may go."""
+        with self._lock:
+            self._closed.set()
 
     def _keep_alike(self) -> None:
         rounds = 0
@@ -90,29 +91,39 @@ class BlobMount:
     # -- from the container --------------------------------------------------------------------------------------------
 
     def _download(self) -> None:
+        if self._closed.is_set():
+            return
         there = {blob.name: blob for blob in self._container.list_blobs(include=["metadata"])}
         for name, blob in there.items():
-            if (blob.metadata or {}).get("hdi_isfolder") == "true":
-                confined.make_folder(self.path, name)
-            elif confined.is_plain(name):
-                self._fetch(name, blob)
+            if confined.is_plain(name):
+                self._here(name, partial(self._fetch, name, blob))
         for name in [name for name in self._copied if name not in there]:
             if not self._changed_here(name):
-                confined.remove(self.path, name)
-                del self._copied[name]
+                self._here(name, partial(self._drop, name))
+
+    def _here(self, name: str, change: Callable[[], None]) -> None:
+        """Makes a change in the folder. A pod may have put a link, or a file for a folder, in its way."""
+        try:
+            change()
+        except OSError as error:
+            self._report(f"{name}: {error}")
 
     def _fetch(self, name: str, blob: BlobProperties) -> None:
+        if (blob.metadata or {}).get("hdi_isfolder") == "true":
+            confined.make_folder(self.path, name)
+            return
         before = self._copied.get(name)
         if (before and before.etag == blob.etag) or self._changed_here(name):
             return
         try:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
-        except OSError as error:  # a pod has put a link, or a file for a folder, in its way
-            self._report(f"{name}: {error}")
         except ResourceNotFoundError:  # deleted since it was listed
             return
-        else:
-            self._copied[name] = _Copied(blob.etag, _signature(status))
+        self._copied[name] = _Copied(blob.etag, _signature(status))
+
+    def _drop(self, name: str) -> None:
+        confined.remove(self.path, name)
+        del self._copied[name]
 
     def _changed_here(self, name: str) -> bool:
         """Whether a pod has written a file that is yet to be sent; then that is the newer one."""
@@ -129,7 +140,13 @@ class BlobMount:
 
     def _upload(self, *, settled: bool) -> None:
         """All that changed; with `settled` only files that nobody has written to for a moment, as if closed."""
-        here = {name: _signature(status) for name, status in confined.files(self.path)}
+        if self._closed.is_set():
+            return
+        try:
+            here = {name: _signature(status) for name, status in confined.files(self.path)}
+        except OSError as error:  # what cannot be seen must not count as removed
+            self._report(f"nothing is written while a folder cannot be read: {error}")
+            return
         for name, signature in here.items():
             known = self._copied.get(name)
             young = time.time_ns() - signature[1] < _SETTLED_S * 1e9
