@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -194,6 +196,24 @@ def test_a_mount_goes_with_its_last_pod(cluster: Cluster) -> None:
     assert path.exists()
     cluster.claims.keep([])
     assert not path.exists()
+
+
+def test_what_a_killed_simulator_left_is_never_sent_to_the_container(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = cluster.folder / "mounts/n1/ai-data/of-another-container"
+    left.parent.mkdir(parents=True)
+    left.write_text("x")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", refuse)
+        assert f"the simulator cannot empty {left.parent}, remove it: [Errno 13] Permission denied" in failure(cluster)
+    mount(cluster)
+    cluster.claims.flush(pod("p"))
+    assert cluster.azure.container.text() == {"shard-0": "tokens"}
 
 
 # -- shares ------------------------------------------------------------------------------------------------------------

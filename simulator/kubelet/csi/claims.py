@@ -48,11 +48,12 @@ class ClaimMounts:
     def __init__(self, kube: KubeClient, cloud: Cloud, folder: Path, pods: Callable[[], list[Object]]) -> None:
         """`folder` is the cluster's; `pods` tells all of its pods."""
         self._kube, self._cloud, self._folder, self._pods = kube, cloud, folder, pods
+        self._lock = threading.Lock()
+        """Guards the fields below; whoever mounts or unmounts holds the key's own of `_locks` before it."""
         self._mounts: dict[Key, BlobMount] = {}
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
-        self._told: set[tuple[Key, str]] = set()
-        self._lock = threading.Lock()
+        self._told: defaultdict[Key, set[str]] = defaultdict(set)
 
     def mount(self, pod: Object, claim: str, *, read_only: bool) -> Mounted:
         """The volume behind a claim of the pod's namespace, mounted on its node. Raises VolumeNotReady."""
@@ -72,27 +73,31 @@ class ClaimMounts:
     def flush(self, pod: Object) -> None:
         """Sends what the pod's containers wrote; called when one has ended."""
         uid = pod["metadata"]["uid"]
-        for key, mount in list(self._mounts.items()):
-            if uid in self._users[key]:
-                mount.flush()
+        with self._lock:
+            used = [mount for key, mount in self._mounts.items() if uid in self._users[key]]
+        for mount in used:
+            mount.flush()
 
     def keep(self, uids: Iterable[str]) -> None:
         """Unmounts what no pod but other than these uses."""
         alive = set(uids)
-        for key in list(self._mounts):
+        for key in self._keys():
             lock = self._lock_of(key)
             if not lock.acquire(blocking=False):  # a pod is just mounting it
                 continue
             try:
-                self._users[key] &= alive
-                if not self._users[key]:
+                with self._lock:
+                    self._users[key] &= alive
+                    unused = not self._users[key]
+                if unused:
                     self._unmount(key)
             finally:
                 lock.release()
 
     def stop(self) -> None:
-        for key in list(self._mounts):
-            self._unmount(key)
+        for key in self._keys():
+            with self._lock_of(key):
+                self._unmount(key)
 
     # -- drivers -------------------------------------------------------------------------------------------------------
 
@@ -110,13 +115,15 @@ class ClaimMounts:
         node, name, uid = pod["spec"]["nodeName"], volume["metadata"]["name"], pod["metadata"]["uid"]
         key = (node, name)
         with self._lock_of(key):
-            mount = self._mounts.get(key)
+            with self._lock:
+                mount, known = self._mounts.get(key), uid in self._users[key]
             if mount is None:
                 mount = self._stage(node, volume, read_only=read_only)
-                self._mounts[key] = mount
-            elif uid not in self._users[key]:
+            elif not known:
                 mount.refresh()
-            self._users[key].add(uid)
+            with self._lock:
+                self._mounts[key] = mount
+                self._users[key].add(uid)
             return mount
 
     def _stage(self, node: str, volume: Object, *, read_only: bool) -> BlobMount:
@@ -124,9 +131,10 @@ class ClaimMounts:
         if not any(is_node_plugin(pod, node) for pod in self._pods()):
             raise _not_registered(prefix, blob.NAME)
         folder = self._folder / "mounts" / node / name
-        shutil.rmtree(folder, ignore_errors=True)
         key = (node, name)
         try:
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(folder)
             return blob.stage(
                 volume,
                 self._secret(volume, prefix),
@@ -137,6 +145,8 @@ class ClaimMounts:
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
+        except OSError as error:  # what is left there would be sent to the container as if pods had written it
+            raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _secret(self, volume: Object, prefix: str) -> dict[str, str]:
         reference = volume["spec"]["csi"].get("nodeStageSecretRef")
@@ -162,25 +172,34 @@ class ClaimMounts:
             raise VolumeNotReady(f"{prefix}the simulator has {SHARES[driver]} volumes of StorageClasses only")
         return share_folder(self._folder, volume["metadata"]["name"])
 
+    def _keys(self) -> list[Key]:
+        with self._lock:
+            return list(self._mounts)
+
     def _lock_of(self, key: Key) -> threading.Lock:
         with self._lock:
             return self._locks[key]
 
     def _unmount(self, key: Key) -> None:
-        mount = self._mounts.pop(key)
-        self._users.pop(key, None)
-        self._told = {told for told in self._told if told[0] != key}
+        """Its folder is cleared at the latest before it is mounted anew."""
+        with self._lock:
+            mount = self._mounts.pop(key)
+            self._users.pop(key, None)
         mount.close()
+        with self._lock:
+            self._told.pop(key, None)
         shutil.rmtree(mount.path, ignore_errors=True)
 
     def _report(self, key: Key, message: str) -> None:
         """Warns of a mount that has gone bad, on each pod that uses it."""
-        if (key, message) in self._told:
-            return
-        self._told.add((key, message))
+        with self._lock:
+            if message in self._told[key]:
+                return
+            self._told[key].add(message)
+            users = set(self._users[key])
         _log.warning("volume %s on node %s: %s", key[1], key[0], message)
         for pod in self._pods():
-            if pod["metadata"]["uid"] in self._users[key]:
+            if pod["metadata"]["uid"] in users:
                 warn(self._kube, pod, "BlobfuseError", f'volume "{key[1]}": {message}')
 
 
