@@ -47,12 +47,12 @@ def _pins() -> str:
 
 
 def cluster(cluster_id: str) -> Path:
-    """The folder of a simulated AKS cluster; `.../resourceGroups/rg/.../managedClusters/aks` has `clusters/rg-aks`.
+    """The folder of a simulated AKS cluster; `.../resourceGroups/rg/.../managedClusters/aks` has `clusters/rg+aks`.
 
-    ARM compares ids without case.
+    ARM compares ids without case, and allows `+` in neither name.
     """
     parts = cluster_id.lower().strip("/").split("/")
-    group = f"{parts[parts.index('resourcegroups') + 1]}-" if "resourcegroups" in parts else ""
+    group = f"{parts[parts.index('resourcegroups') + 1]}+" if "resourcegroups" in parts else ""
     return home() / "clusters" / f"{group}{parts[-1]}"
 
 

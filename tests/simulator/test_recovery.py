@@ -19,7 +19,7 @@ from tests.simulator.world import ended, eventually
 
 pytestmark = pytest.mark.simulator
 STACK_STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
-CLUSTER = Path("clusters/ai-on-aks-dev-ai-on-aks-dev")
+CLUSTER = Path("clusters/ai-on-aks-dev+ai-on-aks-dev")
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def _runs(cluster: AzureCluster, pod: str) -> bool:
 
 def _arguments(cluster: AzureCluster, *arguments: str) -> list[str]:
     name = f"ai-on-aks-{cluster.name}"
-    kubeconfig = cluster.world.home / "clusters" / f"{name}-{name}" / "admin.kubeconfig"
+    kubeconfig = cluster.world.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig"
     return ["kubectl", "--kubeconfig", str(kubeconfig), "-n", "default", *arguments]
 
 

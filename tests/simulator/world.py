@@ -82,7 +82,7 @@ class World:
 
     def kube(self, stack: str) -> KubeClient:
         name = f"ai-on-aks-{stack}"
-        kubeconfig = (self.home / "clusters" / f"{name}-{name}" / "admin.kubeconfig").read_text()
+        kubeconfig = (self.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig").read_text()
         if kubeconfig not in self._clients:
             self._clients[kubeconfig] = KubeClient.from_kubeconfig(kubeconfig)
         return self._clients[kubeconfig]
