@@ -16,6 +16,7 @@ from workloads._pods import Mount
 from workloads._topology import topology_xml
 
 TOPOLOGY = "topology.xml"
+_SHARED = Path(__file__).parent / "_scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,11 @@ class Files:
 def texts(folder: Path, pattern: str = "*") -> dict[str, str]:
     """The files of a folder that match, by name."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob(pattern))}
+
+
+def shared(*names: str) -> dict[str, str]:
+    """Scripts that several workloads source, by name."""
+    return {name: (_SHARED / name).read_text(encoding="utf-8") for name in names}
 
 
 def topology_file(pool: GpuPool) -> dict[str, str]:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pulumi
 
 from components.context import GpuPool
-from workloads._files import Files, texts, topology_file
+from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, environment
 from workloads._volcano import master_template, mpi_job_spec
 
-_SHARED_SCRIPTS = Path(__file__).parent / "_mpi_scripts"
+_MPI_SCRIPTS = Path(__file__).parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
 
 
@@ -74,5 +74,6 @@ class MpiJob:
 
 def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:
     """The ConfigMap of such a job: its own scripts, launch.sh among them, those that all share, and NCCL's topology."""
-    contents = {**texts(_SHARED_SCRIPTS, "*.sh"), **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
+    of_all = {**texts(_MPI_SCRIPTS, "*.sh"), **shared("infiniband.sh")}
+    contents = {**of_all, **texts(scripts, "*.sh"), **topology_file(pool), **(more or {})}
     return Files(config_map=name, folder=f"/opt/{name}", contents=contents)

@@ -179,10 +179,11 @@ def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) 
         "/run/sshd": f"{tmp_path}/run",
         "/usr/sbin/sshd": f"{commands}/sshd",
     }
-    script = (SHARED / "worker.sh").read_text()
-    for old, new in moved.items():
-        script = script.replace(old, new)
-    (tmp_path / "worker.sh").write_text(script)
+    for source in (SHARED / "worker.sh", ROOT / "workloads" / "_scripts" / "infiniband.sh"):
+        script = source.read_text()
+        for old, new in moved.items():
+            script = script.replace(old, new)
+        (tmp_path / source.name).write_text(script)
     environment = {"PATH": f"{commands}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", str(tmp_path / "worker.sh")], env=environment, capture_output=True, text=True, timeout=60, check=True

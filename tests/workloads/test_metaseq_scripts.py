@@ -11,7 +11,9 @@ import pytest
 import workloads
 
 FOLDER = Path(workloads.__file__).parent
-SCRIPTS = FOLDER / "metaseq" / "scripts"
+SCRIPTS = [
+    script for folder in ("_scripts", "_mpi_scripts", "metaseq/scripts") for script in (FOLDER / folder).glob("*.sh")
+]
 ENVIRONMENT = {"GPUS": "8", "FLOPS_PER_TOKEN": "9.1e9", "PEAK_FLOPS": "7.912e15"}
 
 
@@ -26,31 +28,39 @@ def update(number: int, rate: str) -> str:
     return f"2026-11-21 14:05:27 | INFO | train_inner | {stats}"
 
 
-def measured(*rates: str) -> list[str]:
+def put_scripts(folder: Path) -> None:
+    """As the job's ConfigMap brings them, with the host file moved to where a test may write."""
+    for script in SCRIPTS:
+        text = script.read_text().replace("/etc/volcano/mpiworker.host", str(folder / "hosts"))
+        (folder / script.name).write_text(text)
+
+
+def measured(folder: Path, *rates: str) -> list[str]:
     """What throughput.sh adds to a log with these updates."""
+    put_scripts(folder)
     lines = [update(number, rate) for number, rate in enumerate(rates, start=1)]
-    done = run(["bash", str(SCRIPTS / "throughput.sh")], "\n".join(["NCCL INFO Init COMPLETE", *lines]) + "\n")
+    done = run(["bash", str(folder / "throughput.sh")], "\n".join(["NCCL INFO Init COMPLETE", *lines]) + "\n")
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[0] == "NCCL INFO Init COMPLETE"
     assert [line for line in done.stdout.splitlines() if line in lines] == lines, "the log itself is passed on"
     return [line for line in done.stdout.splitlines()[1:] if line not in lines]
 
 
-def test_each_update_gets_its_rate_and_mfu() -> None:
-    assert measured("0", "400000") == ["throughput: 400000 tokens/s, 50000 tokens/s/GPU, MFU 46.0 %"]
+def test_each_update_gets_its_rate_and_mfu(tmp_path: Path) -> None:
+    assert measured(tmp_path, "0", "400000") == ["throughput: 400000 tokens/s, 50000 tokens/s/GPU, MFU 46.0 %"]
 
 
-def test_rates_in_scientific_notation_are_numbers_too() -> None:
-    assert measured("0", "1.2e+06") == ["throughput: 1200000 tokens/s, 150000 tokens/s/GPU, MFU 138.0 %"]
+def test_rates_in_scientific_notation_are_numbers_too(tmp_path: Path) -> None:
+    assert measured(tmp_path, "0", "1.2e+06") == ["throughput: 1200000 tokens/s, 150000 tokens/s/GPU, MFU 138.0 %"]
 
 
-def test_the_mean_leaves_the_first_updates_out() -> None:
-    *_, last = measured("0", "1000", "2000", "3000", "300000", "500000")
+def test_the_mean_leaves_the_first_updates_out(tmp_path: Path) -> None:
+    *_, last = measured(tmp_path, "0", "1000", "2000", "3000", "300000", "500000")
     assert last == "mean of the last 2 updates: 400000 tokens/s, 50000 tokens/s/GPU, MFU 46.0 %"
 
 
-def test_a_log_without_updates_has_no_mean() -> None:
-    assert measured() == []
+def test_a_log_without_updates_has_no_mean(tmp_path: Path) -> None:
+    assert measured(tmp_path) == []
 
 
 @pytest.fixture
@@ -67,7 +77,7 @@ def commands(tmp_path: Path) -> Path:
 
 
 def test_a_rank_says_who_it_is_and_passes_words_with_spaces_whole(tmp_path: Path, commands: Path) -> None:
-    (tmp_path / "train.sh").write_text((SCRIPTS / "train.sh").read_text())
+    put_scripts(tmp_path)
     (tmp_path / "arguments").write_text("--adam-betas\n(0.9, 0.95)\n")
     ranks = {"OMPI_COMM_WORLD_SIZE": "16", "OMPI_COMM_WORLD_RANK": "11", "OMPI_COMM_WORLD_LOCAL_RANK": "3"}
     path = f"{commands}:{os.environ['PATH']}"
@@ -79,7 +89,7 @@ def test_a_rank_says_who_it_is_and_passes_words_with_spaces_whole(tmp_path: Path
 
 
 def test_a_rank_outside_of_mpi_does_not_start(tmp_path: Path, commands: Path) -> None:
-    (tmp_path / "train.sh").write_text((SCRIPTS / "train.sh").read_text())
+    put_scripts(tmp_path)
     (tmp_path / "arguments").write_text("--adam-betas\n")
     done = run(["bash", str(tmp_path / "train.sh"), "host"], PATH=f"{commands}:{os.environ['PATH']}")
     assert done.returncode != 0
@@ -87,10 +97,7 @@ def test_a_rank_outside_of_mpi_does_not_start(tmp_path: Path, commands: Path) ->
 
 
 def launch(tmp_path: Path, commands: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """launch.sh with its host file moved to where a test may write."""
-    for script in [*SCRIPTS.glob("*.sh"), *(FOLDER / "_mpi_scripts").glob("*.sh")]:
-        text = script.read_text().replace("/etc/volcano/mpiworker.host", str(tmp_path / "hosts"))
-        (tmp_path / script.name).write_text(text)
+    put_scripts(tmp_path)
     (tmp_path / "hosts").write_text("job-mpiworker-0.job\njob-mpiworker-1.job\n")
     settings = {"NODES": "2", "GPUS_PER_NODE": "8", "CORES_PER_GPU": "12", "SSH_TIMEOUT_S": "1", "NCCL_DEBUG": "INFO"}
     environment = {"PATH": f"{commands}:{os.environ['PATH']}", "TMPDIR": str(tmp_path), **settings, **variables}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pulumi
 
 from components.context import GpuPool
-from workloads._files import Files
+from workloads._files import Files, shared
 from workloads._mpi import MpiJob, mpi_files
 from workloads._training import throughput_variables
 from workloads.metaseq.arguments import training_arguments
@@ -41,7 +41,8 @@ class Run:
 def files(run: Run) -> Files:
     """The job's scripts, the training's command line, and NCCL's topology file where the VM size has one."""
     words = training_arguments(run.plan, run.options)
-    return mpi_files(NAME, _SCRIPTS, run.pool, {_ARGUMENTS: "".join(f"{word}\n" for word in words)})
+    arguments = {_ARGUMENTS: "".join(f"{word}\n" for word in words)}
+    return mpi_files(NAME, _SCRIPTS, run.pool, {**shared("mfu.sh"), **arguments})
 
 
 def job(run: Run) -> MpiJob:

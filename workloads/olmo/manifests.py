@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.context import BlobVolume, GpuPool
-from workloads._files import Files, texts, topology_file
+from workloads._files import Files, shared, texts, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, blob, scratch
@@ -42,7 +42,8 @@ class Run:
 def files(pool: GpuPool) -> Files:
     """The training's scripts, and NCCL's topology file where the VM size has one."""
     scripts = {name: text for name, text in texts(_SCRIPTS).items() if not name.startswith("prepare")}
-    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents={**scripts, **topology_file(pool)})
+    contents = {**shared("infiniband.sh", "mfu.sh"), **scripts, **topology_file(pool)}
+    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=contents)
 
 
 def dataset_variables(options: OlmoOptions) -> dict[str, str]:

@@ -9,6 +9,8 @@ set -euo pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=workloads/olmo/scripts/dataset.sh
 . "$here/dataset.sh"
+# shellcheck source=workloads/_scripts/infiniband.sh
+. "$here/infiniband.sh"
 
 hopeless() {
   echo "OLMo cannot start: $*"
@@ -47,18 +49,6 @@ check_files() {
   done < <(expected_files)
   ((wrong == 0)) || hopeless "$wrong of $total data files are missing or cut short in $DATA, the first: $first"
   echo "All $total data files are there."
-}
-
-# The InfiniBand devices as NCCL_IB_HCA wants them (= for exact names): the accelerated-networking function of the VM is an
-# mlx5 device too, but an Ethernet one. Only the link layer tells.
-infiniband_devices() {
-  local port devices=()
-  for port in /sys/class/infiniband/*/ports/*; do
-    [[ -r $port/link_layer && $(<"$port/link_layer") == InfiniBand ]] || continue
-    devices+=("$(basename "${port%/ports/*}"):${port##*/}")
-  done
-  local IFS=,
-  [[ ${#devices[@]} -eq 0 ]] || echo "=${devices[*]}"
 }
 
 [[ -r $CONFIG ]] || hopeless "the image has no training config $CONFIG"
