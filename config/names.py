@@ -14,7 +14,10 @@ MAX_DNS_PREFIX = 54
 MAX_DNS_LABEL = 63
 WORKLOAD_NAMESPACE = "ai"
 """Of workloads that a platform's own stack runs; those of another stack are in a namespace named after that."""
-_TAKEN_NAMESPACES = (WORKLOAD_NAMESPACE, "default", "nvidia-operator", "volcano-system")
+NVIDIA_NAMESPACE = "nvidia-operator"
+VOLCANO_NAMESPACE = "volcano-system"
+NODE_TOOLS_NAMESPACE = "node-tools"
+_TAKEN_NAMESPACES = (WORKLOAD_NAMESPACE, "default", NODE_TOOLS_NAMESPACE, NVIDIA_NAMESPACE, VOLCANO_NAMESPACE)
 _NODES = "-nodes"
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 

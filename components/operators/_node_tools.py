@@ -11,8 +11,6 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 
-NAMESPACE = "node-tools"
-"""Its pods mount paths of the node, for which it needs the privileged pod-security level."""
 Manifest = dict[str, Any]
 
 

@@ -11,7 +11,6 @@ from components._base import Component
 from components.context import GpuPool
 from components.namespace import namespace
 from components.node_pools import NodePools
-from components.operators._node_tools import NAMESPACE as NODE_TOOLS_NAMESPACE
 from components.operators._node_tools import NodeSite
 from components.operators._release import Site
 from components.operators.blob_csi_driver import BlobCsiDriver
@@ -22,9 +21,7 @@ from components.operators.nfd import NodeFeatureDiscovery
 from components.operators.node_labeler import NodeLabeler
 from components.operators.volcano import Volcano
 from config.models import Settings
-
-NVIDIA_NAMESPACE = "nvidia-operator"
-VOLCANO_NAMESPACE = "volcano-system"
+from config.names import NODE_TOOLS_NAMESPACE, NVIDIA_NAMESPACE, VOLCANO_NAMESPACE
 
 
 class Operators(Component):
@@ -117,6 +114,7 @@ class Operators(Component):
         labeler = settings.node_labeler.enabled and bool(pools)
         if not scratch and not labeler:
             return
+        # Their pods mount paths of the node, which only the privileged level allows.
         space = namespace(NODE_TOOLS_NAMESPACE, "privileged", parent=self, hooks=self._hooks)
         site = NodeSite(namespace=space, image=image, taints=self._taints())
         if scratch:

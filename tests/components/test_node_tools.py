@@ -8,9 +8,10 @@ import pytest
 from pulumi_kubernetes.core.v1 import Namespace
 
 from components.operators import local_nvme_scratch, node_labeler
-from components.operators._node_tools import NAMESPACE, NodeSite
+from components.operators._node_tools import NodeSite
 from components.scheduling import SCRATCH_FOLDER, SPOT_TAINT, tolerations
 from config.content_tags import image_names
+from config.names import NODE_TOOLS_NAMESPACE
 from tests.program.mocks import Recorder, deploy
 
 TAINTS = ("sku=gpu:NoSchedule", SPOT_TAINT)
@@ -24,7 +25,7 @@ def registered() -> Recorder:
     """What both components register."""
 
     def declare() -> None:
-        namespace = Namespace("namespace", metadata={"name": NAMESPACE})
+        namespace = Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE})
         site = NodeSite(namespace=namespace, image=lambda name: f"registry.test/{name}:1", taints=TAINTS)
         local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site)
         node_labeler.NodeLabeler("node-labeler", site)
@@ -86,7 +87,11 @@ def test_the_labeler_may_get_and_patch_nodes_and_nothing_else(registered: Record
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
     ]
     (subject,) = registered.one(":ClusterRoleBinding").inputs["subjects"]
-    assert subject == {"kind": "ServiceAccount", "name": LABELER["serviceAccountName"], "namespace": NAMESPACE}
+    assert subject == {
+        "kind": "ServiceAccount",
+        "name": LABELER["serviceAccountName"],
+        "namespace": NODE_TOOLS_NAMESPACE,
+    }
     assert registered.names(":Role") == []
 
 

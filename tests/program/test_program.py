@@ -7,6 +7,7 @@ import json
 import pulumi
 import pytest
 
+from config.names import namespace_problems
 from tests.program import golden
 from tests.program.mocks import SECRET, Azure, Recorder, program
 
@@ -111,6 +112,16 @@ def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> N
     assert {resource.name for resource in on_gpus} == set(dev.outputs["workloads"])
 
 
+def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Recorder) -> None:
+    made = {resource.inputs["metadata"]["name"] for resource in dev.registered if resource.type.endswith(":Namespace")}
+    used = {resource.inputs["namespace"] for resource in dev.registered if resource.type.endswith(":Release")}
+    assert {"ai", "node-tools"} <= made
+    for name in made | used | {"kube-system", "default"}:
+        (problem,) = namespace_problems(name)
+        assert problem.fix == f"pulumi stack rename my-{name}"
+        assert not list(namespace_problems(f"my-{name}"))
+
+
 def test_only_workloads_wait_for_drivers(dev: Recorder) -> None:
     waiting = [
         r.name for r in dev.registered if r.custom and any("Policy" in d and "Patch" in d for d in r.dependencies)
@@ -131,6 +142,27 @@ def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
         "kubernetes:mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy"
         in dev.one("Release", "gpu-operator").dependencies
     )
+
+
+def reach(recorder: Recorder, name: str) -> set[str]:
+    """All that must be there before a resource, which is given as `<type> <name>`."""
+    needs = {f"{resource.type} {resource.name}": resource.dependencies for resource in recorder.registered}
+    found: set[str] = set()
+    new = {name}
+    while new := {below for above in new for below in needs.get(above, ())} - found:
+        found |= new
+    return found
+
+
+@pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])
+def test_all_in_the_cluster_comes_after_a_namespace_which_bears_with_a_role_that_does_not_act_yet(
+    extra: dict[str, object],
+) -> None:
+    recorder = program({**golden.keys("entra"), **extra})
+    inside = [f"{r.type} {r.name}" for r in recorder.registered if r.custom and r.type.startswith("kubernetes:")]
+    namespaces = {name for name in inside if name.startswith("kubernetes:core/v1:Namespace ")}
+    assert namespaces
+    assert [name for name in inside if name not in namespaces and not reach(recorder, name) & namespaces] == []
 
 
 @pytest.mark.parametrize("stack", ["no-nodes", "autoscale", "t4"])
