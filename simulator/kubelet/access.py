@@ -48,7 +48,7 @@ class PodAccess:
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
             if found["name"] == container and isinstance(self._program(found), Script):
-                return Shim(run_folder(self._folder, str((pod or {})["metadata"]["uid"])))
+                return Shim.of(self._folder / "pods" / str((pod or {})["metadata"]["uid"]), container)
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
@@ -59,8 +59,3 @@ class PodAccess:
             return socket.create_connection(("127.0.0.1", local))
         containers = pod["spec"]["containers"] if pod else []
         return self.shim(namespace, name, next((c["name"] for c in containers), "")).connect(port)
-
-
-def run_folder(cluster: Path, uid: str) -> Path:
-    """Where a pod's sandbox has its own files."""
-    return cluster / "pods" / uid / "run"

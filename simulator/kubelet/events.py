@@ -15,14 +15,16 @@ _log = logging.getLogger(__name__)
 
 
 class Teller:
-    """Warns of what a pod's containers wait for, once for each pod and cause. Safe for several threads."""
+    """Warns of what befalls a pod's containers, once for each pod and cause. Safe for several threads."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._told: set[tuple[str, str, str]] = set()
 
     def waiting(self, pod: Object, image: str, waiting: Waiting) -> None:
-        reason, message = _as_event(image, waiting)
+        self.warn(pod, *_as_event(image, waiting))
+
+    def warn(self, pod: Object, reason: str, message: str) -> None:
         told = (pod["metadata"]["uid"], reason, message)
         if message and told not in self._told:
             self._told.add(told)

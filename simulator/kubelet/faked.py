@@ -89,7 +89,8 @@ class FakedPods:
                     state.wait(found.reason, found.message)
                     self._teller.waiting(pod, state.image, found)
         policy = spec.get("restartPolicy", "Always")
-        return pod_status(states["initContainers"], states["containers"], policy, "", internal_ip(node), now())
+        times = (now(), pod.get("status", {}).get("conditions", []))
+        return pod_status(states["initContainers"], states["containers"], policy, "", internal_ip(node), *times)
 
     def _show(self, pod: Object, status: Object) -> None:
         self._patch(pod, {"status": status}, STRATEGIC_MERGE_PATCH, "status")

@@ -11,6 +11,7 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
 from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.shim import run_folder
 from simulator.operators._hardware import hardware_of
 from simulator.operators.device_plugins import extended_resources
 from simulator.world import snapshot
@@ -102,10 +103,10 @@ class NodeKeeper:
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
         """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
         allocations = {snapshot.pod_key(pod): self._devices.of(pod["metadata"]["uid"]) for pod in pods}
-        states = {
-            snapshot.pod_key(pod): snapshot.states_of(self._folder / "pods" / pod["metadata"]["uid"] / "run" / "pod")
-            for pod in pods
-        }
+        states: dict[str, Object] = {}
+        for pod in pods:
+            for folder in run_folder(self._folder / "pods" / pod["metadata"]["uid"], "").glob("*/pod"):
+                states[snapshot.pod_key(pod)] = states.get(snapshot.pod_key(pod), {}) | snapshot.states_of(folder)
         world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
         snapshot.write(world, self._folder / "world")
 

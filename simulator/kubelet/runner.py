@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import signal
 import socket
@@ -11,13 +13,17 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from simulator.cluster.processes import marked_environment
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
+from simulator.kubelet.shim import Shim, ShimError
 
+Object = dict[str, Any]
 EXIT_START_ERROR = 128  # what container runtimes report when a container cannot be started
-_GRACE_S = 5
+_OUTPUT_S = 5
+"""For what a container wrote last."""
 _POLL_S = 0.1
 
 
@@ -27,9 +33,16 @@ class Script:
 
     command: Callable[[ContainerContext], tuple[Sequence[str], Mapping[str, str]]]
     """Prepares the sandbox and returns its argv and environment. Raises ValueError with the reason it cannot."""
+    shim: Callable[[ContainerContext], Shim]
+    """The way into the sandbox."""
 
 
 Runnable = Controller | OneShot | HostProcess | Script | None
+
+
+def termination_grace_s(pod: Object) -> int:
+    """How long its containers may take to end; Kubernetes' default is 30."""
+    return int(pod["spec"].get("terminationGracePeriodSeconds", 30))
 
 
 def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: Callable[[], None]) -> int:
@@ -41,7 +54,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: 
             return _process(ctx, argv, marked_environment(ctx.env()), stop, lambda: _serving(ports, ready, stop))
         if isinstance(program, Script):
             argv, env = program.command(ctx)
-            return _process(ctx, argv, env, stop, ready)
+            return _process(ctx, argv, env, stop, ready, functools.partial(_ask_to_end, program.shim(ctx)))
         ready()
         if isinstance(program, OneShot):
             program.run(ctx)
@@ -65,6 +78,7 @@ def _process(
     env: Mapping[str, str],
     stop: threading.Event,
     started: Callable[[], None],
+    ask_to_end: Callable[[subprocess.Popen[str]], None] | None = None,
 ) -> int:
     ctx.logfile.begin()
     popen = subprocess.Popen(
@@ -83,8 +97,9 @@ def _process(
     while popen.poll() is None and not stop.wait(_POLL_S):
         pass
     if popen.poll() is None:
-        _end(popen)
-    reader.join(_GRACE_S)
+        (ask_to_end or _terminate)(popen)
+        _end(popen, termination_grace_s(ctx.pod))
+    reader.join(_OUTPUT_S)
     code = popen.returncode
     return 128 - code if code < 0 else code
 
@@ -95,16 +110,27 @@ def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
             ctx.log(line.rstrip("\n"))
 
 
-def _end(popen: subprocess.Popen[str]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(popen.pid, number)
-            popen.wait(_GRACE_S)
-        except ProcessLookupError:
-            popen.wait()
-        except subprocess.TimeoutExpired:
-            continue
-        return
+def _ask_to_end(shim: Shim, popen: subprocess.Popen[str]) -> None:
+    """Asks the container's command; what is around it ends with it."""
+    try:
+        shim.signal(signal.SIGTERM)
+    except ShimError:  # it ends already
+        _terminate(popen)
+
+
+def _terminate(popen: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(popen.pid, signal.SIGTERM)
+
+
+def _end(popen: subprocess.Popen[str], grace_s: int) -> None:
+    """Waits for a process that was asked to end, and kills it when its time is up."""
+    try:
+        popen.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
 
 
 def _serving(ports: Mapping[int, int], ready: Callable[[], None], stop: threading.Event) -> None:

@@ -10,6 +10,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import Allocation
 from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.runner import Script
+from simulator.kubelet.shim import Shim, run_folder
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name, images
 from simulator.sandbox.sandbox import Mount, SandboxSpec
@@ -29,11 +30,11 @@ class Scripts:
         """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
         if image_name(image) not in images() or sandbox.available() is not None:
             return None
-        return Script(self._command)
+        return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]))
 
     def _command(self, ctx: ContainerContext) -> tuple[Sequence[str], Mapping[str, str]]:
         allocation: Allocation = self._keeper.allocate(ctx.pod, ctx.node)
-        run_dir = ctx.volumes.folder / "run"
+        run_dir = run_folder(ctx.volumes.folder, ctx.container["name"])
         run_dir.mkdir(parents=True, exist_ok=True)
         security = ctx.container.get("securityContext") or {}
         spec = SandboxSpec(

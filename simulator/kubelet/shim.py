@@ -18,11 +18,21 @@ class ShimError(RuntimeError):
     """The container does not do what was asked, with its reason."""
 
 
+def run_folder(pod_folder: Path, container: str) -> Path:
+    """Where a container's sandbox has its own files."""
+    return pod_folder / "run" / container
+
+
 @dataclass(frozen=True)
 class Shim:
     """Of the container whose sandbox has this run folder."""
 
     run_dir: Path
+
+    @classmethod
+    def of(cls, pod_folder: Path, container: str) -> Shim:
+        """`pod_folder` is the pod's own on this machine."""
+        return cls(run_folder(pod_folder, container))
 
     def connect(self, port: int) -> socket.socket:
         """A connection to a port of the container's 127.0.0.1. Raises ShimError."""
@@ -37,6 +47,10 @@ class Shim:
         if "error" in reply:
             raise ShimError(str(reply["error"]))
         return int(str(reply["code"]))
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to the container's command. Raises ShimError."""
+        self._ask({"signal": number}, [])
 
     def _ask(self, request: dict[str, object], files: Sequence[int]) -> tuple[dict[str, object], list[int]]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:

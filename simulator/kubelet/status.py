@@ -38,6 +38,9 @@ class ContainerState:
     last: Object = field(default_factory=dict)
 
     def run(self) -> None:
+        if self.started_at:
+            self._remember()
+            self.restarts += 1
         self.state, self.reason, self.exit_code, self.started_at = "running", "", None, now()
 
     def end(self, code: int) -> None:
@@ -45,10 +48,12 @@ class ContainerState:
         self.reason = "Completed" if code == 0 else "Error"
 
     def wait(self, reason: str, message: str = "") -> None:
+        self._remember()
+        self.state, self.reason, self.message = "waiting", reason, message
+
+    def _remember(self) -> None:
         if self.state == "terminated":
             self.last = {"terminated": self._terminated()}
-            self.restarts += 1
-        self.state, self.reason, self.message = "waiting", reason, message
 
     def _terminated(self) -> Object:
         return {
@@ -80,7 +85,7 @@ def phase(init: list[ContainerState], main: list[ContainerState], restart_policy
     """Pending, Running, Succeeded or Failed by Kubernetes' own rules."""
     if any(state.exit_code not in (None, 0) for state in init) and restart_policy == "Never":
         return "Failed"
-    if all(state.state == "waiting" and not state.restarts for state in main):
+    if not any(state.started_at for state in main):
         return "Pending"
     ended = [state for state in main if state.state == "terminated"]
     if len(ended) < len(main) or restart_policy == "Always":
@@ -92,8 +97,15 @@ def phase(init: list[ContainerState], main: list[ContainerState], restart_policy
 
 
 def pod_status(
-    init: list[ContainerState], main: list[ContainerState], restart_policy: str, pod_ip: str, host_ip: str, started: str
+    init: list[ContainerState],
+    main: list[ContainerState],
+    restart_policy: str,
+    pod_ip: str,
+    host_ip: str,
+    started: str,
+    before: list[Object],
 ) -> Object:
+    """`before` are the conditions of the last status, whose times stay while they do."""
     reached = phase(init, main, restart_policy)
     ready = all(state.ready for state in main)
     initialized = all(state.exit_code == 0 for state in init)
@@ -103,9 +115,7 @@ def pod_status(
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
         "startTime": started,
-        "conditions": [
-            {"type": name, "status": str(value), "lastTransitionTime": now()} for name, value in conditions.items()
-        ],
+        "conditions": [_condition(name, str(value), before) for name, value in conditions.items()],
         "containerStatuses": [state.to_status() for state in main],
     }
     if init:
@@ -113,3 +123,8 @@ def pod_status(
     if pod_ip:
         status |= {"podIP": pod_ip, "podIPs": [{"ip": pod_ip}]}
     return status
+
+
+def _condition(name: str, value: str, before: list[Object]) -> Object:
+    since = [old["lastTransitionTime"] for old in before if (old["type"], old["status"]) == (name, value)]
+    return {"type": name, "status": value, "lastTransitionTime": since[0] if since else now()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,15 +16,19 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import Teller
+from simulator.kubelet.probes import Prober
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.runner import Runnable, run
+from simulator.kubelet.runner import Runnable, Script, run, termination_grace_s
 from simulator.kubelet.status import ContainerState, now, pod_status
 
 Object = dict[str, Any]
-_MAX_BACKOFF_S = 30
+_log = logging.getLogger(__name__)
+_FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
 """Between looks at what a container waits for."""
 _MAX_TRIES = 240  # two minutes
+_NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
+"""What keeps a container waiting: the kubelet tries again, whatever it was."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class PodWorker:
         self._main = [ContainerState(c["name"], c["image"]) for c in spec["containers"]]
         self._stop_event = threading.Event()
         self._lock = threading.Lock()
+        self._readiness = threading.Lock()
+        self._conditions: list[Object] = []
         self._start_time = pod.get("status", {}).get("startTime") or now()
         self.delete_when_stopped = False
         self._thread = threading.Thread(target=self._run, name=f"pod-{pod['metadata']['name']}", daemon=True)
@@ -95,7 +102,7 @@ class PodWorker:
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
         """Runs a container, again as the restart policy says; True when it ended with 0."""
-        backoff = 1.0
+        pause = 0.0
         while not self._stop_event.is_set():
             ctx = self._prepared(container, state)
             if ctx is None:
@@ -107,7 +114,7 @@ class PodWorker:
                 return True
             state.run()
             self._report()
-            code = run(ctx, program, self._stop_event, functools.partial(self._ready, state, ctx, program))
+            code = self._run_once(ctx, program, state)
             ctx.volumes.flush()
             if self._stop_event.is_set():
                 return False
@@ -117,10 +124,38 @@ class PodWorker:
                 return True
             if self._policy == "Never":
                 return False
-            self._stop_event.wait(backoff)
-            backoff = min(backoff * 2, _MAX_BACKOFF_S)
-            state.wait("CrashLoopBackOff", f"back-off restarting failed container {state.name}")
+            if pause:  # the first time it is started again at once, as by a kubelet
+                state.wait("CrashLoopBackOff", f"back-off {pause:.0f}s restarting failed container={state.name}")
+                self._report()
+                self._stop_event.wait(pause)
+            pause = min(pause * 2 or _FIRST_BACKOFF_S, _MAX_BACKOFF_S)
         return False
+
+    def _run_once(self, ctx: ContainerContext, program: Runnable, state: ContainerState) -> int:
+        """The exit code of one run; the container is ready while its probes, if it has any, say so."""
+        ended = threading.Event()
+
+        def ready(well: bool) -> None:
+            with self._readiness:
+                if ended.is_set():
+                    return
+                state.ready = well
+            self._report()
+
+        def started() -> None:
+            self._services.serve(self._ip, ctx, program)
+            if isinstance(program, Script):
+                warn = functools.partial(self._services.teller.warn, self._pod)
+                grace_s = termination_grace_s(self._pod)
+                Prober(ctx.container, program.shim(ctx), ended, grace_s, ready, warn).start()
+            else:
+                ready(True)
+
+        try:
+            return run(ctx, program, self._stop_event, started)
+        finally:
+            with self._readiness:
+                ended.set()
 
     def _prepared(self, container: Object, state: ContainerState) -> ContainerContext | None:
         """The container's context once volumes, image and environment are there; None when stopped before."""
@@ -146,7 +181,7 @@ class PodWorker:
         for name in names:
             try:
                 ctx.volumes.path(ctx.volume(name))
-            except (VolumeNotReady, ApiError) as error:
+            except _NOT_NOW as error:
                 text = str(error)
                 prefix = "" if text.startswith("MountVolume.") else f'MountVolume.SetUp failed for volume "{name}" : '
                 return Waiting("ContainerCreating", prefix + text)
@@ -156,18 +191,15 @@ class PodWorker:
             ctx.env()
             for mount in ctx.container.get("volumeMounts", []):
                 ctx.source(mount)
-        except (VolumeNotReady, ApiError) as error:
+        except _NOT_NOW as error:
             return Waiting("CreateContainerConfigError", str(error))
         return None
 
-    def _ready(self, state: ContainerState, ctx: ContainerContext, program: Runnable) -> None:
-        self._services.serve(self._ip, ctx, program)
-        state.ready = True
-        self._report()
-
     def _report(self) -> None:
         with self._lock:
-            status = pod_status(self._init, self._main, self._policy, self._ip, self._host_ip, self._start_time)
+            times = (self._start_time, self._conditions)
+            status = pod_status(self._init, self._main, self._policy, self._ip, self._host_ip, *times)
+            self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
             self._insist(
@@ -188,10 +220,11 @@ class PodWorker:
             try:
                 call()
             except ApiError as error:
-                if error.not_found or error.conflict:
-                    return
-                raise
+                if not (error.not_found or error.conflict):
+                    _log.error("pod %s: %s", self._pod["metadata"]["name"], error)
+                return
             except httpx.TransportError:
                 time.sleep(0.5)
             else:
                 return
+        _log.error("pod %s: the API server does not answer; its state is not told", self._pod["metadata"]["name"])

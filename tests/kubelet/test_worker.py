@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller
 from simulator.kubelet.programs import OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
@@ -119,6 +122,43 @@ def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluste
     start(cluster, pod, run).join()
     assert ran == ["prepare"]
     assert status(cluster)["phase"] == "Failed"
+
+
+def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> None:
+    def fail(ctx: PodContext) -> None:
+        raise RuntimeError("no disks")
+
+    pod = make()
+    pod["spec"]["restartPolicy"] = "Always"
+    worker = start(cluster, pod, fail)
+    eventually(lambda: waiting(cluster).get("reason") == "CrashLoopBackOff")
+    container = status(cluster)["containerStatuses"][0]
+    assert container["restartCount"] == 1  # the first time it was started again at once
+    assert container["lastState"]["terminated"]["exitCode"] == 1
+    assert status(cluster)["phase"] == "Running"
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, refusals = ContainerContext.env, iter([httpx.ConnectError("connection refused"), OSError("disk full")])
+
+    def env(ctx: ContainerContext) -> Mapping[str, str]:
+        for refusal in refusals:
+            raise refusal
+        return original(ctx)
+
+    monkeypatch.setattr(ContainerContext, "env", env)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = (f"2026-01-01T00:00:{second:02}Z" for second in itertools.count())
+    monkeypatch.setattr("simulator.kubelet.status.now", lambda: next(times))
+    start(cluster, make(), lambda ctx: None).join()
+    since = {entry["type"]: entry["lastTransitionTime"] for entry in status(cluster)["conditions"]}
+    assert since["PodScheduled"] < since["Ready"]
 
 
 def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:

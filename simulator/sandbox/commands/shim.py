@@ -1,7 +1,8 @@
 """Runs a container's command beside what its kubelet and its node give it, as a container runtime's shim does.
 
 Called by the sandbox as `shim <port of the Kubernetes API, or 0> -- <command>...`. Beside the command it
-- answers the kubelet on a Unix socket: runs further commands in the container, opens connections to its ports;
+- answers the kubelet on a Unix socket: runs further commands in the container, opens connections to its ports, sends
+  signals to the command;
 - brings the API's port of 127.0.0.1 to that very address of the machine, by the uplink.
 Both live in processes that end with the sandbox.
 """
@@ -37,7 +38,8 @@ def main(arguments: list[str]) -> int:
     kubelet = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     kubelet.bind(str(SOCKET))
     kubelet.listen()
-    _beside(kubelet, _answer)
+    itself = os.getpid()
+    _beside(kubelet, lambda client: _answer(client, itself))
     if port:
         _beside(socket.create_server((HOST, port)), lambda client: _forward(client, port))
     try:
@@ -73,12 +75,15 @@ def _forward(client: socket.socket, port: int) -> None:
         relay(client, server)
 
 
-def _answer(kubelet: socket.socket) -> None:
-    """One request of the kubelet, in JSON, with the files that go with it."""
+def _answer(kubelet: socket.socket, command: int) -> None:
+    """One request of the kubelet, in JSON, with the files that go with it. `command` is the process to send signals."""
     message, files, _, _ = socket.recv_fds(kubelet, _REQUEST_BYTES, 3)
     request: dict[str, Any] = json.loads(message)
     if "connect" in request:
         _connect(kubelet, request["connect"])
+    elif "signal" in request:
+        os.kill(command, request["signal"])
+        kubelet.send(b"{}")
     else:
         kubelet.send(json.dumps(_run(request["run"], files, terminal=request["terminal"])).encode())
 

@@ -1,0 +1,147 @@
+"""A container's probes: the kubelet asks it again and again whether it has started, serves, and lives.
+
+Source: kubernetes/kubernetes, pkg/kubelet/prober; defaults of the API reference (Probe v1).
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from simulator.kubelet.shim import Shim, ShimError
+
+Object = dict[str, Any]
+Probe = dict[str, Any]
+
+
+class ProbeFailed(Exception):
+    """With the kubelet's words."""
+
+
+@dataclass(frozen=True)
+class Prober:
+    """Of one run of one container."""
+
+    container: Object
+    shim: Shim
+    ended: threading.Event
+    """Set when the container has ended."""
+    grace_s: float
+    """How long a container that is to end may take."""
+    ready: Callable[[bool], None]
+    """Told whenever the container begins or ceases to be ready."""
+    warn: Callable[[str, str], None]
+    """Given reason and message of an event."""
+
+    def start(self) -> None:
+        """Probes until the container has ended. One without a readiness probe is ready once it has started."""
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        if not self._started():
+            return
+        if live := self.container.get("livenessProbe"):
+            threading.Thread(target=self._keep_alive, args=("Liveness", live), daemon=True).start()
+        if readiness := self.container.get("readinessProbe"):
+            self._watch("Readiness", readiness, self.ready)
+        else:
+            self.ready(True)
+
+    def _started(self) -> bool:
+        probe = self.container.get("startupProbe")
+        return probe is None or self._keep_alive("Startup", probe)
+
+    def _keep_alive(self, kind: str, probe: Probe) -> bool:
+        """Whether a startup probe succeeded; a container whose probe fails is ended, and so restarted if it may be."""
+        succeeded = threading.Event()
+        failed = threading.Event()
+
+        def told(well: bool) -> None:
+            (succeeded if well else failed).set()
+
+        self._watch(kind, probe, told, lambda: failed.is_set() or (kind == "Startup" and succeeded.is_set()))
+        if failed.is_set():
+            name, which = self.container["name"], kind.lower()
+            self.warn("Killing", f"Container {name} failed {which} probe, will be restarted")
+            self._end()
+        return succeeded.is_set()
+
+    def _end(self) -> None:
+        with suppress(ShimError):  # it has ended by itself
+            self.shim.signal(signal.SIGTERM)
+            if not self.ended.wait(self.grace_s):
+                self.shim.signal(signal.SIGKILL)
+
+    def _watch(
+        self, kind: str, probe: Probe, told: Callable[[bool], None], enough: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Tells each time that the threshold of successes or failures in a row is reached anew."""
+        needed = {True: probe.get("successThreshold", 1), False: probe.get("failureThreshold", 3)}
+        state, streak, last = None, 0, None
+        pause = probe.get("initialDelaySeconds", 0)
+        while not enough() and not self.ended.wait(pause):
+            pause = probe.get("periodSeconds", 10)
+            well = self._succeeds(kind, probe)
+            streak = streak + 1 if well is last else 1
+            last = well
+            if streak >= needed[well] and state is not well and not self.ended.is_set():
+                state = well
+                told(well)
+
+    def _succeeds(self, kind: str, probe: Probe) -> bool:
+        try:
+            self._ask(probe)
+        except (ProbeFailed, ShimError, OSError, http.client.HTTPException) as error:
+            if not self.ended.is_set():
+                self.warn("Unhealthy", f"{kind} probe failed: {error}")
+            return False
+        return True
+
+    def _ask(self, probe: Probe) -> None:
+        """Raises ProbeFailed, or what connections raise."""
+        timeout_s = probe.get("timeoutSeconds", 1)
+        if "exec" in probe:
+            self._run_command(probe["exec"]["command"])
+        elif "httpGet" in probe:
+            self._get(probe["httpGet"], timeout_s)
+        elif "tcpSocket" in probe:
+            self.shim.connect(self._port(probe["tcpSocket"])).close()
+        else:
+            raise ProbeFailed("the simulator probes by exec, httpGet and tcpSocket only")
+
+    def _run_command(self, command: list[str]) -> None:
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            code = self.shim.run(command, [null] * 3)
+        finally:
+            os.close(null)
+        if code:
+            raise ProbeFailed(f"command exited with {code}")
+
+    def _get(self, get: Object, timeout_s: float) -> None:
+        if get.get("scheme", "HTTP") != "HTTP":
+            raise ProbeFailed("the simulator probes without TLS only")
+        port = self._port(get)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+        connection.sock = self.shim.connect(port)
+        connection.sock.settimeout(timeout_s)
+        try:
+            headers = {header["name"]: header["value"] for header in get.get("httpHeaders", [])}
+            connection.request("GET", get.get("path", "/"), headers={"User-Agent": "kube-probe", **headers})
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        if not 200 <= status < 400:
+            raise ProbeFailed(f"HTTP probe failed with statuscode: {status}")
+
+    def _port(self, target: Object) -> int:
+        """By number, or by the name of one of the container's ports."""
+        wanted = target["port"]
+        named = [port["containerPort"] for port in self.container.get("ports", []) if port.get("name") == wanted]
+        return int(named[0] if named else wanted)
