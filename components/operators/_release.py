@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ Values = dict[str, Any]
 class Site:
     """Where a release goes, and where its chart and images come from."""
 
-    namespace: pulumi.Input[str]
+    namespace: kubernetes.core.v1.Namespace
     charts: str | None
     """`charts.source`"""
     registry: str | None
@@ -65,9 +65,10 @@ def release(
     parent: Component,
     values: Values,
     user_values: Mapping[str, Any],
-    depends_on: list[pulumi.Resource] | None = None,
+    namespace: str | None = None,
+    depends_on: Iterable[pulumi.Resource] = (),
 ) -> kubernetes.helm.v3.Release:
-    """The release `name` of the pinned chart `name`. The user's values come last.
+    """The release `name` of the pinned chart `name`, in the site's namespace or another. The user's values come last.
 
     It waits for what the chart itself makes, never for what an operator makes later.
     """
@@ -80,8 +81,9 @@ def release(
         chart=location.chart,
         version=location.version,
         repository_opts=repository,
-        namespace=site.namespace,
+        namespace=namespace or site.namespace.metadata["name"],
         values=merge(merge(images.chart_values(name, site.registry), values), user_values),
         timeout=chart.timeout_s,
-        opts=parent.child(depends_on=depends_on),
+        # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (role_delay).
+        opts=parent.child(depends_on=[site.namespace, *depends_on]),
     )

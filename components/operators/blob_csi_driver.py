@@ -6,8 +6,6 @@ driver away before the chart comes. From the chart to the add-on, `none` has to 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pulumi
 
 from components._base import Component
@@ -25,8 +23,7 @@ class BlobCsiDriver(Component):
 
     def __init__(self, name: str, site: Site, settings: Operator, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        site = replace(site, namespace=NAMESPACE)
-        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        release(NAME, site, parent=self, values=values(), user_values=settings.values, namespace=NAMESPACE)
         self.register_outputs({})
 
 

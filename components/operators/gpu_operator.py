@@ -40,7 +40,7 @@ class GpuOperator(Component):
             parent=self,
             values=values(site.taints, rdma=nic_policy is not None),
             user_values=settings.values,
-            depends_on=[nic_policy] if nic_policy else [],
+            depends_on=[nic_policy] if nic_policy else (),
         )
         self.register_outputs({})
 

@@ -25,7 +25,7 @@ class LocalNvmeScratch(Component):
 
     def __init__(self, name: str, site: NodeSite, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        self.daemon_set = daemon_set(NAME, site, pod_spec(site.image(NAME), site.taints), parent=self)
+        daemon_set(NAME, site, pod_spec(site.image(NAME), site.taints), parent=self)
         self.register_outputs({})
 
 

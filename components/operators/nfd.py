@@ -35,11 +35,12 @@ class NodeFeatureDiscovery(Component):
     ) -> None:
         super().__init__(name, opts)
         self.release = release(NAME, site, parent=self, values=values(site.taints), user_values=settings.values)
-        self.rules = [self._rule(name, rule) for name, rule in (("gpu", gpu_rule()), ("infiniband", infiniband_rule()))]
+        self._rule("gpu", gpu_rule())
+        self._rule("infiniband", infiniband_rule())
         self.register_outputs({})
 
-    def _rule(self, name: str, rule: dict[str, Any]) -> kubernetes.apiextensions.CustomResource:
-        return kubernetes.apiextensions.CustomResource(
+    def _rule(self, name: str, rule: dict[str, Any]) -> None:
+        kubernetes.apiextensions.CustomResource(
             f"rule-{name}",
             api_version="nfd.k8s-sigs.io/v1alpha1",
             kind="NodeFeatureRule",

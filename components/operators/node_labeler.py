@@ -28,7 +28,9 @@ class NodeLabeler(Component):
         account = kubernetes.core.v1.ServiceAccount(
             f"{NAME}-account", metadata={"name": NAME, "namespace": space}, opts=self.child()
         )
-        role = kubernetes.rbac.v1.ClusterRole(f"{NAME}-role", metadata={"name": NAME}, rules=RULES, opts=self.child())
+        role = kubernetes.rbac.v1.ClusterRole(
+            f"{NAME}-role", metadata={"name": NAME}, rules=RULES, opts=self.child(depends_on=[site.namespace])
+        )
         binding = kubernetes.rbac.v1.ClusterRoleBinding(
             f"{NAME}-binding",
             metadata={"name": NAME},
@@ -37,7 +39,7 @@ class NodeLabeler(Component):
             opts=self.child(),
         )
         pod = pod_spec(site.image(NAME), site.taints)
-        self.daemon_set = daemon_set(NAME, site, pod, parent=self, depends_on=[account, binding])
+        daemon_set(NAME, site, pod, parent=self, depends_on=[account, binding])
         self.register_outputs({})
 
 

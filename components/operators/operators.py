@@ -69,7 +69,7 @@ class Operators(Component):
 
     def _site(self, name: str, level: Literal["baseline", "privileged"]) -> Site:
         return Site(
-            namespace=namespace(name, level, parent=self, hooks=self._hooks).metadata["name"],
+            namespace=namespace(name, level, parent=self, hooks=self._hooks),
             charts=self._settings.charts.source,
             registry=self._settings.images.registry,
             taints=self._taints(),
