@@ -64,6 +64,8 @@ class Problem:
     """The command that mends it, ready to paste; in words where no command can."""
     shows_value: bool = True
     """Whether `what` and `fix` may hold the value that was set."""
+    lacking: Path = ()
+    """The map that lacks an entry, where that is what is wrong: an entry of it that is wrong itself may be the one."""
     stack: str = ""
     """The other stack whose settings are wrong; empty for the one that is deployed."""
 

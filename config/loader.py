@@ -89,7 +89,7 @@ def load_settings(
     stack_file = _validate(parsed, problems)
     broken = [problem.path for problem in problems]
     settings, later = _place(stack_file, own, hidden, around, workloads)
-    problems += (problem for problem in later if problem.stack or not _concerns(problem.path, broken))
+    problems += (problem for problem in later if problem.stack or not _follows(problem, broken))
     if problems:
         raise SettingsError((_shown(problem, hidden, workloads) for problem in problems), around.stack.name)
     return settings
@@ -136,9 +136,15 @@ def _place(
     return settings, problems
 
 
-def _concerns(path: Path, broken: Collection[Path]) -> bool:
-    """Whether a path is, contains or lies in one that is known to be broken, so that more words would only confuse."""
-    return bool(path) and any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
+def _follows(problem: Problem, broken: Collection[Path]) -> bool:
+    """Whether a problem may come of others that are known by their paths, so that more words would only confuse.
+
+    Its path then is, contains or lies in theirs; or an entry was left out, as broken, of the map that it finds lacking.
+    """
+    path, lacking = problem.path, problem.lacking
+    related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
+    left_out = any(lacking[: len(other)] == other or lacking == other[:-1] for other in broken)
+    return (bool(path) and related) or (bool(lacking) and left_out)
 
 
 def _shown(problem: Problem, hidden: Collection[str], workloads: WorkloadCatalogue) -> Problem:

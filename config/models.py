@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
 from config.names import Names, StackName
 from config.pools import MAX_NODES, NodeCount, PoolSettings
+from config.references import Tag
 from config.registry import RegistrySettings
 from config.skus import VmSku, sku
 from config.storage import StorageSettings
@@ -82,6 +83,8 @@ class NetworkOperator(Operator):
         Field(description="at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
     ] = "mlnxnics"
     """The extended resource's name, after `nvidia.com/`."""
+    ofed_version: Annotated[Tag | None, EMPTY_IS_UNSET] = None
+    """Tag of the OFED driver's image, without operating system and architecture; by default the pinned one."""
     drain_on_upgrade: bool = False
     """Let a driver upgrade evict pods from its node, by force: it kills jobs."""
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from config.base import Text
+
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?"
 _PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -21,3 +23,9 @@ Image = Annotated[
     Field(description="an image reference, as in registry.example.com/nccl-test:1.0"),
 ]
 """A whole image reference; its registry, tag and digest may be left out."""
+Tag = Annotated[
+    Text,
+    StringConstraints(pattern=rf"^{_TAG}$"),
+    Field(description="an image's tag: at most 128 letters, digits, '_', '.' and '-', a letter, digit or '_' first"),
+]
+"""An image's tag alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, unfit
 from config.blobfuse import profiles
@@ -16,6 +16,7 @@ from config.near import near
 MAX_ACCOUNT_NAME = 24
 MAX_DELEGATION_DAYS = 7
 """Azure: a key of an Entra login, and what it signs, lives no longer."""
+FIRST_ROTATION = "1"
 UPLOAD_PERMISSIONS = "rcwl"
 """Of the SAS that fills a container: see what is there, write what is not."""
 
@@ -89,7 +90,7 @@ class StorageSettings(Model):
     From `chart` to `addon` one goes by `none`, and a `pulumi up` in between: they have the same names, and Pulumi would
     turn the add-on on before it takes the chart away.
     """
-    rotation: Text = "1"
+    rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
     """Any text; changing it issues new SAS for all containers, whose expiry moves with it."""
     containers: dict[ContainerName, ContainerSettings] = {}
 

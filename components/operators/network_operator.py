@@ -61,7 +61,10 @@ def values() -> Values:
 def policy_spec(settings: Settings, taints: Iterable[str], registry: str | None) -> dict[str, Any]:
     """The NicClusterPolicy: DOCA-OFED, and one SR-IOV device plugin. A second plugin would claim the same devices."""
     return {
-        "ofedDriver": _image("doca-driver", registry) | _ofed(drain=settings.drain_on_upgrade),
+        "ofedDriver": {
+            **_image("doca-driver", registry, settings.ofed_version),
+            **_ofed(drain=settings.drain_on_upgrade),
+        },
         "sriovDevicePlugin": {
             **_image("sriov-network-device-plugin", registry),
             "config": json.dumps({"resourceList": [_resource(settings.rdma_resource)]}),
@@ -95,9 +98,9 @@ def _ofed(*, drain: bool) -> dict[str, Any]:
     }
 
 
-def _image(name: str, registry: str | None) -> dict[str, str]:
+def _image(name: str, registry: str | None, version: str | None = None) -> dict[str, str]:
     return {
         "image": name,
         "repository": images.repository(name, registry),
-        "version": versions().images[name].version,
+        "version": version or versions().images[name].version,
     }

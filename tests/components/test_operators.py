@@ -96,6 +96,14 @@ def test_one_device_plugin_offers_infiniband_only_under_the_chosen_name() -> Non
     }
 
 
+@pytest.mark.parametrize("unset", [{}, {"ofedVersion": ""}, {"ofedVersion": None}])
+def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any]) -> None:
+    assert policy(**unset)["ofedDriver"]["version"] == versions().images["doca-driver"].version
+    asked = policy(ofedVersion="doca3.2.0-25.10-1.2.8.0-2")
+    assert asked["ofedDriver"]["version"] == "doca3.2.0-25.10-1.2.8.0-2"
+    assert asked["sriovDevicePlugin"] == policy()["sriovDevicePlugin"]
+
+
 @pytest.mark.parametrize("drain", [False, True])
 def test_a_driver_upgrade_kills_jobs_only_when_asked_to(drain: bool) -> None:
     upgrade = policy(drainOnUpgrade=drain)["ofedDriver"]["upgradePolicy"]

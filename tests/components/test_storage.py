@@ -145,6 +145,8 @@ def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, A
 
 def test_and_with_each_rotation_but_nothing_else() -> None:
     assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
+    assert generation({"rotation": ""}) == generation(), "empty text is not set"
+    assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML makes numbers of such text"
     assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
 
 

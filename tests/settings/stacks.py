@@ -39,7 +39,8 @@ def no_container(_options: Any, ground: Ground) -> Iterator[Problem]:
     if "data" not in ground.containers:
         path = ("workloadOptions", "reader", "container")
         fix = set_command(("storage", "containers", "data", "permissions"), "rl")
-        yield Problem(path, "is data, a container that the platform does not have", "one that it has", fix)
+        what = "is data, a container that the platform does not have"
+        yield Problem(path, what, "one that it has", fix, lacking=("storage", "containers"))
 
 
 @dataclass(frozen=True)

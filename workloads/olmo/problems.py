@@ -40,7 +40,8 @@ def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Pro
         what = f"is {name}, a container that the platform does not have"
         likely = near(name, ground.containers)
         fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(where, needed)
-        yield Problem((*_OPTIONS, key), what + hint(likely), f"a container of the platform ({known})", fix)
+        allowed = f"a container of the platform ({known})"
+        yield Problem((*_OPTIONS, key), what + hint(likely), allowed, fix, lacking=("storage", "containers"))
         return
     permissions = ground.containers[name].permissions
     if missing := [letter for letter in needed if letter not in permissions]:
