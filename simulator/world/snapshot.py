@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator import files
+from simulator.kube.quantity import value
 from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
@@ -81,19 +82,8 @@ def shm_bytes(pod: Object) -> int:
         if volume["name"] in mounted and empty_dir is not None and empty_dir.get("medium") == "Memory":
             limits = [c.get("resources", {}).get("limits", {}).get("memory") for c in spec["containers"]]
             candidates = [empty_dir.get("sizeLimit"), *limits]
-            return next((quantity(size) for size in candidates if size), 2**40)
+            return next((int(value(size)) for size in candidates if size), 2**40)
     return DEFAULT_SHM_BYTES
-
-
-def quantity(text: str | int) -> int:
-    """Bytes of a Kubernetes quantity: plain, decimal (K, M, G, T) or binary (Ki, Mi, Gi, Ti)."""
-    suffixes = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
-    suffixes["T"] = 10**12
-    value = str(text)
-    for suffix, factor in suffixes.items():
-        if value.endswith(suffix):
-            return int(float(value.removesuffix(suffix)) * factor)
-    return int(float(value))
 
 
 def _node(node: Object, hardware_by_node: Mapping[str, NodeHardware]) -> Object:
@@ -106,7 +96,7 @@ def _node(node: Object, hardware_by_node: Mapping[str, NodeHardware]) -> Object:
         "sku": labels.get("node.kubernetes.io/instance-type", ""),
         "pool": labels.get("kubernetes.azure.com/agentpool", labels.get("agentpool", "")),
         "ready": ready and (hardware is None or hardware.up),
-        "cpus": quantity(node.get("status", {}).get("capacity", {}).get("cpu", 0)),
+        "cpus": int(value(node.get("status", {}).get("capacity", {}).get("cpu", 0))),
         "gpus": [asdict(gpu) for gpu in hardware.gpus] if hardware else [],
         "hcas": [asdict(hca) for hca in hardware.hcas] if hardware else [],
     }

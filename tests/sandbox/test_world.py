@@ -188,11 +188,6 @@ def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path)
     assert snapshot.states_of(tmp_path / "nowhere") == {}
 
 
-@pytest.mark.parametrize(("text", "value"), [("64Mi", 2**26), ("1G", 10**9), ("5", 5), (7, 7), ("1.5Gi", 3 * 2**29)])
-def test_quantities(text: str | int, value: int) -> None:
-    assert snapshot.quantity(text) == value
-
-
 FULL = ((1.0,) * 8,) * 2
 SLOW = (FULL[0], (0.25, *FULL[0][1:]))
 GIB16 = 16 * 2**30

@@ -6,8 +6,8 @@ import base64
 import binascii
 from typing import Any
 
+from simulator.kube.quantity import canonical
 from simulator.plugins.kubernetes.kinds import is_crd, kind_of
-from simulator.plugins.kubernetes.quantity import canonical
 from simulator.plugins.marshal import has_unknown
 
 Object = dict[str, Any]

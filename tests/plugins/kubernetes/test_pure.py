@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
+from simulator.kube.quantity import canonical, value
 from simulator.plugins.kubernetes import configuration, exec_credentials, managed_fields
 from simulator.plugins.kubernetes.awaiters import wait_for
 from simulator.plugins.kubernetes.awaiters.jsonpath import JsonPath
@@ -21,7 +23,6 @@ from simulator.plugins.kubernetes.checkpoint import prune, to_object, to_propert
 from simulator.plugins.kubernetes.kinds import Kind, kind_of_urn
 from simulator.plugins.kubernetes.kubeconfig import KubeconfigError
 from simulator.plugins.kubernetes.normalize import normalize
-from simulator.plugins.kubernetes.quantity import canonical
 from simulator.plugins.kubernetes.release import options, tether
 from simulator.plugins.kubernetes.release.helm import _reason
 from simulator.plugins.kubernetes.structural import compare, ignored, parse_path, path_text
@@ -38,6 +39,19 @@ from simulator.plugins.marshal import UNKNOWN, Secret, encode
 )  # fmt: skip
 def test_quantities(written: Any, shown: Any) -> None:
     assert canonical(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [("64Mi", 2**26), ("1G", 10**9), ("5", 5), (7, 7), ("1.5Gi", 3 * 2**29), ("250m", Fraction(1, 4))],
+)
+def test_quantities_have_an_exact_value(text: str | int, exact: Fraction | int) -> None:
+    assert value(text) == exact
+
+
+def test_what_is_no_quantity_has_no_value() -> None:
+    with pytest.raises(ValueError, match="'64 GB' is no quantity, such as 2, 500m or 64Gi"):
+        value("64 GB")
 
 
 @pytest.mark.parametrize(

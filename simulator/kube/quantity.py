@@ -1,4 +1,4 @@
-"""Kubernetes quantities in their canonical form: `1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`.
+"""Kubernetes quantities: what they say, and their canonical form (`1024Mi` is `1Gi`, `1000m` is `1`, `0.5` is `500m`).
 
 The rules are those of k8s.io/apimachinery/pkg/api/resource: binary numbers under 1024 turn decimal, exponents are
 multiples of three, and what is finer than a nano is rounded up.
@@ -18,6 +18,17 @@ _DECIMAL_NAMES = {exponent: name for name, exponent in _DECIMAL.items()}
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d+))?")
 
 
+def value(text: str | float) -> Fraction:
+    """What a quantity says, exactly: bytes, cores, or whatever it counts. Raises ValueError for other texts."""
+    found = _FORM.fullmatch(str(text))
+    if found is None:
+        raise ValueError(f"{text!r} is no quantity, such as 2, 500m or 64Gi")
+    number, binary, decimal, exponent = found.groups()
+    if binary is not None:
+        return Fraction(number) * (1 << 10 * _BINARY[binary])
+    return Fraction(f"{number}e{exponent or _DECIMAL[decimal or '']}")
+
+
 def canonical(text: Any) -> Any:
     """The canonical form of a quantity, as text; anything that is not a quantity is returned as it is."""
     if isinstance(text, bool) or not isinstance(text, (str, int, float)):
@@ -25,13 +36,10 @@ def canonical(text: Any) -> Any:
     found = _FORM.fullmatch(str(text))
     if found is None:
         return text
-    number, binary, decimal, exponent = found.groups()
-    if exponent is not None:
-        return _decimal(Fraction(number) * Fraction(10) ** int(exponent), "e{}")
-    if binary is None:
-        return _decimal(Fraction(number) * Fraction(10) ** _DECIMAL[decimal or ""])
-    value = Fraction(number) * 1024 ** _BINARY[binary]
-    return _decimal(value) if abs(value) < 1024 else _binary(math.ceil(value))
+    exact, (_, binary, _, exponent) = value(text), found.groups()
+    if binary is not None and abs(exact) >= 1024:
+        return _binary(math.ceil(exact))
+    return _decimal(exact, "e{}" if exponent is not None else "")
 
 
 def _binary(value: int) -> str:
