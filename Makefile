@@ -1,10 +1,12 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench conformance kills up down clean shell env start stop status test check tools images lock-images stack-file
+.PHONY: help bench conformance kills up down clean shell env start stop status test check tools images lock-images \
+	stack-file upstream upstream-charts
 
 STACK ?= dev
 export STACK
+CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
 export PYTHONDONTWRITEBYTECODE :=
 PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
@@ -45,6 +47,13 @@ test: ## all tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/conformance
+
+upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
+
+upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
+	@$(RUN) UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
+		--dist loadfile tests/upstream tests/simulator
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/kills

@@ -36,14 +36,16 @@ OBJECTS = {
 }
 
 
-def helm(command: str, chart: str, values: dict[str, Any], folder: Path, *more: str) -> tuple[int, str]:
+def helm(
+    command: str, chart: str, values: dict[str, Any], folder: Path, *more: str, charts: Path = make_schema.CHARTS
+) -> tuple[int, str]:
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
-    where = str(make_schema.CHARTS / chart)
+    where = str(charts / chart)
     names = [chart, where] if command == "template" else [where]
     argv = [str(paths.tool("helm")), command, *names, "-n", "ns", "-f", str(file), "--kube-version", "1.35.4", *more]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
-    return done.returncode, done.stdout + done.stderr
+    return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 
 def test_generated_files_are_up_to_date() -> None:

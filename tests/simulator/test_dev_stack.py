@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulator.world import Stack, ended, gpu_nodes, log, names
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"
 CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
 POOL = "azure-native:containerservice:AgentPool pool-gpu"

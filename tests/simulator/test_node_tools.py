@@ -1,4 +1,4 @@
-"""What runs on every GPU node: NVMe scratch and the labeler, with their own scripts, rights and images."""
+"""What runs on every GPU node: NVMe scratch and labeler with their own scripts, rights and images; the blob driver."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from simulator.world import hyperv
-from tests.simulator.world import Stack, eventually, gpu_nodes
+from tests.simulator.world import Stack, eventually, gpu_nodes, log, names
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 NAMESPACE = "node-tools"
+DATA = {"protect": False, "driver": "chart", "containers": {"data": {"permissions": "racwdl"}}}
 
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    tools = new_stack("tools", workloads=None)
+    tools = new_stack("tools", workloads=None, storage=DATA)
     tools.up()
     return tools
 
@@ -59,6 +60,22 @@ def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> No
     assert len({each["hyperv/VirtualMachineId"] for each in nodes}) == len(nodes)
     assert len({each["ai-on-aks/ib-guid-mlx5_0"] for each in nodes}) == len(nodes)
     assert all(f"hyperv/{key}" in each for each in nodes for key in hyperv.KEYS)
+
+
+def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
+    driver = stack.kube.get("apps/v1", "DaemonSet", "csi-blob-node", "kube-system")
+    assert driver["metadata"]["annotations"]["meta.helm.sh/release-name"] == "blob-csi-driver"
+    (claim,) = names(stack.kube.list("v1", "PersistentVolumeClaim", "ai"))
+    main = {"name": "main", "image": "nccl-test", "command": ["bash", "-ec", "echo weights >/data/model; ls /data"]}
+    spec = {
+        "restartPolicy": "Never",
+        "containers": [main | {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}],
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "writer", "namespace": "ai"}, "spec": spec}
+    stack.kube.create(pod)
+    eventually(lambda: stack.kube.get("v1", "Pod", "writer", "ai")["status"]["phase"] == "Succeeded", "writer ends")
+    assert log(stack.kube, "writer", "ai") == "model\n"
 
 
 def test_a_changed_script_is_another_image_which_pods_wait_for_and_the_data_stays(stack: Stack) -> None:

@@ -105,12 +105,18 @@ class Stack:
 
     @classmethod
     def create(cls, world: World, name: str, folder: Path, config: Mapping[str, Any], like: str = "dev") -> Stack:
-        """With the settings of the committed stack `like`, changed as given."""
+        """With the settings of the committed stack `like`, changed as given.
+
+        UPSTREAM_CHARTS names a folder whose charts take the place of the simulator's.
+        """
         folder.mkdir(parents=True)
         for part in PARTS:
             (folder / part).symlink_to(paths.ROOT / part)
         stack = cls(world, name, folder)
-        stack._write(yaml.safe_load((paths.ROOT / f"Pulumi.{like}.yaml").read_text()))
+        settings = yaml.safe_load((paths.ROOT / f"Pulumi.{like}.yaml").read_text())
+        if charts := settings["config"].get("ai-on-aks:charts"):
+            charts["source"] = os.environ.get("UPSTREAM_CHARTS", charts["source"])
+        stack._write(settings)
         stack.set(**config)
         stack.pulumi("stack", "init", name)
         return stack
