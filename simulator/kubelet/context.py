@@ -13,7 +13,7 @@ from simulator import files
 from simulator.kube.client import KubeClient
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile
-from simulator.kubelet.volumes import PodVolumes, contained, field_text
+from simulator.kubelet.volumes import PodVolumes, contained
 
 Object = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
@@ -48,9 +48,10 @@ class ContainerContext:
                     data = self.volumes.keyed_data(kind, reference["name"], optional=bool(reference.get("optional")))
                     values |= {prefix + name: text.decode() for name, text in data.items()}
         for entry in self.container.get("env", []):
-            text = self._value_from(entry["valueFrom"]) if "valueFrom" in entry else entry.get("value", "")
-            if text is not None:
-                values[entry["name"]] = expand(text, values)
+            if "valueFrom" not in entry:
+                values[entry["name"]] = expand(entry.get("value", ""), values)
+            elif (text := self._value_from(entry["valueFrom"])) is not None:
+                values[entry["name"]] = text
         return values
 
     def argv(self) -> list[str]:
@@ -114,12 +115,8 @@ class ContainerContext:
         self.logfile.line(line)
 
     def _value_from(self, source: Object) -> str | None:
-        if "fieldRef" in source:
-            return field_text(self.pod, source["fieldRef"]["fieldPath"])
-        if "resourceFieldRef" in source:
-            wanted = source["resourceFieldRef"]["resource"]
-            kind, _, name = wanted.partition(".")
-            return str(self.container.get("resources", {}).get(kind, {}).get(name, "0"))
+        if "fieldRef" in source or "resourceFieldRef" in source:
+            return self.volumes.downward(source, self.container["name"])
         for kind, key in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
             if reference := source.get(key):
                 optional = bool(reference.get("optional"))

@@ -240,7 +240,8 @@ class Kubelet:
         found = node or self._nodes.get("", name) or {"metadata": {"name": name}}
         uid = pod["metadata"]["uid"]
         folder, root = self.folder / "pods" / uid, self._node_root(found)
-        volumes = PodVolumes(self.kube, pod, folder, root, self.plane.authority.pem, self._claims)
+        allocatable = found.get("status", {}).get("allocatable", {})
+        volumes = PodVolumes(self.kube, pod, folder, root, self.plane.authority.pem, self._claims, allocatable)
         return ContainerContext(
             pod=pod,
             container=container,

@@ -11,8 +11,10 @@ from typing import Any
 
 import yaml
 
+from simulator.files import replace
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
+from simulator.kubelet.downward import field_text, resource_text
 from simulator.kubelet.errors import VolumeNotReady
 
 Object = dict[str, Any]
@@ -31,6 +33,8 @@ class PodVolumes:
     certificate_authority: str
     """PEM of the cluster's CA."""
     claims: ClaimMounts
+    allocatable: Mapping[str, str]
+    """What the node can give, as quantities."""
 
     @property
     def namespace(self) -> str:
@@ -50,8 +54,7 @@ class PodVolumes:
         for relative, content in files.items():
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            target.chmod(self._mode(volume, relative))
+            replace(target, content, self._mode(volume, relative))  # other containers may be reading it
         return folder
 
     def read_only(self, volume: Object) -> bool:
@@ -147,8 +150,13 @@ class PodVolumes:
         raise VolumeNotReady(f"the simulator cannot project {', '.join(source)}")
 
     def _downward(self, source: Object) -> dict[str, bytes]:
-        items = [item for item in source.get("items", []) if "fieldRef" in item]
-        return {item["path"]: field_text(self.pod, item["fieldRef"]["fieldPath"]).encode() for item in items}
+        return {item["path"]: self.downward(item).encode() for item in source.get("items", [])}
+
+    def downward(self, source: Object, container: str = "") -> str:
+        """What a fieldRef or resourceFieldRef says, the latter of `container` where it names none."""
+        if "fieldRef" in source:
+            return field_text(self.pod, source["fieldRef"]["fieldPath"])
+        return resource_text(source["resourceFieldRef"], self.pod, container, self.allocatable)
 
     def _mode(self, volume: Object, relative: str) -> int:
         source = next(volume[kind] for kind in _FIXED if kind in volume)
@@ -209,20 +217,3 @@ _HOST_PATH_TYPES: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
     "BlockDevice": ("block device", Path.exists),
 }
 """What a type demands, and how that is seen here: devices and sockets of a node are plain files."""
-
-
-def field_text(pod: Object, path: str) -> str:
-    """A downward API field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
-    if "[" in path:
-        parent, _, key = path.partition("[")
-        return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))
-    value = _walk(pod, path)
-    if isinstance(value, dict):
-        return "\n".join(f'{key}="{text}"' for key, text in sorted(value.items()))
-    return "" if value is None else str(value)
-
-
-def _walk(node: Any, path: str) -> Any:
-    for part in path.split("."):
-        node = (node or {}).get(part)
-    return node

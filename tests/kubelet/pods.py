@@ -44,6 +44,7 @@ def context(cluster: Cluster, pod: Object, container: Object | None = None) -> C
         node_root(cluster, node),
         "",
         cluster.claims,
+        {"cpu": "95690m", "memory": "98765432Ki"},
     )
     return ContainerContext(
         pod=pod,

@@ -70,8 +70,9 @@ def test_a_link_on_the_node_never_leads_to_this_machine(cluster: Cluster, target
 EMPTY: Object = {"name": "work", "emptyDir": {"medium": "Memory"}}
 
 
-def source(cluster: Cluster, volume: Object, **mount: Any) -> Path:
-    pod = make(volumes=(volume,), volumeMounts=[{"name": volume["name"], "mountPath": "/work", **mount}])
+def source(cluster: Cluster, volume: Object, *, resources: Object | None = None, **mount: Any) -> Path:
+    mounts = [{"name": volume["name"], "mountPath": "/work", **mount}]
+    pod = make(volumes=(volume,), volumeMounts=mounts, resources=resources or {})
     pod["metadata"]["labels"]["run"] = "seven"
     ctx = context(cluster, pod)
     return ctx.source(ctx.container["volumeMounts"][0])
@@ -109,6 +110,22 @@ def test_a_sub_path_that_a_config_map_lacks(cluster: Cluster) -> None:
         source(cluster, volume, subPath="b")
 
 
+def test_what_another_container_is_reading_stays_whole(cluster: Cluster) -> None:
+    def config(text: str) -> Object:
+        metadata = {"name": "conf", "namespace": "ai"}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": text}}
+
+    volume = {"name": "conf", "configMap": {"name": "conf", "defaultMode": 0o440}}
+    cluster.has(config("before"))
+    made = path_of(cluster, volume)
+    with (made / "a").open() as reader:
+        cluster.has(config("after"))
+        path_of(cluster, volume)
+        assert reader.read() == "before"
+    assert (made / "a").read_text() == "after"
+    assert [file.name for file in made.iterdir()] == ["a"]
+
+
 # -- environment -------------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +153,57 @@ def test_an_indexed_job_tells_its_pods_who_they_are(cluster: Cluster) -> None:
         "SERVICE": "olmo",
         "HOST": "olmo-3.olmo",
     }
+
+
+def test_references_are_expanded_in_values_only(cluster: Cluster) -> None:
+    """As a kubelet does: a password out of a secret may well hold a dollar."""
+    pod = make(
+        env=[
+            {"name": "HOME", "value": "/root"},
+            {"name": "PASSWORD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['password']"}}},
+            {"name": "PRICE", "value": "$$(HOME) is $(HOME)"},
+        ]
+    )
+    pod["metadata"]["annotations"] = {"password": "a$$b$(HOME)"}
+    assert context(cluster, pod).env() == {"HOME": "/root", "PASSWORD": "a$$b$(HOME)", "PRICE": "$(HOME) is /root"}
+
+
+RESOURCES: Object = {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"memory": "64Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("resource", "divisor", "text"),
+    [
+        ("requests.cpu", "0", "2"),
+        ("requests.cpu", "1m", "1500"),
+        ("requests.memory", "1Mi", "1024"),
+        ("limits.memory", "0", str(64 * 2**30)),
+        ("limits.memory", "1G", "69"),
+        ("limits.cpu", "1", "96"),
+        ("limits.ephemeral-storage", "1", "0"),
+        ("requests.ephemeral-storage", "1", "0"),
+    ],
+)
+def test_resources_are_told_in_units_of_the_divisor(cluster: Cluster, resource: str, divisor: str, text: str) -> None:
+    source = {"resourceFieldRef": {"resource": resource, "divisor": divisor}}
+    pod = make(resources=RESOURCES, env=[{"name": "FOUND", "valueFrom": source}])
+    assert context(cluster, pod).env()["FOUND"] == text
+
+
+def test_a_downward_volume_has_fields_and_resources(cluster: Cluster) -> None:
+    memory = {"containerName": "main", "resource": "limits.memory", "divisor": "1Gi"}
+    items = [
+        {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+        {"path": "memory", "resourceFieldRef": memory},
+    ]
+    made = source(cluster, {"name": "told", "downwardAPI": {"items": items}}, resources=RESOURCES)
+    assert {file.name: file.read_text() for file in made.iterdir()} == {"name": "train-0", "memory": "64"}
+
+
+def test_resources_of_a_container_that_is_not_there(cluster: Cluster) -> None:
+    source = {"resourceFieldRef": {"containerName": "sidecar", "resource": "limits.cpu"}}
+    with pytest.raises(VolumeNotReady, match="container sidecar not found"):
+        context(cluster, make(env=[{"name": "CPU", "valueFrom": source}])).env()
 
 
 def test_a_secret_becomes_environment_by_key_or_whole(cluster: Cluster) -> None:

@@ -1,0 +1,47 @@
+"""The downward API: what a pod is told of itself, as environment or as files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from simulator.kube.quantity import value
+from simulator.kubelet.errors import VolumeNotReady
+
+Object = dict[str, Any]
+_NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
+
+
+def field_text(pod: Object, path: str) -> str:
+    """A field: `metadata.name`, `metadata.labels['a']`, `spec.nodeName`, `status.podIP`, ..."""
+    if "[" in path:
+        parent, _, key = path.partition("[")
+        return str((_walk(pod, parent) or {}).get(key.strip("]").strip("'\""), ""))
+    found = _walk(pod, path)
+    if isinstance(found, dict):
+        return "\n".join(f'{key}="{text}"' for key, text in sorted(found.items()))
+    return "" if found is None else str(found)
+
+
+def resource_text(selector: Object, pod: Object, container: str, allocatable: Mapping[str, str]) -> str:
+    """A request or limit in units of the divisor, rounded up; `container` is meant where `selector` names none.
+
+    A limit that is not set is what the node can give. Raises VolumeNotReady for a container that is not there.
+    Source: k8s.io/kubernetes, pkg/api/v1/resource (ExtractContainerResourceValue, MergeContainerResourceLimits).
+    """
+    spec, wanted = pod["spec"], selector.get("containerName") or container
+    containers = {c["name"]: c for c in (*spec["containers"], *spec.get("initContainers", []))}
+    if wanted not in containers:
+        raise VolumeNotReady(f"container {wanted} not found")
+    kind, _, name = selector["resource"].partition(".")
+    asked = value(containers[wanted].get("resources", {}).get(kind, {}).get(name, 0))
+    if not asked and kind == "limits" and name in _NODE_LIMITS:
+        asked = value(allocatable.get(name, 0))
+    return str(math.ceil(asked / (value(selector.get("divisor", 0)) or 1)))
+
+
+def _walk(node: Any, path: str) -> Any:
+    for part in path.split("."):
+        node = (node or {}).get(part)
+    return node
