@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +20,7 @@ from simulator.azure import subscription
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
+from simulator.azure.kinds.clusters import TYPE as CLUSTERS
 from simulator.azure.server import Server, serve
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import NotReady
@@ -28,7 +31,12 @@ from simulator.operators import PROGRAMS
 
 Object = dict[str, Any]
 ALREADY_RUNNING = 3
-_BOOT_TIMEOUT_S = 150
+_LOCK_TIMEOUT_S = 2
+_RESUME_TIMEOUT_S = 150
+
+
+class NotResumed(Exception):
+    """What an earlier daemon left undone was not done in time."""
 
 
 def lock_file() -> Path:
@@ -40,11 +48,18 @@ def state_file() -> Path:
 
 
 def hold_lock() -> IO[str] | None:
-    """The lock that a running daemon holds; None while another process holds it."""
+    """The lock that a running daemon holds; None where another daemon has it."""
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+    while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
+        time.sleep(0.05)  # others that ask whether a daemon runs hold it for a moment
+    return lock
+
+
+def _locked(kind: int) -> IO[str] | None:
     lock_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file = lock_file().open("a")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         file.close()
         return None
@@ -53,9 +68,8 @@ def hold_lock() -> IO[str] | None:
 
 def running_state() -> dict[str, object] | None:
     """What the running daemon says of itself (`pid`, `ready`); None when none runs."""
-    held = hold_lock()
-    if held is not None:
-        held.close()
+    if shared := _locked(fcntl.LOCK_SH):
+        shared.close()
         return None
     try:
         state: dict[str, object] = json.loads(state_file().read_text())
@@ -113,13 +127,14 @@ def main() -> int:
     clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS)), BlobService()
     server: Server | None = None
     try:
-        server = _serve(clusters, blobs)
+        server = _simulated_azure(clusters, blobs)
+        _resume(server, clusters)
         kubeconfig = KubeconfigFile(clusters)
         kubeconfig.write()
         files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
         while not stop.wait(1):
             kubeconfig.write()
-    except (NotReady, ports.PortTaken, FileNotFoundError) as error:
+    except (NotReady, NotResumed, ports.PortTaken, FileNotFoundError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     finally:
@@ -133,14 +148,23 @@ def main() -> int:
     return 0
 
 
-def _serve(clusters: Clusters, blobs: BlobService) -> Server:
-    """Simulated Azure, with the clusters that it had before running again."""
+def _simulated_azure(clusters: Clusters, blobs: BlobService) -> Server:
+    """As it was left; it answers nobody yet."""
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     clusters.cloud = DataPlane(server.world)
     blobs.open(Policy(server.world, server.tokens).refusal)
-    server.start()
-    server.wait_idle(_BOOT_TIMEOUT_S)
     return server
+
+
+def _resume(server: Server, clusters: Clusters) -> None:
+    """Returns when its clusters run again and it answers. Raises NotReady, NotResumed or ports.PortTaken."""
+    made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy]
+    with ThreadPoolExecutor() as boots:
+        list(boots.map(clusters.create, made))
+    server.start()
+    if not server.wait_idle(_RESUME_TIMEOUT_S):
+        busy = ", ".join(record.id.text for record in server.world.store.all() if record.busy)
+        raise NotResumed(f"Operations that were cut short did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
 
 
 if __name__ == "__main__":

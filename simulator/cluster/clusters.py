@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from simulator import paths
+from simulator import paths, ports
 from simulator.cluster import addons
-from simulator.cluster.controlplane import ControlPlane
+from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.network import ClusterNetwork
 from simulator.cluster.provisioner import Provisioner
 from simulator.kube.client import ApiError, KubeClient
@@ -27,42 +29,51 @@ class RunningCluster:
     """Everything of one cluster that runs."""
 
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], cloud: Cloud) -> None:
+        """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
         self.plane = ControlPlane(_name(cluster_id))
-        self.network = ClusterNetwork(self.plane.authority, self.plane.port("egress"))
-        self.plane.start()
-        self.kube: KubeClient = self.plane.client()
-        self.kubelet = Kubelet(self.plane, self.network, programs, cloud, cluster_id)
-        self._provisioner = Provisioner(self.kube, self.plane.folder)
+        with contextlib.ExitStack() as parts:
+            parts.callback(self.plane.stop)
+            self.network = ClusterNetwork(self.plane.authority, ports.require_free(f"{self.plane.name}.egress"))
+            parts.callback(self.network.stop)
+            self.plane.start()
+            self.kube: KubeClient = self.plane.client()
+            self.kubelet = Kubelet(self.plane, self.network, programs, cloud, cluster_id)
+            parts.callback(self.kubelet.stop)
+            parts.callback(Provisioner(self.kube, self.plane.folder).stop)
+            self._parts = parts.pop_all()
 
     def stop(self) -> None:
-        self._provisioner.stop()
-        self.kubelet.stop()
-        self.plane.stop()
-        self.network.stop()
+        self._parts.close()
 
 
 class Clusters:
-    """Implements azure's ClusterBackend. A cluster's folder is named after the last part of its ARM id."""
+    """Implements azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
 
     def __init__(self, programs: Sequence[ImageProgram]) -> None:
         self._programs = programs
         self.cloud: Cloud = NoCloud()
         """Azure as the nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
-        self._lock = threading.RLock()
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """Held, by name, while a cluster boots or ends: others go on meanwhile."""
+        self._stopped = False
 
     def create(self, cluster_id: str) -> None:
-        with self._lock:
-            name = _name(cluster_id)
+        """Raises NotReady or ports.PortTaken."""
+        name = _name(cluster_id)
+        with self._locks[name]:
+            if self._stopped:
+                raise NotReady(f"cluster {name} is not booted: the simulator is being stopped")
             if name not in self._running:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
-        with self._lock:
-            name = _name(cluster_id)
-            if running := self._running.pop(name, None):
-                running.stop()
-            shutil.rmtree(paths.cluster(cluster_id), ignore_errors=True)
+        """Raises OSError for a folder that cannot be removed."""
+        name = _name(cluster_id)
+        with self._locks[name]:
+            self._end(name)
+            if (folder := paths.cluster(cluster_id)).exists():
+                shutil.rmtree(folder)
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return self.running(cluster_id).plane.kubeconfig()
@@ -89,18 +100,21 @@ class Clusters:
 
     def running(self, cluster_id: str) -> RunningCluster:
         """Raises KeyError for a cluster that does not run."""
-        with self._lock:
-            return self._running[_name(cluster_id)]
+        return self._running[_name(cluster_id)]
 
     def all(self) -> dict[str, RunningCluster]:
-        with self._lock:
-            return dict(self._running)
+        return dict(self._running)
 
     def stop(self) -> None:
-        with self._lock:
-            for running in self._running.values():
-                running.stop()
-            self._running.clear()
+        """Ends all clusters, after their boots where these are under way; none can be created any more."""
+        self._stopped = True
+        for name in list(self._locks):
+            with self._locks[name]:
+                self._end(name)
+
+    def _end(self, name: str) -> None:
+        if running := self._running.pop(name, None):
+            running.stop()
 
 
 def _name(cluster_id: str) -> str:

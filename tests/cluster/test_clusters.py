@@ -1,0 +1,112 @@
+"""Booting and ending clusters: several at once, boots that fail, and a simulator that is being stopped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulator import paths, ports
+from simulator.cluster import clusters
+from simulator.cluster.clusters import Clusters
+from simulator.cluster.controlplane import ControlPlane, NotReady
+from simulator.cluster.processes import Process, leftovers
+
+ONE, OTHER = (f"/subscriptions/s/resourceGroups/rg/providers/p/managedClusters/{name}" for name in ("one", "other"))
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    return tmp_path
+
+
+class Booting:
+    """Stands for a running cluster. `ONE` boots until `go` is set; what is running is in `up`."""
+
+    began, go = threading.Event(), threading.Event()
+    up: set[str] = set()
+
+    def __init__(self, cluster_id: str, *_: object) -> None:
+        self._id = cluster_id
+        if cluster_id == ONE:
+            self.began.set()
+            assert self.go.wait(10)
+        self.up.add(cluster_id)
+
+    def stop(self) -> None:
+        self.up.remove(self._id)
+
+
+@pytest.fixture
+def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threading.Thread]]:
+    """Clusters, and the thread in which `ONE` boots."""
+    monkeypatch.setattr(clusters, "RunningCluster", Booting)
+    Booting.began.clear()
+    Booting.go.clear()
+    Booting.up.clear()
+    made = Clusters(())
+    thread = threading.Thread(target=made.create, args=(ONE,))
+    thread.start()
+    assert Booting.began.wait(10)
+    yield made, thread
+    Booting.go.set()
+    thread.join()
+
+
+def test_a_boot_holds_up_no_other_cluster(booting: tuple[Clusters, threading.Thread]) -> None:
+    made, _ = booting
+    other = threading.Thread(target=made.create, args=(OTHER,), daemon=True)
+    other.start()
+    other.join(5)
+    assert Booting.up == {OTHER}
+    assert list(made.all()) == ["rg+other"]
+
+
+def test_a_stop_ends_what_boots_just_now_and_nothing_boots_afterwards(
+    booting: tuple[Clusters, threading.Thread],
+) -> None:
+    made, boot = booting
+    stop = threading.Thread(target=made.stop)
+    stop.start()
+    Booting.go.set()
+    for thread in (boot, stop):
+        thread.join(10)
+    with pytest.raises(NotReady, match="being stopped"):
+        made.create(OTHER)
+    assert Booting.up == set()
+
+
+def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(plane: ControlPlane) -> None:
+        plane.supervisor.start(Process("etcd", SLEEP, plane.folder / "etcd.log"))
+        assert leftovers()
+        raise NotReady("kube-apiserver did not become ready")
+
+    monkeypatch.setattr(ControlPlane, "start", start)
+    made = Clusters(())
+    for _ in range(2):  # nor is anything in the way of the next attempt
+        with pytest.raises(NotReady):
+            made.create(ONE)
+        assert leftovers() == []
+        ports.require_free("rg+one.egress")
+    assert made.all() == {}
+
+
+def test_a_deletion_fails_where_something_stays() -> None:
+    folder = paths.cluster(ONE)
+    folder.parent.mkdir(parents=True)
+    folder.touch()  # no folder, so it cannot be emptied
+    with pytest.raises(OSError, match=r"rg\+one"):
+        Clusters(()).delete(ONE)
+
+
+def test_a_deletion_removes_all_and_may_be_repeated() -> None:
+    (paths.cluster(ONE) / "etcd").mkdir(parents=True)
+    for _ in range(2):
+        Clusters(()).delete(ONE)
+    assert not paths.cluster(ONE).exists()
