@@ -10,12 +10,15 @@ from components.feature_check import check_infiniband
 from components.platform import Platform
 from config import loader
 from config.models import Settings
+from config.warnings import warnings
 
 
 def main() -> None:
     """Declares everything of the stack."""
     known = workloads.find()
     settings = loader.load(known)
+    for warning in warnings(settings):
+        pulumi.log.warn(warning)
     platform = _platform(settings)
     context = platform.context()
     deployed = {name: known[name].deploy(context, placement) for name, placement in settings.placements.items()}

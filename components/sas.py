@@ -6,7 +6,6 @@ in the settings. The clock is read for nothing but the warning that it ends soon
 
 from __future__ import annotations
 
-import re
 import shlex
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +16,7 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
 from config.errors import set_command
-from config.storage import UPLOAD_PERMISSIONS, ContainerSettings
+from config.storage import UPLOAD_PERMISSIONS, ContainerSettings, next_rotation
 
 LONGEST_WARNING = timedelta(days=14)
 
@@ -147,9 +146,3 @@ def expiry_warning(
     where = f" -s {shlex.quote(stack)}" if stack else ""
     commands = f"{fix}{where} && pulumi up{where}"
     return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {commands}"
-
-
-def next_rotation(rotation: str) -> str:
-    """Another text than `rotation`: the number at its end raised by one, or one put there."""
-    match = re.fullmatch(r"(.*?)(\d+)", rotation)
-    return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

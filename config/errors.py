@@ -91,6 +91,12 @@ class Problem:
         return f"{where} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
 
 
+def naming(stack: str, text: str) -> str:
+    """The text with the stack in every command that does not name one: it need not be the one that is selected."""
+    name = f"-s {shlex.quote(stack)} " if stack else ""
+    return _COMMAND_WITHOUT_STACK.sub(lambda command: command[0] + name, text)
+
+
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
     """By stack and path; entries of a list from its end, so that one's removal does not move those still to mend."""
     return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
@@ -108,9 +114,4 @@ class SettingsError(Exception):
         count = len(self.problems)
         where = f" of stack {self.stack}" if self.stack else ""
         head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
-        return "\n\n".join([head, *(f"  {self._named(str(problem))}" for problem in self.problems)])
-
-    def _named(self, text: str) -> str:
-        """With the stack in every command that does not name one: it need not be the one that is selected."""
-        name = f"-s {shlex.quote(self.stack)} " if self.stack else ""
-        return _COMMAND_WITHOUT_STACK.sub(lambda command: command[0] + name, text)
+        return "\n\n".join([head, *(f"  {naming(self.stack, str(problem))}" for problem in self.problems)])

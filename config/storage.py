@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
@@ -14,6 +15,7 @@ from config.names import Names
 from config.near import near
 
 MAX_ACCOUNT_NAME = 24
+MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
 """Azure: a key of an Entra login, and what it signs, lives no longer."""
 FIRST_ROTATION = "1"
@@ -44,7 +46,7 @@ class ContainerSettings(Model):
         Field(description="r and l, without which nothing mounts, and any of acwd between: rl, racwdl"),
     ] = "rl"
     """Of the SAS that mounts use: read, add, create, write, delete, list."""
-    days: Annotated[int, Field(ge=1, le=365), PLAIN_DIGITS] = 7
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS] = 7
     """How long a SAS lasts, counted from its rotation."""
     size_gib: Annotated[int, Field(ge=1), PLAIN_DIGITS] = 1024
     """Capacity that the volume states; blob storage does not enforce it."""
@@ -62,11 +64,16 @@ class ContainerSettings(Model):
 
     @model_validator(mode="after")
     def _days_can_be_signed(self) -> ContainerSettings:
-        if self.sas == "user-delegation" and self.days > MAX_DELEGATION_DAYS:
-            what = f"is {self.days}, but a user-delegation SAS lasts {MAX_DELEGATION_DAYS} days at most"
-            may = f"1 to {MAX_DELEGATION_DAYS}, or sas: service with up to 365"
-            raise unfit(what, MAX_DELEGATION_DAYS, "days", allowed=may)
+        if self.days > self.most_days:
+            what = f"is {self.days}, but a {self.sas} SAS lasts {self.most_days} days at most"
+            may = f"1 to {self.most_days}, or sas: service with up to {MAX_DAYS}"
+            raise unfit(what, self.most_days, "days", allowed=may)
         return self
+
+    @property
+    def most_days(self) -> int:
+        """The longest that a SAS of its kind can last."""
+        return MAX_DELEGATION_DAYS if self.sas == "user-delegation" else MAX_DAYS
 
     @property
     def read_only(self) -> bool:
@@ -116,3 +123,9 @@ class StorageSettings(Model):
         settings = self.containers[container].model_dump(exclude={"upload"})
         mount = (self.rotation, self.hierarchical_namespace, settings)
         return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]
+
+
+def next_rotation(rotation: str) -> str:
+    """Another text than `rotation`: the number at its end raised by one, or one put there."""
+    match = re.fullmatch(r"(.*?)(\d+)", rotation)
+    return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

@@ -38,6 +38,16 @@ class WorkloadOptions(Model):
     pod_overrides: PodOverrides = {}
     """Laid over the template of its GPU pods, last: {spec: {nodeSelector: {...}}}; config/overrides.py says how."""
 
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Blob containers that its pods mount."""
+        return ()
+
+    @property
+    def open_end(self) -> str:
+        """The option that would end it, where that is not set and it runs for weeks; empty for all else."""
+        return ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:

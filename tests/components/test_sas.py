@@ -15,11 +15,11 @@ from azure.storage.blob import UserDelegationKey
 from pulumi.dynamic.dynamic import serialize_provider
 
 from components import sas_providers
-from components.sas import expiry_warning, next_rotation
+from components.sas import expiry_warning
 from components.sas_providers import CLOCK_SKEW, DelegationProvider, WindowProvider, instant
 from components.storage import Storage
 from config.models import Settings
-from config.storage import StorageSettings
+from config.storage import StorageSettings, next_rotation
 from tests.program import mocks
 from tests.program.mocks import SUBSCRIPTION, WINDOW, Recorder, deploy
 

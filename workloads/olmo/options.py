@@ -67,6 +67,16 @@ class OlmoOptions(WorkloadOptions):
     """A whole image reference, in place of the one built from docker/olmo."""
 
     @property
+    def containers(self) -> tuple[str, ...]:
+        """What it reads, and what it writes."""
+        return tuple(dict.fromkeys((self.data_container, self.checkpoint_container)))
+
+    @property
+    def open_end(self) -> str:
+        """Configs end after weeks."""
+        return "" if self.stop_at else "stopAt"
+
+    @property
     def training(self) -> TrainingConfig:
         """The chosen config."""
         return training_configs()[self.config]

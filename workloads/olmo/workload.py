@@ -60,7 +60,7 @@ class Olmo:
             namespace=namespace,
             name=pulumi.Output.from_input(NAME),
             command=pulumi.Output.concat("kubectl logs -n ", namespace, f" --follow {_first_pod()}"),
-            ends=options.stop_at is not None,
+            ends=not options.open_end,
         )
 
 
