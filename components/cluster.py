@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pulumi
@@ -12,7 +13,13 @@ from components.scheduling import SYSTEM_TAINT
 from config.models import Settings, SystemPool
 from config.storage import StorageSettings
 
-# Creating takes 4 to 15 minutes; upgrading goes node by node.
+SYSTEM_POOL = "system"
+POD_CIDR = "10.240.0.0/12"
+"""Each node has a /24 of it (AKS's page on CNI Overlay): room for 4096, where AKS's default, a /16, has it for 256.
+
+It is clear of the networks that AKS makes for nodes (10.224.0.0/12) and for services (10.0.0.0/16).
+"""
+# Creating takes 4 to 15 minutes; an upgrade is the control plane's alone, and pools follow (components/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
 
@@ -40,6 +47,8 @@ class Cluster(Component):
         self.name = self.resource.name
         self.id = self.resource.id
         self.kubelet_object_id = self.resource.identity_profile.apply(_kubelet_object_id)
+        runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
+        pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
 
     def _cluster(self) -> containerservice.ManagedCluster:
@@ -59,14 +68,16 @@ class Cluster(Component):
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
+            # Nothing here uses it: pods that users bring along trade its tokens for identities in Azure.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             network_profile=containerservice.ContainerServiceNetworkProfileArgs(
                 network_plugin="azure",
                 network_plugin_mode="overlay",
+                pod_cidr=POD_CIDR,
                 load_balancer_sku="standard",
                 outbound_type="loadBalancer",
             ),
-            # A node image that changes under a running job kills it: upgrades are a change of the settings.
+            # A node that is upgraded under a running job kills it: only a change of the settings upgrades any.
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel="None"
             ),
@@ -85,9 +96,25 @@ class Cluster(Component):
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
 
+    def _warn_if_behind(self, runs: str | None, group: str, cluster: str) -> None:
+        wanted = self.settings.cluster.kubernetes_version
+        if runs and not f"{runs}.".startswith(f"{wanted}."):
+            pulumi.log.warn(
+                f"the nodes of the system pool run Kubernetes {runs}, not {wanted}: cluster.kubernetesVersion upgrades "
+                "the control plane and the GPU pools. Upgrade them by: az aks nodepool upgrade "
+                f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
+                "&& pulumi up --refresh",
+                self,
+            )
+
 
 def _kubelet_object_id(identities: Any) -> str:
     return str(identities["kubeletidentity"].object_id)
+
+
+def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
+    """What its nodes run."""
+    return next((pool.current_orchestrator_version for pool in pools or () if pool.name == SYSTEM_POOL), None)
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:
@@ -100,8 +127,12 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 
 
 def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolProfileArgs:
+    """Without a version: AKS refuses one here unless all pools of the cluster are in the request with theirs.
+
+    (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662.)
+    """
     return containerservice.ManagedClusterAgentPoolProfileArgs(
-        name="system",
+        name=SYSTEM_POOL,
         mode="System",
         type="VirtualMachineScaleSets",
         vm_size=pool.vm_sku,

@@ -14,7 +14,7 @@ from components.scheduling import GPU_LABEL, POOL_LABEL, SCRATCH_FOLDER, SPOT_LA
 from config.models import StackFile
 from config.pools import SCRATCH_LABEL, PoolSettings, agent_pool_name
 
-# A pool of ND nodes takes 6 to 15 minutes; AllocationFailed comes late.
+# A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
 
 # The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
@@ -43,18 +43,22 @@ class NodePools(Component):
         self, name: str, cluster: Cluster, settings: StackFile, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(name, opts)
-        self.resources = [self._pool(cluster, key, pool) for key, pool in settings.gpu_pools().items()]
+        self._cluster = cluster
+        self._version = settings.cluster.kubernetes_version
+        self.resources = [self._pool(key, pool) for key, pool in settings.gpu_pools().items()]
         self.pools = gpu_pools(settings)
         self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
 
-    def _pool(self, cluster: Cluster, key: str, pool: PoolSettings) -> containerservice.AgentPool:
+    def _pool(self, key: str, pool: PoolSettings) -> containerservice.AgentPool:
         return containerservice.AgentPool(
             f"pool-{key}",
-            resource_group_name=cluster.resource_group,
-            resource_name_=cluster.name,
+            resource_group_name=self._cluster.resource_group,
+            resource_name_=self._cluster.name,
             agent_pool_name=agent_pool_name(key, pool),
             mode="User",
             type="VirtualMachineScaleSets",
+            # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
+            orchestrator_version=self._version,
             vm_size=pool.vm_sku,
             count=pool.count,
             os_type="Linux",

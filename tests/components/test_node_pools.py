@@ -9,7 +9,7 @@ import pytest
 
 from components.cluster import Cluster
 from components.node_pools import NodePools, node_labels, node_taints
-from config.models import Settings, StackFile
+from config.models import ClusterSettings, Settings
 from config.pools import PoolSettings
 from tests.program.mocks import Registered, deploy
 
@@ -24,17 +24,25 @@ def pool(**settings: Any) -> PoolSettings:
     return PoolSettings.model_validate({"vmSku": H100, **settings})
 
 
-def declared(**settings: Any) -> Registered:
+def declared(version: str = "1.35", **settings: Any) -> Registered:
     def declare() -> None:
-        stack = Settings(project="ai-on-aks", stack="test", vm_sku=H100)
-        cluster = Cluster("cluster", stack, pulumi.Output.from_input("group"))
-        NodePools("pools", cluster, StackFile(pools={"gpu": pool(**settings)}))
+        platform = ClusterSettings(kubernetes_version=version)
+        stack = Settings(project="ai-on-aks", stack="test", cluster=platform, pools={"gpu": pool(**settings)})
+        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack)
 
     return deploy(declare).one(":AgentPool")
 
 
 def test_aks_installs_no_driver() -> None:
     assert declared().inputs["gpuProfile"] == {"driver": "None"}
+
+
+def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
+    """ARM upgrades no pool with the cluster, and refuses a pool that is newer than its control plane."""
+    upgraded = declared("1.36")
+    assert upgraded.inputs["orchestratorVersion"] == "1.36"
+    assert "azure-native:containerservice:ManagedCluster cluster" in upgraded.dependencies
+    assert upgraded.inputs["agentPoolName"] == declared("1.35").inputs["agentPoolName"]  # in place
 
 
 def test_everything_that_arm_forbids_to_change_replaces_the_pool() -> None:
