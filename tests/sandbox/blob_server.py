@@ -34,6 +34,8 @@ class Blobs:
     """Lost at the end of every blob that is put together."""
     written_blocks: list[str] = field(default_factory=list)
     """Path of the blob of each block, in order."""
+    puts: list[str] = field(default_factory=list)
+    """Path of each blob that was written in one go, in order."""
 
     @property
     def url(self) -> str:
@@ -98,6 +100,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get("x-ms-blob-type") != "BlockBlob":
             return self._answer(400)
         self.blobs.stored[path] = body
+        self.blobs.puts.append(path)
         return self._answer(201)
 
     def _answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -81,6 +82,13 @@ class Training:
             target = self.folder / "data" / manifest
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text("".join(f"{olmo_data.FILE_BYTES}\t{path}\n" for path in paths))
+
+    def put_alive(self, path: str, mtime: int = 1000) -> None:
+        """The blob by which the preparation says that it is at work; `mtime` in seconds since 1970."""
+        target = self.folder / "data" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+        os.utime(target, (mtime, mtime))
 
     def run(self) -> list[tuple[int, str]]:
         """Exit code and log of each node, by rank."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from workloads.olmo.configs import training_configs
 FOLDER = "preprocessed/olmo-mix/v1_5/gpt-neox-20b-pii-special"
 FILES = (f"{FOLDER}/part-000-00000.npy", f"{FOLDER}/part-000-00001.npy")
 MANIFEST = "prepared/OLMo-1B-2840226687.tsv"
+ALIVE = "prepared/OLMo-1B-2840226687.alive"
 BLOCKS = {"BLOCK_BYTES": "65536", "PARALLEL": "1"}  # four blocks a file
 RUN = "ai/OLMo-1B"
 
@@ -60,6 +62,12 @@ def test_nothing_is_copied_twice(tmp_path: Path, blobs: Blobs) -> None:
     assert code == 0, log
     assert len(blobs.written_blocks) == before
     assert log.count("there already") == 2
+
+
+def test_the_preparation_says_again_and_again_that_it_is_at_work(tmp_path: Path, blobs: Blobs) -> None:
+    code, log = prepare(tmp_path, blobs, HEARTBEAT_S="0.2")
+    assert code == 0, log
+    assert blobs.puts.count(ALIVE) > 1
 
 
 def test_an_interrupted_copy_goes_on_where_it_ended(tmp_path: Path, blobs: Blobs) -> None:
@@ -160,6 +168,34 @@ def test_training_waits_for_its_data_and_says_so(tmp_path: Path) -> None:
     assert code == 64
     assert "Waiting for the data: kubectl logs -n ai job/olmo-data" in log
     assert "its data was not complete within 1 s" in log
+
+
+def test_training_does_not_hold_its_nodes_for_a_preparation_that_has_ended(tmp_path: Path) -> None:
+    job = Training(tmp_path, env={"DATA_SILENCE_S": "1"})
+    job.put_alive(ALIVE)
+    ((code, log),) = job.run()
+    assert code == 64
+    assert "its data is not complete, and nothing has been at work on it for 1 s" in log
+    assert "kubectl logs -n ai job/olmo-data" in log
+
+
+def test_training_waits_for_as_long_as_the_preparation_is_at_work(tmp_path: Path) -> None:
+    job = Training(tmp_path, env={"DATA_SILENCE_S": "4"})  # it looks every 5 s
+    stop = threading.Event()
+
+    def prepare_slowly() -> None:
+        for second in range(1000, 1012):
+            job.put_alive(ALIVE, second)
+            stop.wait(0.5)
+        job.put_data(*FILES, manifest=MANIFEST)
+
+    preparation = threading.Thread(target=prepare_slowly)
+    preparation.start()
+    ((code, log),) = job.run()
+    stop.set()
+    preparation.join()
+    assert code == 0, log
+    assert "Waiting for the data" in log
 
 
 def test_data_that_is_cut_short_is_named(training: Training) -> None:

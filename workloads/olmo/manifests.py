@@ -22,6 +22,11 @@ HOPELESS = 64
 """Exit code of scripts for what another try would not mend."""
 _MEETING_TIMEOUT_S = 1800
 """How long the nodes wait for each other: they start together, but pull a large image at different speed."""
+_DATA_SILENCE_S = 1800
+"""How long the training goes on waiting after the preparation's last sign of life, which it gives each minute.
+
+Between two of its tries pass six minutes at most, and the pull of a large image.
+"""
 DATA, CHECKPOINTS, SCRATCH = "/data", "/checkpoints", "/scratch"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -73,6 +78,7 @@ def variables(run: Run) -> dict[str, str]:
         "STOP_AT": str(options.stop_at or ""),
         "PREPARED": str(int(options.prepare)),
         "DATA_TIMEOUT_S": str(options.data_timeout_hours * 3600),
+        "DATA_SILENCE_S": str(_DATA_SILENCE_S),
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
         # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
         "OLMO_SHARED_FS": "1",

@@ -23,3 +23,10 @@ manifest_path() {
   choice=$(dataset_urls | cksum)
   echo "prepared/$(basename "$CONFIG" .yaml)-${choice%% *}.tsv"
 }
+
+# The blob beside it that the preparation writes again and again while it is at work.
+alive_path() {
+  local manifest
+  manifest=$(manifest_path)
+  echo "${manifest%.tsv}.alive"
+}

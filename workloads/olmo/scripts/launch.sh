@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # One node of the training: waits until its data is there, points the config at it, and runs OLMo under torchrun.
 # Reads: NODES, GPUS_PER_NODE, JOB_COMPLETION_INDEX (this node's rank), MASTER (host:port of the first node), NAMESPACE,
-# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S, MEETING_TIMEOUT_S,
-# DATA, CHECKPOINTS, SCRATCH (folders), what dataset.sh and throughput.sh read, and NCCL's own variables.
+# RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S, DATA_SILENCE_S,
+# MEETING_TIMEOUT_S, DATA, CHECKPOINTS, SCRATCH (folders), what dataset.sh and throughput.sh read, and NCCL's own variables.
 # Exit code: 64 for what another try would not mend, else torchrun's.
 set -euo pipefail
 
@@ -17,9 +17,18 @@ hopeless() {
   exit 64
 }
 
+# The copying may have failed for good, or never begin: then it says nothing, and the nodes are not held for it.
 wait_for_manifest() {
-  local said=0
+  local said=0 heard=0 alive written='' last=''
+  alive=$DATA/$(alive_path)
   until [[ -r $DATA/$manifest ]]; do
+    written=$(stat -c %Y "$alive" 2>/dev/null || true)
+    [[ $written == "$last" ]] || heard=$SECONDS
+    last=$written
+    ((SECONDS - heard < DATA_SILENCE_S)) ||
+      hopeless "its data is not complete, and nothing has been at work on it for $DATA_SILENCE_S s. Why, kubectl logs -n" \
+        "$NAMESPACE job/olmo-data says, or kubectl describe where it has not run. Once that is mended:" \
+        "kubectl delete -n $NAMESPACE job olmo olmo-data && pulumi up --refresh"
     ((SECONDS < DATA_TIMEOUT_S)) || hopeless "its data was not complete within $DATA_TIMEOUT_S s ($DATA/$manifest is missing)"
     if ((SECONDS >= said)); then
       echo "Waiting for the data: kubectl logs -n $NAMESPACE job/olmo-data shows how far its copying is."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Copies the data files that a training config names into the data container. When all are there, each of the size that its
 # source tells, it writes the manifest that the training waits for. Run again, it copies only what is missing.
-# Reads: what dataset.sh and prepare-blob.sh do; PARALLEL, BLOCK_BYTES (defaults below).
+# Reads: what dataset.sh and prepare-blob.sh do; PARALLEL, BLOCK_BYTES, HEARTBEAT_S (defaults below).
 # Exit code: 0 complete; 64 for what another try would not mend; 1 else.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=workloads/olmo/scripts/prepare-blob.sh
 . "$here/prepare-blob.sh"
 export PARALLEL=${PARALLEL:-8} BLOCK_BYTES=${BLOCK_BYTES:-67108864}
+HEARTBEAT_S=${HEARTBEAT_S:-60}
 scratch=$STAGING/manifest
 
 hopeless() {
@@ -18,9 +19,22 @@ hopeless() {
   exit 64
 }
 
+# The training holds its nodes as long as it sees this blob change. Runs in the background; refused, it ends like the copying.
+say_alive() {
+  scratch=$STAGING/alive
+  local path
+  path=$(alive_path)
+  while true; do
+    date >"$scratch.text"
+    put "$scratch.text" "$path" || true # said already; the next one may succeed
+    sleep "$HEARTBEAT_S"
+  done
+}
+
 [[ -r $CONFIG ]] || hopeless "the image has no training config $CONFIG"
 mapfile -t urls < <(dataset_urls)
 ((${#urls[@]})) || hopeless "$CONFIG names no data file of olmo-data.org"
+say_alive &
 echo "Copying ${#urls[@]} files that $CONFIG names, $PARALLEL at a time."
 
 code=0
