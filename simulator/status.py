@@ -28,9 +28,7 @@ def show(console: Console) -> int:
     console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
     console.print(f"Volcano: real {volcano.version_running()} under the chart of 1.15 (newer ones do not build here)")
     faults = FaultStore().load()
-    console.print(
-        "faults: " + (", ".join(f"{fault.kind} {fault.device} on {fault.node}" for fault in faults) or "none")
-    )
+    console.print("faults: " + (", ".join(map(str, faults)) or "none"))
     if running and environment.kubeconfig_file().exists():
         _cluster(console)
     return 0 if running else 3

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import features, quota
+from simulator.azure import faults, features, quota
 from simulator.azure.actions import ACTIONS
 from simulator.azure.errors import (
     ArmError,
@@ -60,6 +60,7 @@ class Api:
                 HTTPStatus.NOT_FOUND, "NotFound", f"The path '{request.path}' names nothing in Azure Resource Manager."
             )
         self._check_subscription(path)
+        faults.check_rate(self._world, request.method)
         special = self._special(request, path)
         if special is not None:
             return special
@@ -92,14 +93,16 @@ class Api:
             existing = self._world.store.get(resource)
             if existing is None:
                 _check_name(resource, schema)
-            elif existing.busy:
-                raise _in_progress(existing)
-            record = self._world.store.get(resource) or Record(
-                resource, {}, correlation=request.headers.get(CORRELATION, "")
-            )
+            else:
+                kind.check_idle(self._world, existing)
+            record = self._world.store.get(resource) or self._new(resource, request)
             kind.put(self._world, record, schema.complete(body), existing)
         status = HTTPStatus.OK if existing else HTTPStatus.CREATED
         return self._accepted(status, record, kind, kind.view(self._world, record))
+
+    def _new(self, resource: ResourceId, request: Request) -> Record:
+        created = {faults.CREATED: self._world.faults.clock()}
+        return Record(resource, {}, correlation=request.headers.get(CORRELATION, ""), facts=created)
 
     def _patch(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
         """Tags only, as most resource types have it."""
@@ -270,11 +273,3 @@ def _checked(body: Any, schema: Schema) -> Body:
     if problems := schema.problems(body):
         raise invalid(problems)
     return body
-
-
-def _in_progress(record: Record) -> ArmError:
-    message = (
-        f"Operation is not allowed: Another operation ({record.state}) is in progress on '{record.id.name}', "
-        "please wait for it to finish before starting a new operation."
-    )
-    return conflict(message, code="OperationNotAllowed")

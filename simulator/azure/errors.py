@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -21,11 +21,19 @@ class ArmError(Exception):
     """A refusal, as the API answers it."""
 
     def __init__(
-        self, status: int, code: str, message: str, *, target: str | None = None, details: Iterable[Problem] = ()
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        target: str | None = None,
+        details: Iterable[Problem] = (),
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.target = int(status), code, message, target
         self.details = list(details)
+        self.headers = headers or {}
 
     def body(self) -> dict[str, Any]:
         error: dict[str, Any] = {"code": self.code, "message": self.message}
@@ -42,6 +50,14 @@ def bad_request(message: str, *, code: str = "BadRequest", target: str | None = 
 
 def conflict(message: str, *, code: str = "OperationNotAllowed") -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
+
+
+def in_progress(what: str) -> ArmError:
+    """Another operation is not over yet. AKS's page on pending operations; azure-native does not try again."""
+    return conflict(
+        f"Operation is not allowed: Another {what} is in progress, please wait for it to finish before starting a new "
+        "operation. See https://aka.ms/aks-pending-operation for more details"
+    )
 
 
 def invalid(problems: Sequence[Problem]) -> ArmError:

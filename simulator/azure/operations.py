@@ -14,8 +14,9 @@ from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from config import skus
-from simulator.azure import nodes
+from simulator.azure import faults, nodes
 from simulator.azure.backend import Node
+from simulator.azure.errors import ArmError
 from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
 from simulator.azure.kinds import KINDS, clusters, pools
 from simulator.azure.store import Body, Record
@@ -23,6 +24,8 @@ from simulator.azure.world import World
 
 _log = logging.getLogger(__name__)
 _THREADS = 8
+ALLOCATION_S = 3.0
+"""How long machines are looked for in vain; on Azure minutes."""
 
 
 class Operations:
@@ -33,7 +36,7 @@ class Operations:
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="arm")
         self._running: set[Future[None]] = set()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._stopping = False
+        self._stopping = threading.Event()
 
     def resume(self) -> None:
         """Boots what stands behind resources and finishes what a kill cut short."""
@@ -59,22 +62,48 @@ class Operations:
 
     def stop(self) -> None:
         """Begins nothing more. What is cut short keeps its state, and is resumed at the next start."""
-        self._stopping = True
+        self._stopping.set()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, resource: ResourceId) -> None:
+        began = self._world.store.get(resource)
         try:
             if resource.type == GROUP_TYPE:
                 self._delete_group(resource)
             elif cluster := _cluster_of(resource):
+                self._allocate(resource, cluster)
                 with self._locks[cluster.key]:
                     self._converge(resource, cluster)
             else:
                 with self._locks[resource.key]:
                     self._settle(resource)
+        except ArmError as error:
+            self._fail(resource, began, error.body()["error"])
         except Exception as error:  # noqa: BLE001 - it becomes the state of the resource, and is logged
             _log.exception("operation on %s", resource.text)
-            self._fail(resource, str(error) or type(error).__name__)
+            message = str(error) or type(error).__name__
+            self._fail(resource, began, {"code": "InternalOperationError", "message": message})
+
+    def _allocate(self, resource: ResourceId, cluster: ResourceId) -> None:
+        """Finds machines for the pools that the operation is on. Raises ArmError, after a while, where there are none.
+
+        Holds nothing back meanwhile: other pools go on, and the pool itself can be deleted.
+        """
+        store = self._world.store
+        record = store.get(resource)
+        if record is None or not record.busy:
+            return
+        for pool in pools.of_cluster(self._world, cluster):
+            if not pool.busy or resource not in (cluster, pool.id):
+                continue
+            wanted = int(pool.properties["count"])
+            if wanted > pool.facts.get(pools.VMS, 0) and (failure := faults.allocation_failure(self._world, pool)):
+                self._stopping.wait(ALLOCATION_S)
+                raise failure
+            with store.lock:
+                if now := store.get(pool.id):
+                    now.facts[pools.VMS] = wanted
+                    store.put(now)
 
     def _converge(self, resource: ResourceId, cluster: ResourceId) -> None:
         record = self._world.store.get(resource)
@@ -133,14 +162,18 @@ class Operations:
                 now.state, now.error = "Succeeded", None
                 store.put(now)
 
-    def _fail(self, resource: ResourceId, message: str) -> None:
+    def _fail(self, resource: ResourceId, began: Record | None, error: Body) -> None:
+        """Unless something else, such as a deletion, has begun meanwhile."""
         store = self._world.store
-        if self._stopping:  # clusters end under the operation's feet: that is no failure of its own
+        if self._stopping.is_set():  # clusters end under the operation's feet: that is no failure of its own
             return
         with store.lock:
-            for record in (store.get(resource), *store.within(resource)):
-                if record and record.busy:
-                    record.state, record.error = "Failed", {"code": "InternalOperationError", "message": message}
+            now = store.get(resource)
+            if now is None or began is None or now.state != began.state:
+                return
+            for record in (now, *store.within(resource)):
+                if record.busy:
+                    record.state, record.error = "Failed", error
                     store.put(record)
 
 
@@ -169,7 +202,7 @@ def node_objects(world: World, cluster: ResourceId) -> list[Node]:
         shape = nodes.Pool(
             id=pool.id.text,
             name=pool.id.name,
-            properties=properties,
+            properties=properties | {"count": pools.machines(pool)},
             location=record.body["location"],
             node_group=clusters.node_group(record),
             kubernetes=version,

@@ -26,6 +26,7 @@ from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
+from simulator.world.faults import FaultStore
 
 _log = logging.getLogger(__name__)
 _POLL_S = 0.05  # how soon a stop is noticed
@@ -43,7 +44,8 @@ class Server:
         blobs: BlobBackend,
         folder: Path,
     ) -> None:
-        self.world = World(Store(folder), subscription, backend, blobs, Registries(folder.parent / "registries"))
+        registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
+        self.world = World(Store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
         self.tokens = Tokens(token, subscription)
         self._http = _Http(port, self.tokens)
@@ -100,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             response = self._answer()
         except ArmError as error:
-            response = Response(error.status, error.body())
+            response = Response(error.status, error.body(), error.headers)
         except Exception as error:  # noqa: BLE001 - a fault of the simulator is answered, and logged, as the server's
             _log.exception("%s %s", self.command, self.path)
             body = ArmError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", repr(error)).body()

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from simulator.azure.backend import BlobBackend, ClusterBackend
+from simulator.azure.errors import in_progress
 from simulator.azure.registries import Registries
 from simulator.azure.store import Body, Record, Store
 from simulator.azure.subscription import Subscription
+from simulator.world.faults import FaultStore
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class World:
     backend: ClusterBackend
     blobs: BlobBackend
     registries: Registries
+    faults: FaultStore
 
 
 class Kind(ABC):
@@ -37,6 +40,11 @@ class Kind(ABC):
 
         `record` is a copy of the existing resource, or an empty new one.
         """
+
+    def check_idle(self, world: World, record: Record) -> None:
+        """Raises ArmError (409) where an operation that goes on stands in the way of an update."""
+        if record.busy:
+            raise in_progress(f"operation ({record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
         """Raises ArmError where ARM refuses to delete it; most it deletes with all that they hold."""

@@ -1,4 +1,4 @@
-"""`python -m simulator fault` and `heal`: breaks simulated hardware and mends it."""
+"""`python -m simulator fault` and `heal`: breaks simulated hardware, or Azure itself, and mends it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from config import skus
 from simulator import paths
-from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
+from simulator.world.faults import OF_AZURE, Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 
 Nodes = dict[str, dict[str, Any]]
@@ -18,11 +18,13 @@ _SHOWN_NODES = 8
 
 def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds both commands; each parsed namespace has `run`, to be called with it."""
-    fault = commands.add_parser("fault", help="break simulated hardware; without arguments list what is broken")
+    fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
     fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
     fault.add_argument("--gbps", type=int, default=0, help="what is left of a slow link, Gb/s")
+    fault.add_argument("--size", default="", help="the VM size of which there is no capacity")
+    fault.add_argument("--seconds", type=int, default=0, help="how long it lasts; until it is healed by default")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
     heal.add_argument("kind", nargs="?", default="", help=", ".join(FaultKind))
@@ -35,11 +37,13 @@ def _fault(options: argparse.Namespace) -> None:
     """Raises FaultError."""
     store = FaultStore()
     if options.kind is None:
-        if options.node or options.device or options.gbps:
+        if options.node or options.device or options.gbps or options.size or options.seconds:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
-    fault = new_fault(options.kind, options.node, options.device, options.gbps)
+    fault = new_fault(
+        options.kind, options.node, options.device, options.gbps, size=options.size, seconds=options.seconds
+    )
     check(fault, known_nodes())
     store.fault(fault)
     print(f"broken: {fault}")
@@ -65,7 +69,10 @@ def known_nodes() -> Nodes:
 
 
 def check(fault: Fault, nodes: Nodes) -> None:
-    """Raises FaultError when there is no such node or device, naming those there are."""
+    """Raises FaultError when there is no such node, device or VM size, naming those there are."""
+    if fault.kind in OF_AZURE:
+        _check_size(fault.size)
+        return
     check_node(fault.node, nodes)
     node = nodes[fault.node]
     infiniband = {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
@@ -88,6 +95,11 @@ def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) ->
             return [disk.name for disk in node_hardware(skus.sku(node["sku"]), fault.node).nvme]
         case _:
             return infiniband
+
+
+def _check_size(size: str) -> None:
+    if size and size not in skus.catalogue():
+        raise FaultError(f"--size {size}: the VM sizes are {', '.join(sorted(skus.catalogue()))}")
 
 
 def check_node(name: str, nodes: Nodes) -> None:

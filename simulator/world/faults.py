@@ -1,16 +1,15 @@
-"""Broken hardware, injected by the user and kept on disk until it is healed: `python -m simulator fault|heal`."""
+"""What the user breaks, hardware or Azure itself, on disk until it is healed: `python -m simulator fault|heal`."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from simulator import paths
+from simulator import files, paths
 
 
 class FaultKind(StrEnum):
@@ -28,14 +27,25 @@ class FaultKind(StrEnum):
     """A local disk is gone; healed, a blank one takes its place."""
     PARTITION = "partition"
     """The node is in an InfiniBand partition of its own, as when AKSInfinibandSupport was not registered."""
+    THROTTLE = "throttle"
+    """Azure refuses all requests to its Resource Manager for a while (`seconds`)."""
+    CAPACITY = "capacity"
+    """Azure has no machine of a VM size left."""
+    ROLES = "roles"
+    """Role assignments made from now on do not act yet, and new identities are not found."""
 
 
-NEEDS_DEVICE = {
-    FaultKind.GPU: "the GPU's index, e.g. 3",
-    FaultKind.HCA: "e.g. mlx5_2",
-    FaultKind.LINK: "e.g. mlx5_2",
-    FaultKind.NVME: "e.g. nvme3n1",
+OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.ROLES})
+"""These concern no node."""
+_NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
+    FaultKind.GPU: {"device": "the GPU's index, e.g. 3"},
+    FaultKind.HCA: {"device": "e.g. mlx5_2"},
+    FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
+    FaultKind.NVME: {"device": "e.g. nvme3n1"},
+    FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
+    FaultKind.CAPACITY: {"size": "the VM size, e.g. Standard_ND96isr_H100_v5"},
 }
+"""Options that a kind cannot do without. Besides them faults of nodes take `node`, and all faults `seconds`."""
 
 
 class FaultError(ValueError):
@@ -44,61 +54,90 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One broken thing. `gbps` (Gb/s) is what is left of a slow link."""
+    """One broken thing. `gbps` (Gb/s) is what is left of a slow link; after `seconds` it is over, 0 being never."""
 
     node: str
     kind: FaultKind
     device: str = ""
     gbps: int = 0
+    size: str = ""
+    seconds: int = 0
+    since: float = field(default=0.0, compare=False)
+    """When it began, in seconds since 1970."""
 
     def __str__(self) -> str:
-        parts = [self.kind, self.node, self.device, f"{self.gbps} Gb/s" if self.gbps else ""]
-        return " ".join(part for part in parts if part)
+        left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
+        return " ".join(part for part in (self.kind, self.node, self.device, left, self.size, lasts) if part)
 
     @property
-    def place(self) -> tuple[str, FaultKind, str]:
+    def place(self) -> tuple[str, FaultKind, str, str]:
         """Two faults at the same place replace each other."""
-        return self.node, self.kind, self.device
+        return self.node, self.kind, self.device, self.size
+
+    def remaining(self, now: float) -> float:
+        """Seconds until it is over by itself."""
+        return self.since + self.seconds - now if self.seconds else float("inf")
 
 
-def new_fault(kind: str, node: str, device: str = "", gbps: int = 0) -> Fault:
+def new_fault(
+    kind: str,
+    node: str = "",
+    device: str = "",
+    gbps: int = 0,
+    *,
+    size: str = "",
+    seconds: int = 0,
+    since: float = 0.0,
+) -> Fault:
     """Raises FaultError naming what is allowed."""
     try:
         known = FaultKind(kind)
     except ValueError:
         raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
-    wanted = NEEDS_DEVICE.get(known)
-    if wanted and not device:
-        raise FaultError(f"a {known} fault needs --device, {wanted}")
-    if device and not wanted:
-        raise FaultError(f"a {known} fault concerns the whole node; leave --device out")
-    if known is FaultKind.LINK and gbps <= 0:
-        raise FaultError("a link fault needs --gbps, what is left of the link in Gb/s, e.g. --gbps 100")
-    if known is not FaultKind.LINK and gbps:
-        raise FaultError(f"--gbps belongs to link faults, not to {known}")
-    return Fault(node, known, device, gbps)
+    if seconds < 0 or gbps < 0:
+        raise FaultError("--seconds and --gbps are above 0")
+    given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds}
+    for option, value in given.items():
+        takers = [taker for taker in FaultKind if _takes(taker, option)]
+        hint = _NEEDS.get(known, {}).get(option)
+        if hint and not value:
+            raise FaultError(f"a {known} fault needs --{option}, {hint}")
+        if value and known not in takers:
+            raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
+    return Fault(node, known, device, gbps, size, seconds, since)
+
+
+def _takes(kind: FaultKind, option: str) -> bool:
+    return option == "seconds" or option in _NEEDS.get(kind, {}) or (option == "node" and kind not in OF_AZURE)
 
 
 class FaultStore:
     """The file that holds the faults; written whole and atomically, so that readers never see half of it."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970."""
         self.file = (folder or paths.home()) / "faults.json"
+        self.clock = clock
 
     def load(self) -> tuple[Fault, ...]:
-        """Sorted; raises FaultError when the file is not what this module wrote."""
+        """Those that are not over, sorted; raises FaultError when the file is not what this module wrote."""
         try:
             entries = json.loads(self.file.read_text())
-            return tuple(sorted(new_fault(**entry) for entry in entries))
+            faults = sorted(new_fault(**entry) for entry in entries)
+            return tuple(fault for fault in faults if fault.remaining(self.clock()) > 0)
         except FileNotFoundError:
             return ()
         except (ValueError, TypeError) as error:
             raise FaultError(f"{self.file} is damaged ({error}); delete it to heal everything") from error
 
+    def find(self, kind: FaultKind, size: str = "") -> Fault | None:
+        """The fault of Azure of that kind (and VM size) if there is one."""
+        return next((fault for fault in self.load() if (fault.kind, fault.size) == (kind, size)), None)
+
     def fault(self, fault: Fault) -> None:
-        """Adds it; a fault at the same place is replaced."""
+        """Adds it, as of now; a fault at the same place is replaced."""
         others = [old for old in self.load() if old.place != fault.place]
-        self._save([*others, fault])
+        self._save([*others, replace(fault, since=self.clock())])
 
     def heal(self, kind: str = "", node: str = "", device: str = "") -> tuple[Fault, ...]:
         """Removes all faults that match what is given, and returns them."""
@@ -114,7 +153,4 @@ class FaultStore:
     def _save(self, faults: Iterable[Fault]) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps([asdict(fault) for fault in sorted(faults)], indent=2)
-        descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".faults-")
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(text + "\n")
-        Path(name).replace(self.file)
+        files.replace(self.file, text + "\n")

@@ -65,8 +65,10 @@ def _process(folder: Path, mode: str) -> Iterator[httpx.Client]:
         endpoint = process.stdout.readline().strip()
         headers = {"Authorization": f"Bearer {TOKEN}"}
         with httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=30) as client:
-            yield client
-        process.kill()
+            try:
+                yield client
+            finally:
+                process.kill()
 
 
 def _put(client: httpx.Client, path: str, version: str, body: object) -> None:
@@ -76,8 +78,9 @@ def _put(client: httpx.Client, path: str, version: str, body: object) -> None:
 def test_killed_server_goes_on_at_the_next_start(tmp_path: Path) -> None:
     with _process(tmp_path, "stuck") as client:
         _put(client, GROUP, "2024-03-01", {"location": "eastus"})
-        _put(client, CLUSTER, "2025-09-01", cluster_body())
-        _put(client, pool_path(), "2025-09-01", pool_body())
+        system = cluster_body()["properties"]["agentPoolProfiles"]
+        gpu = pool_body()["properties"] | {"name": "gpu"}
+        _put(client, CLUSTER, "2025-09-01", cluster_body(agentPoolProfiles=[*system, gpu]))
     arm = start(tmp_path, FakeBackend())
     arm.done()
     assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"

@@ -32,7 +32,7 @@ class StorageAccounts(Kind):
         _rules.check_fixed(record.id, body, existing)
         _check_kind(body)
         if existing is None:
-            record.facts = {"keys": [base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode() for _ in KEY_NAMES]}
+            record.facts |= {"keys": [base64.b64encode(secrets.token_bytes(_KEY_BYTES)).decode() for _ in KEY_NAMES]}
             world.store.put(Record(record.id.child("blobServices", "default"), {}))
         body["properties"]["provisioningState"] = "ResolvingDNS" if existing is None else "Updating"
         record.body, record.error = body, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from simulator.azure.errors import ArmError, bad_request
+from simulator.azure.errors import ArmError, bad_request, in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.kinds import _rules, pools
 from simulator.azure.schema import schemas
@@ -43,6 +43,13 @@ class ManagedClusters(Kind):
         _store_pools(world, record, profiles)
         world.store.put(record)  # last: a kill before this leaves pools without a cluster, which the next start removes
 
+    def check_idle(self, world: World, record: Record) -> None:
+        """Pools may change side by side (Azure/AKS#1913), but not while their cluster does."""
+        super().check_idle(world, record)
+        for pool in world.store.within(record.id):
+            if pool.busy:
+                raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
+
     def view(self, world: World, record: Record) -> Body:
         return envelope(
             record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
@@ -72,6 +79,11 @@ def kubelet_identity(record: Record) -> str:
     """Object id of the identity that the nodes pull images with."""
     given = record.properties.get("identityProfile", {}).get("kubeletidentity", {}).get("objectId")
     return given or guid(record.id.text, "kubelet")
+
+
+def identities(record: Record) -> tuple[str, str]:
+    """Object ids of the identities that AKS makes with the cluster: its own, and the kubelets'."""
+    return guid(record.id.text, "identity"), kubelet_identity(record)
 
 
 def node_group(record: Record) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from simulator.azure.errors import conflict
+from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId
 from simulator.azure.kinds import _rules
 from simulator.azure.registries import DOMAIN
@@ -29,7 +32,7 @@ class ContainerRegistries(Kind):
 
     def view(self, world: World, record: Record) -> Body:
         sku = record.body["sku"]
-        outputs = {"loginServer": f"{record.id.name.lower()}{DOMAIN}", "creationDate": record.facts.get("created", "")}
+        outputs = {"loginServer": f"{record.id.name.lower()}{DOMAIN}", "creationDate": _created(record)}
         shown = record.body | {"sku": sku | {"tier": sku["name"]}, "properties": record.properties | outputs}
         return envelope(record, shown)
 
@@ -37,6 +40,10 @@ class ContainerRegistries(Kind):
 def named(world: World, name: str) -> Record | None:
     """The registry of that name, in whatever group."""
     return _rules.named(world, TYPE, name)
+
+
+def _created(record: Record) -> str:
+    return datetime.fromtimestamp(record.facts.get(CREATED, 0), UTC).isoformat()
 
 
 def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from config import skus
 from simulator.azure import features, nodes, quota
-from simulator.azure.errors import Problem, bad_request, conflict, invalid
+from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
@@ -20,6 +20,8 @@ _VERSIONS_HELP = (
     "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
     "in this region. For more information, please check https://aka.ms/supported-version-list"
 )
+VMS = "vms"
+"""Of a pool's facts: for how many machines there was capacity."""
 _SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
 _OS_DISK_GB = 128
 
@@ -34,9 +36,13 @@ class AgentPools(Kind):
         cluster = world.store.get(parent) if parent else None
         if cluster is None:
             raise ValueError(f"{record.id.text} without its cluster")
-        if cluster.state == "Deleting":
-            raise conflict("Operation is not allowed: the managed cluster is being deleted.")
+        if cluster.busy:
+            raise in_progress(f"operation ({cluster.state})")
         store(world, cluster, record, body, existing)
+
+    def check_idle(self, world: World, record: Record) -> None:
+        if record.busy:
+            raise in_progress(f"agentpool operation ({record.id.name} - {record.state})")
 
     def check_delete(self, world: World, record: Record) -> None:
         parent = record.id.parent
@@ -68,10 +74,16 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     _check_mode(world, properties, record.id, cluster, sku)
     quota.check(world, record.id, cluster.body["location"], sku, properties)
     if existing is None:
-        record.facts = _facts(world, cluster)
+        record.facts |= _facts(world, cluster)
     properties["provisioningState"] = "Updating" if existing else "Creating"
     record.body, record.error = body, None
     world.store.put(record)
+
+
+def machines(pool: Record) -> int:
+    """How many it has: fewer than its count where Azure had no more."""
+    count: int = pool.properties["count"]
+    return min(count, int(pool.facts.get(VMS, count)))
 
 
 def view_properties(record: Record) -> Body:
@@ -86,7 +98,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
     taken = {int(record.facts["index"]) for record in world.store.within(cluster.id) if "index" in record.facts}
     index = next(number for number in range(len(taken) + 1) if number not in taken)
     one_fabric = features.registered(world, features.INFINIBAND)
-    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric}
+    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric, VMS: 0}
 
 
 def _keep(properties: Body, old: Body) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from simulator.azure import faults
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.kinds import clusters
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World, envelope
 
@@ -25,7 +27,8 @@ class RoleAssignments(Kind):
         self._check_scope(world, record.id)
         definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
         properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
-        properties.setdefault("principalType", "User")
+        if "principalType" not in properties:
+            properties["principalType"] = _looked_up(world, properties["principalId"])
         if existing and any(existing.properties[name] != properties[name] for name in _FIXED):
             message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
             raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
@@ -69,5 +72,23 @@ def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool
         assignment.properties["principalId"] == principal
         and world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]] in roles
         and f"{scope.key}/".startswith(f"{assignment.id.scope.lower()}/")
+        and not faults.waits(world, assignment)
         for assignment in world.store.all(TYPE)
     )
+
+
+def _looked_up(world: World, principal: str) -> str:
+    """The type of a principal, which Azure finds out itself where it is not told. Raises ArmError for too new ones."""
+    cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
+    if cluster is None:
+        return "User"
+    if faults.waits(world, cluster):
+        message = (
+            f"Principal {principal.replace('-', '')} does not exist in the directory {world.subscription.tenant_id}. "
+            "Check that you have the correct principal ID. If you are creating this principal and then immediately "
+            "assigning a role, this error might be related to a replication delay. In this case, set the role "
+            "assignment principalType property to a value, such as ServicePrincipal, User, or Group. "
+            "See https://aka.ms/docs-principaltype"
+        )
+        raise bad_request(message, code="PrincipalNotFound")
+    return "ServicePrincipal"

@@ -21,8 +21,12 @@ ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
 TOKEN_FILE = "SIMULATOR_ARM_TOKEN_FILE"  # noqa: S105 - the name of a variable
 DEFAULT_TIMEOUT_S = 7200.0  # of one operation, as the official plugin's
 _REQUEST_TIMEOUT_S = 60.0
-_RETRIED = {HTTPStatus.TOO_MANY_REQUESTS, *(HTTPStatus(code) for code in (500, 502, 503, 504))}
+# What the official plugin tries again, and how: client_azcore.go, and the retry policy of Azure's SDK for Go below it.
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+_RETRIED_CONFLICT = "AnotherOperationInProgress"  # AKS says OperationNotAllowed instead, and that is final
 _ATTEMPTS = 4
+_LONGEST_PAUSE_S = 120.0  # a longer Retry-After is not waited for
+_FIRST_PAUSE_S = 0.2  # without Retry-After; twice as long each time. The official plugin's is 20 s
 _UNAVAILABLE_S = 120.0  # a cluster that boots with the simulator answers 503 that long at most
 _POLL_S = 0.25
 _NO_SIMULATOR = (
@@ -166,23 +170,40 @@ class ArmClient:
         params = ({"api-version": api_version} if api_version else {}) | dict(query or {})
         attempt, patience = 0, time.monotonic() + _UNAVAILABLE_S
         while True:
-            last = attempt == _ATTEMPTS - 1
+            last, pause = attempt == _ATTEMPTS - 1, _FIRST_PAUSE_S * 2**attempt
             try:
                 response = self._http.request(method, path, params=params or None, json=body, headers=headers)
             except httpx.TransportError as error:
                 if last:
                     raise PluginError(_NO_SIMULATOR.format(why=f" at {self._http.base_url}")) from error
             else:
-                waits = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE and time.monotonic() < patience
-                if response.status_code not in _RETRIED or (last and not waits):
+                pause = float(response.headers.get("Retry-After") or pause)
+                boots = response.status_code == HTTPStatus.SERVICE_UNAVAILABLE and time.monotonic() < patience
+                if not _passing(response) or pause > _LONGEST_PAUSE_S or (last and not boots):
                     return _checked(response)
-            deadline.wait(0.2 * 2**attempt)
+            deadline.wait(pause)
             attempt = min(attempt + 1, _ATTEMPTS - 1)
 
     @staticmethod
     def _json(response: httpx.Response) -> dict[str, Any]:
         found: dict[str, Any] = response.json() if response.content else {}
         return found
+
+
+def _passing(response: httpx.Response) -> bool:
+    """Whether a refusal may be another one, or none, the next time."""
+    if response.status_code == HTTPStatus.CONFLICT:
+        return _error(response).get("code") == _RETRIED_CONFLICT
+    return response.status_code in _RETRIED
+
+
+def _error(response: httpx.Response) -> dict[str, Any]:
+    """ARM's `error`; empty where the answer is not ARM's."""
+    try:
+        found: dict[str, Any] = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return found
 
 
 def creator_of(urn: str) -> str:
@@ -193,8 +214,5 @@ def creator_of(urn: str) -> str:
 def _checked(response: httpx.Response) -> httpx.Response:
     if response.status_code < HTTPStatus.BAD_REQUEST:
         return response
-    try:
-        error = response.json()["error"]
-    except (ValueError, KeyError, TypeError):
-        raise ArmFailure(response.status_code, "", response.text) from None
-    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", ""))
+    error = _error(response)
+    raise ArmFailure(response.status_code, error.get("code", ""), error.get("message", response.text))
