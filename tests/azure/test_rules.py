@@ -194,6 +194,58 @@ def test_cluster_upgrades_one_minor_version_at_a_time(cluster: Arm) -> None:
     assert code == "OperationNotAllowed"
 
 
+def test_pools_keep_their_version_until_they_are_told_another(cluster: Arm) -> None:
+    cluster.put(pool_path(), pool_body(orchestratorVersion="1.35"))
+    cluster.done()
+    cluster.put(CLUSTER, cluster_body(kubernetesVersion="1.36"))
+    cluster.done()
+    assert {pool["currentOrchestratorVersion"] for pool in inline_pools(cluster)} == {"1.35.4"}
+    cluster.put(pool_path(), pool_body(orchestratorVersion="1.36"))
+    cluster.done()
+    assert [pool["currentOrchestratorVersion"] for pool in inline_pools(cluster)] == ["1.35.4", "1.36.1"]
+    kubelets = {node["status"]["nodeInfo"]["kubeletVersion"] for node in cluster.backend.nodes[CLUSTER]}
+    assert kubelets == {"v1.35.4", "v1.36.1"}
+
+
+def test_the_clusters_own_request_tells_versions_of_all_pools_or_of_none(cluster: Arm) -> None:
+    cluster.put(pool_path(), pool_body())
+    cluster.done()
+    body = cluster_body(kubernetesVersion="1.36")
+    body["properties"]["agentPoolProfiles"][0]["orchestratorVersion"] = "1.36"
+    status, code, _ = cluster.refusal(cluster.put(CLUSTER, body))
+    assert (status, code) == (400, "NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged")
+    gpu = {"name": "gpu", **pool_body()["properties"], "orchestratorVersion": "1.36"}
+    body["properties"]["agentPoolProfiles"].append(gpu)
+    assert cluster.put(CLUSTER, body).status_code == 200
+
+
+def inline_pools(arm: Arm) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = arm.get(CLUSTER)["properties"]["agentPoolProfiles"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("scale", "fits"),
+    [
+        ({"count": 2}, True),
+        ({"count": 3}, False),
+        ({"count": 1, "enableAutoScaling": True, "minCount": 1, "maxCount": 3}, False),
+    ],
+)
+def test_each_node_that_may_come_needs_256_addresses_of_an_overlay(arm: Arm, scale: dict[str, Any], fits: bool) -> None:
+    overlay = {"networkPlugin": "azure", "networkPluginMode": "overlay", "podCidr": "10.244.0.0/22"}
+    arm.put(GROUP, {"location": "eastus"})
+    arm.put(CLUSTER, cluster_body(networkProfile=overlay))  # two nodes, of the four that there is room for
+    arm.done()
+    answer = arm.put(pool_path(), pool_body(**scale))
+    if fits:
+        assert answer.status_code == 201
+    else:
+        _, code, message = arm.refusal(answer)
+        assert code == "InsufficientSubnetSize"
+        assert "Pre-allocated IPs 1280 exceeds IPs available 1024" in message
+
+
 def test_cluster_shows_what_the_program_reads(cluster: Arm) -> None:
     shown = cluster.get(CLUSTER)
     properties = shown["properties"]

@@ -21,6 +21,11 @@ _NEW_POOL = (
     "A new agent pool was introduced. Adding agent pools to an existing cluster is not allowed through managed cluster "
     "operations. For agent pool specific change, please use per agent pool operations: https://aka.ms/agent-pool-rest-api"
 )
+_POOL_VERSIONS = (
+    "Using managed cluster api, all Agent pools' OrchestratorVersion must be all specified or all unspecified. If all "
+    "specified, they must be stay unchanged or the same with control plane. For agent pool specific change, please use "
+    "per agent pool operations: https://aka.ms/agent-pool-rest-api"
+)
 
 
 class ManagedClusters(Kind):
@@ -38,6 +43,7 @@ class ManagedClusters(Kind):
         _check_version(world, record.id.name, properties, existing)
         _check_access(properties)
         _check_profiles(world, record.id, profiles, existing)
+        _check_pool_versions(world, record.id, profiles, properties["kubernetesVersion"])
         properties["provisioningState"] = "Updating" if existing else "Creating"
         record.body, record.error = body, None
         _store_pools(world, record, profiles)
@@ -165,6 +171,15 @@ def _check_profiles(world: World, resource: ResourceId, profiles: list[Body], ex
         raise bad_request(message, code="InvalidParameter", target="agentPoolProfiles")
     if not any(profile.get("mode") == "System" for profile in profiles):
         raise bad_request("Must define at least one system pool.", code="BadRequest", target="agentPoolProfiles")
+
+
+def _check_pool_versions(world: World, resource: ResourceId, profiles: list[Body], control_plane: str) -> None:
+    asked = {profile["name"]: profile.get("orchestratorVersion") for profile in profiles}
+    if not any(asked.values()):
+        return
+    for pool in pools.of_cluster(world, resource):
+        if asked.get(pool.id.name) not in (control_plane, pool.properties["orchestratorVersion"]):
+            raise bad_request(_POOL_VERSIONS, code="NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged")
 
 
 def _identity(world: World, record: Record) -> Body:

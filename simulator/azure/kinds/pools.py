@@ -5,6 +5,7 @@ Texts of refusals: Azure's, where an issue or a support article quotes them (Azu
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Any
 
 from config import skus
@@ -24,6 +25,7 @@ VMS = "vms"
 """Of a pool's facts: for how many machines there was capacity."""
 _SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
 _OS_DISK_GB = 128
+_ADDRESSES_PER_NODE = 256  # AKS's page on CNI Overlay
 
 
 class AgentPools(Kind):
@@ -72,6 +74,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     _check_rules(properties, record.id.name, sku)
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster, sku)
+    _check_addresses(world, properties, record.id, cluster)
     quota.check(world, record.id, cluster.body["location"], sku, properties)
     if existing is None:
         record.facts |= _facts(world, cluster)
@@ -272,6 +275,23 @@ def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: R
     others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
     if others and not any(_is_system(pool.properties) for pool in others):
         raise bad_request("Must define at least one system pool.", code="BadRequest", target="properties.mode")
+
+
+def _check_addresses(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
+    """All nodes that pools may have need a block of an overlay's pod CIDR. Nodes that upgrades add are not counted."""
+    network = cluster.properties["networkProfile"]
+    if network.get("networkPluginMode") != "overlay":
+        return
+    pools = [properties, *(pool.properties for pool in of_cluster(world, cluster.id) if pool.id != resource)]
+    needed = _ADDRESSES_PER_NODE * sum(pool["maxCount" if pool.get("enableAutoScaling") else "count"] for pool in pools)
+    there = ip_network(network["podCidr"]).num_addresses
+    if needed > there:
+        message = (
+            f"Pre-allocated IPs {needed} exceeds IPs available {there} in Subnet Cidr {network['podCidr']}, Subnet "
+            "Name networkProfile.podCIDR. If Autoscaler is enabled, the max-count from each nodepool is counted "
+            "towards this total. http://aka.ms/aks/insufficientsubnetsize"
+        )
+        raise bad_request(message, code="InsufficientSubnetSize", target="networkProfile.podCIDR")
 
 
 def _is_system(properties: Body) -> bool:
