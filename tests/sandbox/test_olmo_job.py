@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from simulator.sandbox import sandbox
-from simulator.sandbox.commands import olmo_config, olmo_data
+from simulator.sandbox.commands import olmo_data
 from simulator.world.faults import new_fault
 from tests.sandbox.blob_server import Blobs, blob_server
 from tests.sandbox.job import node_name
 from tests.sandbox.olmo import Training, prepare
-from workloads.olmo.configs import training_configs
 
 FOLDER = "preprocessed/olmo-mix/v1_5/gpt-neox-20b-pii-special"
 FILES = (f"{FOLDER}/part-000-00000.npy", f"{FOLDER}/part-000-00001.npy")
@@ -250,6 +248,16 @@ def test_a_node_that_goes_away_ends_all(tmp_path: Path) -> None:
     assert "Watchdog caught collective operation timeout" in log
 
 
+def test_a_gpu_without_the_memory(tmp_path: Path) -> None:
+    job = Training(tmp_path, sku="Standard_NC4as_T4_v3")
+    job.put_data(*FILES, manifest=MANIFEST)
+    ((code, log),) = job.run()
+    assert code == 1
+    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.12 GiB" in log
+    assert "it needs 19 GB" in log
+    assert "[step=1/" not in log
+
+
 def test_two_partitions_cannot_train_together(tmp_path: Path) -> None:
     job = two_nodes(tmp_path, faults=[new_fault("partition", node_name(1))])
     (code, log), (other_code, _) = job.run()
@@ -271,22 +279,3 @@ def test_a_broken_gpu(training: Training) -> None:
     ((code, log),) = training.run()
     assert code == 1
     assert "CUDA error: unspecified launch failure" in log
-
-
-# --- the stand-ins for the repository's configs ---
-
-
-@pytest.mark.parametrize("name", training_configs())
-def test_configs_in_short_agree_with_the_facts(name: str) -> None:
-    facts = training_configs()[name]
-    path = Path(sandbox.__file__).parent / "files" / "olmo" / facts.path
-    config = olmo_config.load(path, [])
-    assert config.parameters == (
-        facts.parameters,
-        facts.parameters - config.number("model.embedding_size") * facts.width,
-    )
-    assert config.tokens_per_step == facts.batch * facts.sequence_length
-    assert config.number("device_train_microbatch_size") == facts.micro_batch
-    assert bool(config.evaluation_data) == bool(facts.evaluation_files)
-    assert yaml.safe_load(path.read_text())["data"]["paths"] == list(config.data)
-    assert config.max_steps > 0

@@ -22,7 +22,7 @@ from simulator.sandbox.commands import (
     training,
     world,
 )
-from simulator.sandbox.commands.metaseq_model import RESERVED, SPECIAL_SYMBOLS, Model
+from simulator.sandbox.commands.metaseq_model import SPECIAL_SYMBOLS, Model
 from simulator.sandbox.commands.nccl_log import Log, Process, pause
 from simulator.sandbox.commands.programs import Call
 from simulator.world.network import Collective
@@ -99,8 +99,8 @@ def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> N
     model = _model(options, len(by_rank))
     gpu_bytes = min(float(device.gpu["memory_gb"]) for device in devices) * 1e9
     metaseq_log.beginning(log, options, model)
-    if model.memory() > gpu_bytes * (1 - RESERVED):
-        raise Failed(_out_of_memory(model.memory(), gpu_bytes))
+    if short := training.out_of_memory(model.memory(), gpu_bytes):
+        raise Failed(f"torch.cuda.OutOfMemoryError: {short}")
     update = model.update(groups_span_nodes=_groups_span_nodes(by_rank, model))
     progress = metaseq_log.Progress(0, 0, 0, model.memory(), gpu_bytes)
     metrics = rank_files.Writer(by_rank[0].pod, options.metrics)
@@ -241,14 +241,6 @@ def _model(options: Namespace, gpus: int) -> Model:
 def _groups_span_nodes(by_rank: Sequence[Rank], model: Model) -> bool:
     groups = (by_rank[start : start + model.split] for start in range(0, len(by_rank), model.split))
     return any(len({rank.pod.key for rank in group}) > 1 for group in groups)
-
-
-def _out_of_memory(needed: float, gpu_bytes: float) -> str:
-    total, short = gpu_bytes / 2**30, (needed - gpu_bytes * (1 - RESERVED)) / 2**30
-    return (
-        f"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate {max(short, 0.02):.2f} GiB. GPU 0 has a "
-        f"total capacity of {total:.2f} GiB of which 0 bytes is free. (simulator: it needs {needed / 1e9:.0f} GB)"
-    )
 
 
 def _still_there(devices: Iterable[nccl.Device], known: world.World) -> None:

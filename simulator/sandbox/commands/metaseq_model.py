@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from simulator.sandbox.commands.training import Update
 
 SPECIAL_SYMBOLS = 4
-RESERVED = 0.1  # of a GPU's memory, for CUDA, NCCL and fragmentation
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,11 @@ class Config:
         return without + embedding, without
 
     @property
+    def state_bytes(self) -> int:
+        """In float32, as `fsdp.precision: mixed` keeps them: weights, gradients and AdamW's two moments."""
+        return 16 * self.parameters[0]
+
+    @property
     def flops_per_token(self) -> float:
         """As olmo/model.py counts them for the log: forward without the embedding, backward with it."""
         everything, without = self.parameters

@@ -29,6 +29,8 @@ class Communicator:
     pods: tuple[str, ...]
     """Their keys."""
     per_node: int
+    gpu_bytes: float
+    """Memory of the smallest GPU."""
 
     @property
     def ranks(self) -> int:
@@ -81,6 +83,8 @@ def train(config: Config, team: Team) -> None:
         log.info("train:142", f"Number of non-embedding parameters: {without:,d}")
         first = _restore(config, checkpoints, log)
         log.info("train:379", "Starting training...")
+        if short := training.out_of_memory(config.state_bytes / communicator.ranks, communicator.gpu_bytes):
+            _refuse("torch.OutOfMemoryError", short)
         last = _steps(config, team, communicator, checkpoints, log, first)
         _save_last(config, checkpoints, last)
     except OSError as error:
@@ -118,7 +122,8 @@ def _initialise(team: Team, log: Log) -> Communicator:
         collective = nccl.initialise(devices, dict(os.environ), known, nccl_log.Log(os.environ))
     except nccl.NcclError as error:
         _refuse("torch.distributed.DistBackendError", f"NCCL error in: ProcessGroupNCCL.cpp:3690, {error}")
-    return Communicator(collective, tuple(pod.key for pod in pods), per_node)
+    gpu_bytes = min(float(device.gpu["memory_gb"]) for device in devices) * 1e9
+    return Communicator(collective, tuple(pod.key for pod in pods), per_node, gpu_bytes)
 
 
 def _claim_folder(config: Config, checkpoints: Checkpoints, log: Log) -> None:

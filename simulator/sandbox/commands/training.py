@@ -1,4 +1,4 @@
-"""How long a simulated training takes: the arithmetic at a stated utilisation, and what a slower network adds to it."""
+"""How long a simulated training takes, at a stated utilisation and what a slower network adds; memory that is short."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ from typing import Any
 from simulator.sandbox.commands import nccl_net, world
 from simulator.world import network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
+
+RESERVED = 0.1  # of a GPU's memory, for CUDA, NCCL and fragmentation
+
+
+def out_of_memory(needed: float, gpu_bytes: float) -> str:
+    """What torch says where a GPU lacks memory; empty where it has enough."""
+    short = needed - gpu_bytes * (1 - RESERVED)
+    if short <= 0:
+        return ""
+    return (
+        f"CUDA out of memory. Tried to allocate {max(short / 2**30, 0.02):.2f} GiB. GPU 0 has a total capacity of "
+        f"{gpu_bytes / 2**30:.2f} GiB of which 0 bytes is free. (simulator: it needs {needed / 1e9:.0f} GB)"
+    )
 
 
 @dataclass(frozen=True)
