@@ -199,6 +199,13 @@ def test_a_model_too_big_for_its_nodes_gets_more_where_the_pool_has_them() -> No
     assert refused("175b", 1, count=8).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
 
 
+def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_ones() -> None:
+    assert refused("175b", 3, count=3).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
+    four_gpus = ground(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
+    (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
+    assert problem.fix == f"pulumi config set vmSku {H100}"
+
+
 @pytest.mark.parametrize("name", NAMES[:-1])
 def test_two_nodes_train_every_size_but_the_largest(name: str) -> None:
     assert not [*problems(MetaseqOptions(model_size=name, num_nodes=2), ground(2))]

@@ -27,16 +27,17 @@ def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _problem(size: str, reason: str, sku: VmSku, ground: Ground) -> Problem:
-    """Other numbers of nodes mend it if the pool has them, else a smaller model does."""
+    """Other numbers of nodes mend it if the pool has them, else a smaller model does, else more nodes or other ones."""
     nodes = usable_nodes(models().sizes[size], sku)
     others = [name for name, other in models().sizes.items() if ground.nodes in usable_nodes(other, sku)]
     at_hand = [count for count in nodes if count <= ground.pool.max_nodes]
-    if at_hand:
-        fix = set_command(_NODES, min(at_hand, key=lambda count: abs(count - ground.nodes)))
+    if counts := at_hand or (nodes if not others else []):
+        fix = set_command(_NODES, min(counts, key=lambda count: abs(count - ground.nodes)))
     elif others:
         fix = set_command(_SIZE, others[-1])
     else:
-        fix = f"use a pool whose nodes have {models().sizes[size].model_parallel} GPUs or a multiple of that"
+        better = (each for each in catalogue().values() if each.supported and usable_nodes(models().sizes[size], each))
+        fix = set_command((*ground.pool_path, "vmSku"), next(better).name)
     here = f"numNodes {ground.nodes} with {', '.join(others)}; " if others else ""
     there = f"{size} with numNodes {', '.join(map(str, nodes))}" if nodes else f"no numNodes with {size}"
     return Problem(_SIZE, f"is {size}, which {reason}", here + there, fix)
