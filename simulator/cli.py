@@ -1,4 +1,4 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | clean | fault | heal`."""
+"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import httpx
 from rich.console import Console
 
 from simulator import daemon, environment, images, paths, ports, stacks, status
-from simulator.cluster.processes import end_leftovers, leftovers, marked_environment
+from simulator.cluster.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
 from simulator.up import UpFailed, down, up
 from simulator.world import commands as faults
@@ -129,7 +129,8 @@ def stop() -> None:
             deadline = time.monotonic() + _STOP_TIMEOUT_S
             while daemon.running_state() is not None and time.monotonic() < deadline:
                 time.sleep(0.1)
-    end_leftovers()
+    if pids := end_leftovers():
+        raise Refused(f"processes {pids} of this simulator do not end, not even when killed")
     console.print("the simulator is stopped")
 
 
@@ -145,7 +146,12 @@ def shell() -> int:
 
 def clean() -> None:
     stop()
-    shutil.rmtree(paths.home(), ignore_errors=True)
+    try:
+        shutil.rmtree(paths.home())
+    except OSError as error:
+        raise Refused(
+            f"the state in {paths.home()} cannot be removed: {error}. Remove that folder yourself."
+        ) from error
     console.print("removed the simulator's state; tools stay in the cache")
 
 
@@ -169,8 +175,6 @@ def take_down() -> None:
     start()
     down()
     stop()
-    if pids := leftovers():
-        raise Refused(f"processes {pids} of this simulator do not end")
 
 
 def _require_space() -> None:

@@ -70,9 +70,6 @@ class ControlPlane:
     def stop(self) -> None:
         self.supervisor.stop()
 
-    def processes(self) -> list[Process]:
-        return list(self.supervisor.processes)
-
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _run(self, tool: str, argv: list[str]) -> Process:

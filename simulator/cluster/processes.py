@@ -38,19 +38,15 @@ def leftovers() -> list[int]:
     return found
 
 
-def end_leftovers(timeout_s: float = 10) -> int:
-    """Ends what a killed simulator left running; returns how many processes there were."""
-    pids = leftovers()
-    for pid in pids:
-        _signal(pid, signal.SIGTERM)
-    deadline = time.monotonic() + timeout_s
-    while (running := leftovers()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    for pid in running:
-        _signal(pid, signal.SIGKILL)
-    while leftovers():
-        time.sleep(0.05)
-    return len(pids)
+def end_leftovers(timeout_s: float = 10) -> list[int]:
+    """Ends what a killed simulator left running; returns the processes that do not end even when killed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + timeout_s
+        for pid in leftovers():
+            _signal(pid, number)
+        while (running := leftovers()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    return running
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
@@ -92,10 +88,6 @@ class Process:
     @property
     def alive(self) -> bool:
         return self._popen is not None and self._popen.poll() is None
-
-    @property
-    def pid(self) -> int | None:
-        return self._popen.pid if self._popen is not None and self.alive else None
 
     def revive(self) -> bool:
         """Starts it again if it ended; says whether it had."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -16,6 +17,8 @@ from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 MAX_STATE_BYTES = 2**20
+STANDING = frozenset({"sshd"})
+"""States of a daemon's that hold while it lives: it has a lock on their file, which the kernel frees at its end."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
 
 
@@ -61,11 +64,21 @@ def states_of(folder: Path) -> Object:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_STATE_BYTES:
                 continue
+            if file.stem in STANDING and not _is_locked(descriptor):
+                continue
             try:
                 found[file.stem] = json.loads(stream.read(MAX_STATE_BYTES))
             except ValueError:
                 continue
     return found
+
+
+def _is_locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def pod_key(pod: Object) -> str:

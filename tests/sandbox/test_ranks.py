@@ -24,7 +24,7 @@ class Nodes:
     """Two pods that see what the other publishes; each test plays the master in the first."""
 
     def __init__(self) -> None:
-        self.said: dict[str, dict[str, Any]] = {"ai/w-0": {}, "ai/w-1": {}}
+        self.said: dict[str, dict[str, Any]] = {"ai/w-0": {}, "ai/w-1": {"sshd": {"port": 22}}}
         self.phase = "Running"
         self.over = False
         self.master = threading.current_thread()
@@ -109,6 +109,14 @@ def test_a_program_that_is_not_there_is_said_to_be(nodes: Nodes) -> None:
 def test_a_node_that_goes_away_ends_the_job(nodes: Nodes) -> None:
     placed = nodes.ranks()
     nodes.phase = "Failed"
+    with pytest.raises(MpiError, match="lost communication with a remote daemon: w-1 is gone"):
+        programs.run(placed, ["true"], {})
+
+
+def test_a_node_whose_sshd_has_died_ends_the_job(nodes: Nodes) -> None:
+    placed = nodes.ranks()
+    del nodes.said["ai/w-1"]["sshd"]
+    nodes.over = True
     with pytest.raises(MpiError, match="lost communication with a remote daemon: w-1 is gone"):
         programs.run(placed, ["true"], {})
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from config import skus
+from simulator.sandbox.commands import world as sandbox_world
 from simulator.world import commands, network, performance, snapshot
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
@@ -183,9 +184,20 @@ def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path)
     (folder / "link.json").symlink_to(tmp_path / "secret.json")
     (folder / "half.json").write_text('{"port"')
     os.mkfifo(folder / "pipe.json")
-    (folder / "sshd.json").write_text('{"port": 22}')
-    assert snapshot.states_of(folder) == {"sshd": {"port": 22}}
+    (folder / "ranks.json").write_text('{"id": 1}')
+    assert snapshot.states_of(folder) == {"ranks": {"id": 1}}
     assert snapshot.states_of(tmp_path / "nowhere") == {}
+
+
+def test_a_daemons_state_holds_as_long_as_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox_world, "FOLDER", tmp_path)
+    (tmp_path / "pod").mkdir()
+    sandbox_world.tell("sshd", {"port": 22})
+    assert snapshot.states_of(tmp_path / "pod") == {}
+    with sandbox_world.stand_by("sshd"):
+        for _ in range(2):  # to look changes nothing
+            assert snapshot.states_of(tmp_path / "pod") == {"sshd": {"port": 22}}
+    assert snapshot.states_of(tmp_path / "pod") == {}
 
 
 FULL = ((1.0,) * 8,) * 2

@@ -116,7 +116,7 @@ def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, 
 
 def _answer(known: world.World, key: str, order: str) -> list[Ended] | None:
     pod = known.pods.get(key)
-    if pod is None or not pod.running or not known.node_of(pod)["ready"]:
+    if pod is None or not pod.running or pod.sshd is None or not known.node_of(pod)["ready"]:
         raise Lost(key.rpartition("/")[2])
     answer = pod.said(ANSWER)
     return [Ended(**rank) for rank in answer["ended"]] if answer and answer["id"] == order else None

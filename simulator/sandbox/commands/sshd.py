@@ -33,20 +33,17 @@ def main(arguments: list[str]) -> int:
     if not SEPARATION.is_dir():
         print(f"Missing privilege separation directory: {SEPARATION}", file=sys.stderr)
         return 255
-    publish(port)
+    state = _state(port)
     if "t" in flags:
         return 0
-    if "e" in flags:
-        print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
-    if not set("Dd") & set(flags) and os.fork():
-        return 0
-    ranks.serve()
+    world.tell("sshd", state)
+    with world.stand_by("sshd"):
+        if "e" in flags:
+            print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
+        if not set("Dd") & set(flags) and os.fork():
+            return 0
+        ranks.serve()
     return 0
-
-
-def publish(port: int) -> None:
-    """Tells the world that this pod can be reached."""
-    world.tell("sshd", _state(port))
 
 
 def _state(port: int) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 FOLDER = Path("/run/simulator")
 APPEARANCE_SECONDS = 10
@@ -126,6 +127,16 @@ def tell(name: str, document: Json) -> None:
     unfinished = target.with_suffix(".new")
     unfinished.write_text(json.dumps(document))
     unfinished.replace(target)
+
+
+def stand_by(name: str) -> TextIO:
+    """The file of a document told: closed, or at the end of all processes that have it, the document holds no more.
+
+    For those that count only while their daemon lives (`STANDING` of simulator/world/snapshot.py).
+    """
+    file = (FOLDER / "pod" / f"{name}.json").open()
+    fcntl.flock(file, fcntl.LOCK_SH)
+    return file
 
 
 def numbers() -> Json:

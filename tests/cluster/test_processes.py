@@ -1,0 +1,64 @@
+"""Processes that a killed simulator left: found by their mark, and ended; those that cannot be are told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulator import cli, paths
+from simulator.cluster import processes
+
+DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def deaf(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the simulator's mark that ends only when it is killed."""
+    command = [sys.executable, "-c", DEAF]
+    process = subprocess.Popen(command, env=processes.marked_environment(), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) -> None:
+    assert processes.leftovers() == [deaf.pid]
+    assert processes.end_leftovers(timeout_s=0.2) == []
+
+
+def test_a_stop_tells_of_processes_that_do_not_end(
+    deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(processes, "_signal", lambda *_: None)
+    monkeypatch.setattr(cli, "end_leftovers", lambda: processes.end_leftovers(timeout_s=0.1))
+    assert cli.main(["stop"]) == 1
+    assert f"processes [{deaf.pid}] of this simulator do not end" in capsys.readouterr().err
+
+
+def test_state_that_cannot_be_removed_is_no_success(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = home.with_name("elsewhere")
+    elsewhere.mkdir()
+    home.symlink_to(elsewhere)
+    assert cli.main(["clean"]) == 1
+    assert "cannot be removed" in capsys.readouterr().err
+
+
+def test_clean_removes_all_state(home: Path) -> None:
+    (home / "clusters").mkdir(parents=True)
+    for _ in range(2):
+        assert cli.main(["clean"]) == 0
+        assert not paths.home().exists()
