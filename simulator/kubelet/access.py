@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from simulator.cluster.network import ClusterNetwork
+from simulator.kubelet import folders
+from simulator.kubelet.logs import logs_in
 from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.shim import Shim, ShimError
 
@@ -27,28 +29,30 @@ class PodAccess:
         """`folder` is the cluster's; `find` looks up a pod by namespace and name, `program` what a container runs."""
         self._folder, self._network, self._find, self._program = folder, network, find, program
 
-    def log_file(self, pod: Object, container: str) -> Path:
-        """Where a container's log is, or will be."""
-        metadata = pod["metadata"]
-        folder = f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}"
-        return self._folder / "pod-logs" / folder / f"{container}.log"
+    def log(self, namespace: str, name: str, container: str, *, previous: bool = False) -> Path | None:
+        """The log of a container's last start, or of the one before it; None where there is none.
 
-    def log(self, namespace: str, name: str, container: str) -> Path | None:
-        """A container's log; None where there is none."""
+        Between two starts, what has ended is both, as with kubelets.
+        """
         pod = self._find(namespace, name)
-        path = self.log_file(pod, container) if pod else None
-        return path if path and path.exists() else None
+        logs = logs_in(folders.logs_of(self._folder, pod) / container) if pod else []
+        if previous and not _is_between_starts(pod or {}, container):
+            logs = logs[:-1]
+        return logs[-1] if logs else None
 
-    def is_running(self, namespace: str, name: str) -> bool:
-        """Whether more may come in the logs."""
-        return (self._find(namespace, name) or {}).get("status", {}).get("phase") in ("Pending", "Running")
+    def goes_on(self, namespace: str, name: str, container: str, log: Path) -> bool:
+        """Whether more may come in a log."""
+        pod = self._find(namespace, name) or {}
+        ended = "terminated" in _status(pod, container).get("state", {}) or _is_between_starts(pod, container)
+        may_run = pod.get("status", {}).get("phase") in ("Pending", "Running") and not ended
+        return may_run and self.log(namespace, name, container) == log
 
     def shim(self, namespace: str, name: str, container: str) -> Shim:
         """By which commands run in a container. Raises ShimError for one that is not a sandbox."""
         pod = self._find(namespace, name)
         for found in pod["spec"]["containers"] if pod else []:
-            if found["name"] == container and isinstance(self._program(found), Script):
-                return Shim.of(self._folder / "pods" / str((pod or {})["metadata"]["uid"]), container)
+            if pod and found["name"] == container and isinstance(self._program(found), Script):
+                return Shim.of(folders.of_pod(self._folder, pod), container)
         raise ShimError(f"container {container} of pod {name} has no shell: the simulator does not run its image")
 
     def connect(self, namespace: str, name: str, port: int) -> socket.socket:
@@ -59,3 +63,15 @@ class PodAccess:
             return socket.create_connection(("127.0.0.1", local))
         containers = pod["spec"]["containers"] if pod else []
         return self.shim(namespace, name, next((c["name"] for c in containers), "")).connect(port)
+
+
+def _status(pod: Object, container: str) -> Object:
+    """Of one of the pod's containers; empty before a kubelet has told it."""
+    status = pod.get("status", {})
+    told = (*status.get("containerStatuses", []), *status.get("initContainerStatuses", []))
+    return next((found for found in told if found["name"] == container), {})
+
+
+def _is_between_starts(pod: Object, container: str) -> bool:
+    status = _status(pod, container)
+    return "waiting" in status.get("state", {}) and bool(status.get("lastState"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import shutil
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -23,6 +22,7 @@ from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
 from simulator.cluster.network import ClusterNetwork
 from simulator.kube.client import ApiError
 from simulator.kube.informer import Informer
+from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
@@ -153,7 +153,7 @@ class Kubelet:
     def _furnish(self, nodes: Mapping[str, Object]) -> None:
         """Gives each machine the files of its hardware, and shows faults in them."""
         for node in nodes.values():
-            root, hardware = self._node_root(node), self._keeper.hardware(node)
+            root, hardware = folders.of_machine(self.folder, node), self._keeper.hardware(node)
             if self._furnished.get(root) != hardware:
                 machine.write(root, hardware)
                 self._furnished[root] = hardware
@@ -164,18 +164,14 @@ class Kubelet:
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
             self._ips.pop(uid, None)
-            shutil.rmtree(self.folder / "pods" / uid, ignore_errors=True)
             for key in [key for key in self._ports if key[0] == uid]:
                 del self._ports[key]
         self._claims.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
         self._faked.keep(alive)
-        machines = {self._node_root(node) for node in nodes.values()}
-        for root in (self.folder / "nodes").glob("*/*"):
-            if root not in machines:
-                shutil.rmtree(root, ignore_errors=True)
-                self._furnished.pop(root, None)
+        folders.sweep(self.folder, pods, nodes.values())
+        self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]
@@ -239,7 +235,7 @@ class Kubelet:
         name = pod["spec"]["nodeName"]
         found = node or self._nodes.get("", name) or {"metadata": {"name": name}}
         uid = pod["metadata"]["uid"]
-        folder, root = self.folder / "pods" / uid, self._node_root(found)
+        folder, root = folders.of_pod(self.folder, pod), folders.of_machine(self.folder, found)
         allocatable = found.get("status", {}).get("allocatable", {})
         volumes = PodVolumes(self.kube, pod, folder, root, self.plane.authority.pem, self._claims, allocatable)
         return ContainerContext(
@@ -247,16 +243,11 @@ class Kubelet:
             container=container,
             node=found,
             volumes=volumes,
-            logfile=LogFile(self._access.log_file(pod, container["name"])),
+            logfile=LogFile(folders.logs_of(self.folder, pod) / container["name"]),
             tls=self.plane.tls(),
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
             choose_port=lambda port: self._local_port((uid, container["name"], port)),
         )
-
-    def _node_root(self, node: Object) -> Path:
-        """The file system of a node. It is the machine's: another of the same name begins with an empty one."""
-        metadata = node["metadata"]
-        return Path(self.folder, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
     def _serve(self, pod_ip: str, ctx: ContainerContext, program: Runnable) -> None:
         if isinstance(program, HostProcess):

@@ -1,35 +1,100 @@
-"""Container logs: files in the CRI format."""
+"""Container logs: files in the CRI format, one for each time that a container was started."""
 
 from __future__ import annotations
 
 import datetime
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+_FOLLOW_POLL_S = 0.3
 
 
 class LogFile:
-    """Appends lines as `<RFC 3339 time> stdout F <line>`."""
+    """Of one start of a container: appends lines as `<RFC 3339 time> stdout F <line>`.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    It begins with its first line. Of the logs before it, the last one stays (`kubectl logs --previous`).
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` is the container's."""
+        self._folder = folder
+        self._path: Path | None = None
         self._lock = threading.Lock()
 
     def begin(self) -> None:
         """There is a log from now on, if only an empty one: of a container that runs and says nothing."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
+        with self._lock:
+            self._begun().touch()
 
     def line(self, text: str) -> None:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self._lock, self.path.open("a") as file:
+        with self._lock, self._begun().open("a") as file:
             for part in text.splitlines() or [""]:
                 file.write(f"{now} stdout F {part}\n")
 
+    def _begun(self) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._path is None:
+            earlier = logs_in(self._folder)
+            for path in earlier[:-1]:
+                path.unlink(missing_ok=True)
+            number = int(earlier[-1].stem) + 1 if earlier else 0
+            self._path = self._folder / f"{number}.log"
+        return self._path
 
-def select(lines: list[str], *, tail: int | None, timestamps: bool) -> Iterator[str]:
-    for line in lines[-tail:] if tail is not None else lines:
-        stamp, _, rest = line.partition(" ")
-        text = rest.split(" ", 2)[2] if rest.count(" ") >= 2 else ""
-        yield f"{stamp} {text}" if timestamps else text
+
+def logs_in(folder: Path) -> list[Path]:
+    """The logs of a container that are still there, oldest first: `0.log`, `1.log`, ..."""
+    return sorted(folder.glob("*.log"), key=lambda path: int(path.stem))
+
+
+def read(path: Path, goes_on: Callable[[], bool]) -> Iterator[list[str]]:
+    """The whole lines of a log, then those that come while it goes on."""
+    rest, more = "", True
+    with path.open() as stream:
+        while more:
+            more = goes_on()
+            *lines, rest = (rest + stream.read()).split("\n")
+            yield lines
+            if more:
+                time.sleep(_FOLLOW_POLL_S)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for of a log: PodLogOptions, as the API server hands them on."""
+
+    tail: int | None = None
+    since: datetime.datetime | None = None
+    limit: int | None = None
+    """Bytes."""
+    timestamps: bool = False
+
+    @classmethod
+    def by(cls, query: Mapping[str, str]) -> Wanted:
+        """Of a request's parameters, which the API server has checked."""
+        since = None
+        if "sinceSeconds" in query:
+            since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=int(query["sinceSeconds"]))
+        elif "sinceTime" in query:
+            since = datetime.datetime.fromisoformat(query["sinceTime"])
+        tail, limit = (int(query[key]) if key in query else None for key in ("tailLines", "limitBytes"))
+        return cls(tail, since, limit, query.get("timestamps") == "true")
+
+    def after(self, sent: bytes) -> Wanted:
+        """What is still wanted of lines that follow."""
+        return replace(self, tail=None, limit=None if self.limit is None else self.limit - len(sent))
+
+
+def select(lines: Sequence[str], wanted: Wanted) -> bytes:
+    """The part of a log that is asked for. The tail is counted before times are looked at, as kubelets do."""
+    chosen = lines if wanted.tail is None else lines[max(0, len(lines) - wanted.tail) :]
+    text = ""
+    for line in chosen:
+        stamp, _, _, message = line.split(" ", 3)
+        if wanted.since is None or datetime.datetime.fromisoformat(stamp) >= wanted.since:
+            text += f"{stamp} {message}\n" if wanted.timestamps else f"{message}\n"
+    return text.encode()[: wanted.limit]

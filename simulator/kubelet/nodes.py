@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
 from simulator.kubelet.errors import VolumeNotReady
@@ -105,7 +106,7 @@ class NodeKeeper:
         allocations = {snapshot.pod_key(pod): self._devices.of(pod["metadata"]["uid"]) for pod in pods}
         states: dict[str, Object] = {}
         for pod in pods:
-            for folder in run_folder(self._folder / "pods" / pod["metadata"]["uid"], "").glob("*/pod"):
+            for folder in run_folder(folders.of_pod(self._folder, pod), "").glob("*/pod"):
                 states[snapshot.pod_key(pod)] = states.get(snapshot.pod_key(pod), {}) | snapshot.states_of(folder)
         world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
         snapshot.write(world, self._folder / "world")

@@ -7,19 +7,15 @@ import http.server
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 from simulator.cluster.certificates import Authority
 from simulator.kubelet.access import PodAccess
-from simulator.kubelet.logs import select
+from simulator.kubelet.logs import Wanted, read, select
 from simulator.kubelet.streaming import port_forward, remote_command
 from simulator.kubelet.streaming.spdy import Connection
 from simulator.relay import relay
-
-_FOLLOW_POLL_S = 0.3
 
 
 class KubeletServer:
@@ -97,35 +93,29 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _logs(self, namespace: str, pod: str, container: str, query: dict[str, str]) -> None:
-        path = self.access.log(namespace, pod, container)
-        if path is None:
+        previous = query.get("previous") == "true"
+        path = self.access.log(namespace, pod, container, previous=previous)
+        if path is not None:
+            follow = functools.partial(self.access.goes_on, namespace, pod, container, path)
+            self._send_log(read(path, follow if query.get("follow") == "true" else lambda: False), Wanted.by(query))
+        elif previous:
+            self._plain(400, f'previous terminated container "{container}" in pod "{pod}" not found\n')
+        else:
             self._plain(200, f"The simulator runs no process for container {container}; KWOK fakes its pod.\n")
-            return
-        self._send_log(path, query, functools.partial(self.access.is_running, namespace, pod))
 
-    def _send_log(self, path: Path, query: dict[str, str], still_running: Callable[[], bool]) -> None:
+    def _send_log(self, log: Iterator[list[str]], wanted: Wanted) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        tail = int(query["tailLines"]) if "tailLines" in query else None
-        timestamps = query.get("timestamps") == "true"
-        follow = query.get("follow") == "true"
-        sent = 0
-        while True:
-            running = still_running()
-            lines = path.read_text().splitlines()
-            self._chunk(select(lines[sent:], tail=tail if sent == 0 else None, timestamps=timestamps))
-            sent = len(lines)
-            if not (follow and running):
+        for lines in log:
+            data = select(lines, wanted)
+            if data:
+                self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            wanted = wanted.after(data)
+            if wanted.limit == 0:
                 break
-            time.sleep(_FOLLOW_POLL_S)
         self.wfile.write(b"0\r\n\r\n")
-
-    def _chunk(self, lines: Iterator[str]) -> None:
-        data = "".join(line + "\n" for line in lines).encode()
-        if data:
-            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
     def _plain(self, status: int, text: str) -> None:
         self.send_response(status)

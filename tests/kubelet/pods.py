@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Any, cast
 
+from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.volumes import PodVolumes
@@ -51,7 +52,7 @@ def context(cluster: Cluster, pod: Object, container: Object | None = None) -> C
         container=container or pod["spec"]["containers"][0],
         node={"metadata": {"name": node}},
         volumes=volumes,
-        logfile=LogFile(cluster.folder / f"{metadata['name']}.log"),
+        logfile=LogFile(folders.logs_of(cluster.folder, pod) / (container or pod["spec"]["containers"][0])["name"]),
         tls=cast(ssl.SSLContext, None),
         neighbours=lambda: cluster.pods,
         choose_port=lambda port: port,

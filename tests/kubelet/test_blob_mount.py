@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,6 @@ from tests.kubelet.fake_container import FakeContainer
 @pytest.fixture
 def told() -> list[str]:
     return []
-
-
-@pytest.fixture(autouse=True)
-def _tests_say_when(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mount, "UPLOAD_EVERY_S", 3600)
 
 
 def mounted(container: FakeContainer, folder: Path, told: list[str], *, read_only: bool = False) -> BlobMount:
@@ -225,6 +221,25 @@ def test_a_file_where_others_have_a_folder_is_told_and_the_rest_is_copied(tmp_pa
     made._take()
     assert told == ["logs: [Errno 20] Not a directory: 'logs'"]
     assert (made.path / "more").read_text() == "1"
+
+
+def test_copying_goes_on_by_itself_after_what_is_told(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount, "UPLOAD_EVERY_S", 0.01)
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "logs").write_text("a file")
+    container.put("logs", b"", hdi_isfolder="true")
+    deadline = time.monotonic() + 10
+    while not told:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    container.put("more", b"1")
+    while not (made.path / "more").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    made.close()
 
 
 def test_a_pipe_in_the_way_of_a_copy_holds_nothing_up(tmp_path: Path, told: list[str]) -> None:

@@ -36,9 +36,7 @@ def mount(account: BlobAccount, folder: Path, told: list[str], container: str = 
     data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
     made = volume(volumeAttributes={"containerName": container})
     cloud = DataPlane(account.arm.server.world)
-    mounted = blob.stage(made, data, cloud, folder / "mount", read_only=False, report=told.append)
-    mounted.close()
-    return mounted
+    return blob.stage(made, data, cloud, folder / "mount", read_only=False, report=told.append)
 
 
 def refusal(account: BlobAccount, folder: Path, container: str = "data", **secret: str) -> str:

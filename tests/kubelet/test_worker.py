@@ -12,8 +12,10 @@ from typing import Any
 import httpx
 import pytest
 
+from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller
+from simulator.kubelet.logs import logs_in
 from simulator.kubelet.programs import OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
@@ -159,6 +161,22 @@ def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch
     start(cluster, make(), lambda ctx: None).join()
     since = {entry["type"]: entry["lastTransitionTime"] for entry in status(cluster)["conditions"]}
     assert since["PodScheduled"] < since["Ready"]
+
+
+def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> None:
+    starts = iter(("first", "second"))
+
+    def run(ctx: PodContext) -> None:
+        ctx.log(begun := next(starts))
+        if begun == "first":
+            raise RuntimeError("no disks")
+
+    pod = make()
+    pod["spec"]["restartPolicy"] = "OnFailure"
+    start(cluster, pod, run).join()
+    first, second = (log.read_text() for log in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
+    assert first.splitlines()[-1].endswith("RuntimeError: no disks")
+    assert second.endswith("stdout F second\n")
 
 
 def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:

@@ -1,0 +1,12 @@
+"""Mounts copy only when a test says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.kubelet.csi import mount
+
+
+@pytest.fixture(autouse=True)
+def _mounts_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mount, "UPLOAD_EVERY_S", 3600.0)
