@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -13,21 +14,31 @@ def decode(value: str) -> str:
     return base64.b64decode(value).decode()
 
 
-def with_login(kubeconfig: str, method: str) -> str:
-    """The same with kubelogin's `--login` set to `method`.
+_OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
+"""What AKS states for its own login. `msi` would take the client for an identity that a user has assigned, and `azurecli`
+the tenant for one to go to, which a managed identity cannot (Azure/kubelogin#123).
+"""
 
-    AKS writes `devicecode`, which waits for a person (Azure/AKS#4990).
+
+def with_login(kubeconfig: str, method: str) -> str:
+    """The same for another login than AKS's, which is `devicecode` and waits for a person (Azure/AKS#4990).
+
+    Leaves the options that kubelogin's own converter leaves (Azure/kubelogin, pkg/internal/converter).
     """
     config = yaml.safe_load(kubeconfig)
+    gone = ("--login", *(() if method == "spn" else _OF_DEVICE_CODES))
     for user in config["users"]:
         if plugin := user["user"].get("exec"):
-            plugin["args"] = _with_option(plugin.get("args") or [], "--login", method)
+            plugin["args"] = [*_without(plugin.get("args") or [], gone), "--login", method]
     text: str = yaml.safe_dump(config, sort_keys=False)
     return text
 
 
-def _with_option(args: list[Any], option: str, value: str) -> list[Any]:
-    if option not in args:
-        return [*args, option, value]
-    position = args.index(option)
-    return [*args[: position + 1], value, *args[position + 2 :]]
+def _without(args: list[Any], options: Iterable[str]) -> list[Any]:
+    """Arguments without these options and the values that follow them."""
+    left = list(args)
+    for option in options:
+        if option in left:
+            position = left.index(option)
+            del left[position : position + 2]
+    return left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from typing import Any
 
 import pulumi
 import pytest
@@ -15,7 +16,7 @@ from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import RBAC_CLUSTER_ADMIN
 from config.models import ClusterSettings, Settings
-from tests.program.mocks import DEPLOYER, SECRET, Recorder, deploy
+from tests.program.mocks import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP, Recorder, deploy
 
 GROUP = "11111111-1111-1111-1111-111111111111"
 
@@ -49,7 +50,7 @@ def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
 
 def test_without_them_the_deployer_gets_a_role_and_kubelogin_its_method() -> None:
     recorder, (found,) = access(ClusterSettings(login="workloadidentity"))
-    assert login_of(found) == ["get-token", "--login", "workloadidentity"]
+    assert login_of(found) == ["get-token", "--server-id", SERVER_APP, "--login", "workloadidentity"]
     role = recorder.one(":RoleAssignment")
     assert role.inputs["principalId"] == DEPLOYER
     assert role.inputs["principalType"] == "ServicePrincipal"
@@ -99,6 +100,14 @@ def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
     assert cluster["disableLocalAccounts"] is not local
     profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
     assert cluster.get("aadProfile") == (profile if entra else None)
+
+
+@pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])
+def test_kubelogin_is_told_what_its_own_converter_tells_it(method: Any) -> None:
+    """A managed identity would be looked for by AKS's client id; a service principal needs the tenant."""
+    _, (found,) = access(ClusterSettings(login=method))
+    options = LOGIN_OPTIONS if method == "spn" else ["--server-id", SERVER_APP]
+    assert login_of(found) == ["get-token", *options, "--login", method]
 
 
 def test_a_login_method_is_added_where_none_stands() -> None:

@@ -36,7 +36,13 @@ ADDED: dict[str, dict[str, Any]] = {
     "DelegationSas": {"sas": "skoid=login&sig=delegation"},
 }
 """What a provider adds to a resource, by the last part of its type."""
-_LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode"]}}
+SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""AKS's API servers in Entra ID, the same in every tenant (Azure/kubelogin), as is the client that asks for codes."""
+_CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
+LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP, "--client-id", _CLIENT_APP,
+                 "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
+"""What AKS writes for kubelogin behind `--login devicecode`."""
+_LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
 _KUBECONFIGS = {
     "Admin": {"users": [{"name": "admin", "user": {}}]},
     "User": {"users": [{"name": "user", "user": _LOGIN}]},
