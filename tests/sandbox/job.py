@@ -6,6 +6,7 @@ import copy
 import functools
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from workloads.nccl_allreduce.options import NcclAllreduceOptions
 H100 = "Standard_ND96isr_H100_v5"
 NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"
+_TIMEOUT_S = 180
 PLATFORM = {"rdma_resource": "nvidia.com/mlnxnics", "service_account": "mpi-worker-view"}
 Object = dict[str, Any]
 
@@ -51,7 +53,7 @@ def key_pair() -> tuple[str, str]:
 
 
 @dataclass
-class Job:
+class Job(ABC):
     """A job of some workload: change what it holds, then `run`."""
 
     folder: Path
@@ -73,9 +75,9 @@ class Job:
         self.master: Object = copy.deepcopy(tasks["mpimaster"]["template"])
         self.worker: Object = copy.deepcopy(tasks["mpiworker"]["template"])
 
+    @abstractmethod
     def job(self, pool: GpuPool) -> MpiJob:
         """What the workload makes of its options on this pool."""
-        raise NotImplementedError
 
     def set_env(self, name: str, value: str) -> None:
         """In the master's manifest; the ranks get it from there."""
@@ -85,13 +87,15 @@ class Job:
     def run(self, then: Callable[[], None] = lambda: None) -> tuple[int, str]:
         """Exit code and log of the master. `then` is called once that has ended, while the workers are still there."""
         self._write_volumes()
+        log, deadline = self.folder / "mpimaster-0.log", time.monotonic() + _TIMEOUT_S
         with self._containers() as (master, running):
             while master.poll() is None:
+                assert time.monotonic() < deadline, f"it did not end within {_TIMEOUT_S} s:\n{log.read_text()}"
                 self._write_world(running)
                 time.sleep(0.1)
             self._write_world(running)
             then()
-        return master.returncode, (self.folder / "mpimaster-0.log").read_text()
+        return master.returncode, log.read_text()
 
     @contextmanager
     def _containers(self) -> Iterator[tuple[subprocess.Popen[bytes], list[str]]]:

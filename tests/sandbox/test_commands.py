@@ -114,10 +114,30 @@ def test_message_sizes(text: str, size: int) -> None:
     assert nccl_tests.size(text) == size
 
 
-@pytest.mark.parametrize("line", ["-b 8X", "-b 2G -e 1G", "-q 3", "-d complex", "-g", "stray"])
+@pytest.mark.parametrize("line", ["-b 8X", "-b 2G -e 1G", "-q 3", "-d complex", "-g", "stray", "-f 1.5", "-n ten"])
 def test_nccl_tests_refuses(line: str) -> None:
     with pytest.raises(nccl_tests.UsageError):
         nccl_tests.parse(line.split())
+
+
+@pytest.mark.parametrize("line", ["-i 0", "-b 8 -e 1M -f 1 -i 0", "-b 0 -e 1M -f 2"])
+def test_nccl_tests_refuses_steps_that_go_nowhere(line: str) -> None:
+    with pytest.raises(nccl_tests.UsageError, match="would never end"):
+        nccl_tests.parse(line.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "sizes"),
+    [
+        ("-b 8 -e 70 -f 2", [8, 16, 32, 64]),
+        ("-b 1M -e 3M", [2**20, 2**21, 3 * 2**20]),
+        ("-b 8 -e 24 -f 1 -i 8", [8, 16, 24]),
+        ("-b 0 -e 16 -f 0 -i 8", [0, 8, 16]),
+    ],
+)
+def test_nccl_tests_steps_by_factors_above_one_and_else_by_bytes(line: str, sizes: list[int]) -> None:
+    options = nccl_tests.parse(line.split())
+    assert list(nccl_tests._sizes(options, nccl_tests.size(options["e"]))) == sizes
 
 
 def test_nccl_tests_takes_short_and_long_options() -> None:

@@ -28,7 +28,7 @@ LONG = {
     "cudagraph": "G", "average": "a", "parallel_init": "p", "report_cputime": "C", "timeout": "T",
     "local_register": "R", "run_cycles": "N", "output_file": "J", "stream_null": "y",
 }  # fmt: skip
-DEFAULTS = {"t": "1", "g": "1", "b": "32M", "e": "32M", "i": "1M", "f": "", "n": "20", "m": "1", "w": "5", "c": "1",
+DEFAULTS = {"t": "1", "g": "1", "b": "32M", "e": "32M", "i": "1M", "f": "1", "n": "20", "m": "1", "w": "5", "c": "1",
             "o": "sum", "d": "float", "r": "0", "G": "0"}  # fmt: skip
 RUN_SECONDS = 1.0
 GIB = 2**30
@@ -99,12 +99,21 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
         settings[letter] = value or rest.pop(0)
     if settings["d"] not in TYPE_BYTES or settings["o"] not in OPERATIONS:
         raise UsageError(f"unknown datatype {settings['d']!r} or operation {settings['o']!r}")
-    for letter in "tgnmwcG":
-        if not settings[letter].isdigit():
-            raise UsageError(f"option -{letter} must be a number, not {settings[letter]!r}")
-    if size(settings["b"]) > size(settings["e"]):
-        raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
+    for letter in "tgfnmwcG":
+        if not settings[letter].isdecimal():
+            raise UsageError(f"option -{letter} must be a whole number, not {settings[letter]!r}")
+    _check_sizes(settings)
     return settings
+
+
+def _check_sizes(settings: Mapping[str, str]) -> None:
+    """Raises UsageError, also for steps that go nowhere: the real program measures the same size for ever."""
+    first, last = size(settings["b"]), size(settings["e"])
+    if first > last:
+        raise UsageError(f"invalid sizes: -b {settings['b']} is more than -e {settings['e']}")
+    if _next_size(first, settings) == first:
+        step = f"-f {settings['f']}" if int(settings["f"]) > 1 else f"-i {settings['i']}"
+        raise UsageError(f"simulator: refused, since sizes from -b {settings['b']} by {step} would never end")
 
 
 def size(text: str) -> int:
@@ -144,7 +153,7 @@ def visible(gpus: list[dict[str, Any]], variables: Mapping[str, str]) -> list[di
 
 
 def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: Sequence[nccl.Device]) -> None:
-    step = f"{options['f']}(factor)" if options["f"] else f"{size(options['i'])}(bytes)"
+    step = f"{options['f']}(factor)" if int(options["f"]) > 1 else f"{size(options['i'])}(bytes)"
     log.line(f"# nccl-tests version {TEST_VERSION} nccl-headers=22703 nccl-library=22703")
     log.line(f"# Collective test starting: {name}")
     log.line(
@@ -187,7 +196,13 @@ def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
     message = size(options["b"])
     while message <= largest:
         yield message
-        message = int(message * float(options["f"])) if options["f"] else message + size(options["i"])
+        message = _next_size(message, options)
+
+
+def _next_size(message: int, options: Mapping[str, str]) -> int:
+    """As nccl-tests: a factor of 1 or less counts as none."""
+    factor = int(options["f"])
+    return message * factor if factor > 1 else message + size(options["i"])
 
 
 def _columns(log: nccl_log.Log) -> None:
