@@ -24,11 +24,15 @@ def applied(profile: dict[str, Any], kube: FakeKube | None = None) -> FakeKube:
 def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
     kube = applied(DEFAULT)
     assert names(kube, "StorageClass") == [
+        "azurefile",
         "azurefile-csi",
         "azurefile-csi-premium",
+        "azurefile-premium",
         "default",
+        "managed",
         "managed-csi",
         "managed-csi-premium",
+        "managed-premium",
     ]
     assert names(kube, "CSIDriver") == ["disk.csi.azure.com", "file.csi.azure.com"]
     assert names(kube, "DaemonSet") == []
