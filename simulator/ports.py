@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
+import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from simulator import files, paths
+
+_KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""First and last port of those that connections are given: one chosen there may be taken when it is needed again."""
+_LOWEST, _END = 10_000, 65_536
 
 
 class PortTaken(Exception):
@@ -73,12 +79,18 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
+    if not _is_free(number):
+        raise PortTaken(_taken(number, name, variable))
+
+
+def _is_free(number: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", number))
-        except OSError as error:
-            raise PortTaken(_taken(number, name, variable)) from error
+        except OSError:
+            return False
+    return True
 
 
 def _variable(name: str) -> str:
@@ -123,10 +135,11 @@ def _owner(number: int) -> str:
 
 
 def free(avoid: set[int]) -> int:
-    """A port that nobody listens on now."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            number: int = probe.getsockname()[1]
-        if number not in avoid:
+    """A port that nobody listens on now, nor the kernel gives to connections. Raises PortTaken if there is none."""
+    given_from = int(_KERNELS_OWN.read_text().split()[0])
+    allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
+    start = secrets.randbelow(len(allowed))  # so that checkouts which do not run just now choose others
+    for number in itertools.chain(allowed[start:], allowed[:start]):
+        if number not in avoid and _is_free(number):
             return number
+    raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end what listens there.")
