@@ -53,10 +53,10 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
     for name, output in sorted(outputs.items()):
         namespace, object_name = output["namespace"], output["name"]
         workload = _find(kube, namespace, object_name)
+        uid = workload["metadata"]["uid"] if workload else ""
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
         if phase == "Pending":
-            message = message or _held_up(kube, namespace, object_name)
-        uid = workload["metadata"]["uid"] if workload else ""
+            message = message or _held_up(kube, namespace, uid)
         ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
         told = (output["command"], output["ends"], phase, message)
         found.append(Workload(name, namespace, object_name, *told, tuple(ran_on)))
@@ -64,12 +64,17 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
 
 
 def judged(kube: KubeClient, workload: Workload) -> Workload:
-    """With the verdicts that the logs of its pods end with, the failed ones first; as it is when none has any."""
+    """With the verdicts that the logs of its pods end with, the failed ones first; as it is when none has any.
+
+    Raises ApiError for logs that cannot be read.
+    """
     found = []
     for pod, _ in workload.ran_on:
         try:
             last = kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1})
-        except ApiError:  # Volcano has removed the pod
+        except ApiError as error:
+            if not error.not_found:  # Volcano removes pods of jobs that are over
+                raise
             continue
         if last.startswith(_VERDICT):
             found.append(last.strip())
@@ -99,15 +104,21 @@ def _find(kube: KubeClient, namespace: str, name: str) -> Object | None:
     return None
 
 
-def _held_up(kube: KubeClient, namespace: str, name: str) -> str:
+def _held_up(kube: KubeClient, namespace: str, uid: str) -> str:
     """Why containers of its pods do not start, in the kubelet's words; empty where they only wait for their turn."""
-    for pod in kube.list("v1", "Pod", namespace):
+    sets = _owned(kube.list("apps/v1", "ReplicaSet", namespace), {uid})  # a Deployment's
+    for pod in _owned(kube.list("v1", "Pod", namespace), {uid, *(found["metadata"]["uid"] for found in sets)}):
         status = pod.get("status", {})
         containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
         for waiting in (container.get("state", {}).get("waiting") or {} for container in containers):
-            if pod["metadata"]["name"].startswith(f"{name}-") and waiting.get("reason") in _HELD_UP:
+            if waiting.get("reason") in _HELD_UP:
                 return f"{waiting['reason']}: {waiting.get('message', '')}"
     return ""
+
+
+def _owned(objects: list[Object], owners: set[str]) -> list[Object]:
+    """Those that belong to one of the owners, given by their uids."""
+    return [obj for obj in objects if any(o["uid"] in owners for o in obj["metadata"].get("ownerReferences", []))]
 
 
 def _phase(workload: Object) -> tuple[str, str]:
