@@ -15,8 +15,8 @@ def decode(value: str) -> str:
 
 
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
-"""What AKS states for its own login. `msi` would take the client for an identity that a user has assigned, and `azurecli`
-the tenant for one to go to, which a managed identity cannot (Azure/kubelogin#123).
+"""What AKS states for its own login. `msi` would take the client for an identity that somebody has assigned, and
+`azurecli` the tenant for one to go to, which a managed identity cannot (Azure/kubelogin#123).
 """
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import Literal
 
 import pulumi
 from pulumi_azure_native import authorization
 
 from components._base import Component
-from config.models import ClusterSettings
+from config.models import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 """Azure Kubernetes Service RBAC Cluster Admin."""
@@ -27,17 +26,18 @@ class Principal:
     """Who holds a role."""
 
     object_id: pulumi.Output[str]
-    kind: Literal["User", "ServicePrincipal"]
+    kind: PrincipalType
     """Stated, because a service principal that is new to Azure RBAC is looked up in vain for a while."""
 
 
 def deployer(settings: ClusterSettings, parent: Component) -> Principal:
     """The identity that Pulumi is logged in as, or the one that the settings name."""
     chosen = settings.deployer_object_id
+    guess: PrincipalType = "User" if settings.login == "azurecli" else "ServicePrincipal"
     login = authorization.get_client_config_output(opts=pulumi.InvokeOutputOptions(parent=parent))
     return Principal(
         object_id=pulumi.Output.from_input(str(chosen)) if chosen else login.object_id,
-        kind="User" if settings.login == "azurecli" else "ServicePrincipal",
+        kind=settings.deployer_type or guess,
     )
 
 

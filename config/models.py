@@ -26,11 +26,15 @@ ObjectId = Annotated[
 ]
 """Object id of an Entra user, group or service principal."""
 
+PrincipalType = Literal["User", "ServicePrincipal", "Group"]
+"""What an object id is of, as role assignments call it; managed identities are service principals."""
+
 
 class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
     vm_sku: str = "Standard_D4ads_v5"
+    """For as long as the cluster lives: ARM refuses to change it (PropertyChangeNotAllowed)."""
     count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
     taint: bool = False
     """Keeps workloads off it, by CriticalAddonsOnly=true:NoSchedule."""
@@ -57,6 +61,8 @@ class ClusterSettings(Model):
     admin_group_object_ids: tuple[ObjectId, ...] = ()
     deployer_object_id: ObjectId | None = None
     """Who deploys and so gets the role of cluster admin; by default the identity that Pulumi is logged in as."""
+    deployer_type: PrincipalType | None = None
+    """What that is; by default a user where `login` is azurecli, and a service principal elsewhere."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
     system_pool: SystemPool = SystemPool()
 

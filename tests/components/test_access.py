@@ -65,6 +65,20 @@ def test_the_deployer_can_be_named() -> None:
     assert recorder.one(":RoleAssignment").inputs["principalId"] == GROUP
 
 
+@pytest.mark.parametrize(
+    ("cluster", "kind"),
+    [
+        ({}, "User"),
+        ({"login": "msi"}, "ServicePrincipal"),
+        ({"deployerType": "ServicePrincipal"}, "ServicePrincipal"),  # `az login --service-principal`
+        ({"login": "spn", "deployerObjectId": GROUP, "deployerType": "Group"}, "Group"),
+    ],
+)
+def test_azure_is_told_what_the_deployer_is(cluster: dict[str, str], kind: str) -> None:
+    recorder, _ = access(ClusterSettings.model_validate(cluster))
+    assert recorder.one(":RoleAssignment").inputs["principalType"] == kind
+
+
 def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:
     recorder, _ = access(ClusterSettings(local_accounts=True))
     inputs = recorder.one("providers:kubernetes").inputs
