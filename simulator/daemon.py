@@ -28,6 +28,7 @@ from simulator.cluster.processes import end_leftovers
 from simulator.environment import kubeconfig_file, token_file
 from simulator.kubelet import volcano
 from simulator.operators import PROGRAMS
+from simulator.operators.device_plugins import extended_resources
 
 Object = dict[str, Any]
 ALREADY_RUNNING = 3
@@ -124,7 +125,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
     end_leftovers()
-    clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS)), BlobService()
+    clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS), extended_resources), BlobService()
     server: Server | None = None
     try:
         server = _simulated_azure(clusters, blobs)

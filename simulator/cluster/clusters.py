@@ -18,7 +18,7 @@ from simulator.cluster.provisioner import Provisioner
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
-from simulator.kubelet.programs import ImageProgram
+from simulator.kubelet.programs import ImageProgram, Offers
 
 Object = dict[str, Any]
 _POOL_LABELS = "simulator/pool-labels"
@@ -28,7 +28,7 @@ _POOL_LABELS = "simulator/pool-labels"
 class RunningCluster:
     """Everything of one cluster that runs."""
 
-    def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], cloud: Cloud) -> None:
+    def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
         """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
         self.plane = ControlPlane(_name(cluster_id))
         with contextlib.ExitStack() as parts:
@@ -37,7 +37,7 @@ class RunningCluster:
             parts.callback(self.network.stop)
             self.plane.start()
             self.kube: KubeClient = self.plane.client()
-            self.kubelet = Kubelet(self.plane, self.network, programs, cloud, cluster_id)
+            self.kubelet = Kubelet(self.plane, self.network, programs, offers, cloud, cluster_id)
             parts.callback(self.kubelet.stop)
             parts.callback(Provisioner(self.kube, self.plane.folder).stop)
             self._parts = parts.pop_all()
@@ -49,8 +49,8 @@ class RunningCluster:
 class Clusters:
     """Implements azure's ClusterBackend. A cluster's folder is named by group and name (`paths.cluster`)."""
 
-    def __init__(self, programs: Sequence[ImageProgram]) -> None:
-        self._programs = programs
+    def __init__(self, programs: Sequence[ImageProgram], offers: Offers) -> None:
+        self._programs, self._offers = programs, offers
         self.cloud: Cloud = NoCloud()
         """Azure as the nodes of clusters created from now on reach it."""
         self._running: dict[str, RunningCluster] = {}
@@ -65,7 +65,7 @@ class Clusters:
             if self._stopped:
                 raise NotReady(f"cluster {name} is not booted: the simulator is being stopped")
             if name not in self._running:
-                self._running[name] = RunningCluster(cluster_id, self._programs, self.cloud)
+                self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
         """Raises OSError for a folder that cannot be removed."""

@@ -36,7 +36,7 @@ from simulator.kubelet.logs import LogFile
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
-from simulator.kubelet.programs import HostProcess, ImageProgram
+from simulator.kubelet.programs import HostProcess, ImageProgram, Offers
 from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
@@ -62,6 +62,7 @@ class Kubelet:
         plane: ControlPlane,
         network: ClusterNetwork,
         programs: Sequence[ImageProgram],
+        offers: Offers,
         cloud: Cloud,
         cluster_id: str,
     ) -> None:
@@ -81,7 +82,7 @@ class Kubelet:
         self._ports_lock = threading.Lock()
         self._devices = DeviceManager()
         self._api_port = plane.port("apiserver")
-        self._keeper = NodeKeeper(self.kube, self._devices, self.folder)
+        self._keeper = NodeKeeper(self.kube, self._devices, offers, self.folder)
         scripts = Scripts(self._keeper, self.folder / "world", self._api_port)
         self.catalogue = PodCatalogue(programs, scripts.find, runs_scripts=sandbox.available() is None)
         self._access = PodAccess(self.folder, network, self._pods.get, self.catalogue.runnable)

@@ -12,12 +12,12 @@ from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
 from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.programs import Offers
 from simulator.kubelet.shim import run_folder
-from simulator.operators._hardware import hardware_of
-from simulator.operators.device_plugins import extended_resources
 from simulator.world import snapshot
 from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware
+from simulator.world.nodes import hardware_of
 
 Object = dict[str, Any]
 FAULT = "simulator/fault"
@@ -30,8 +30,9 @@ _ENDED = ("Succeeded", "Failed")
 class NodeKeeper:
     """Called with all nodes and bound pods after each change."""
 
-    def __init__(self, kube: KubeClient, devices: DeviceManager, folder: Path) -> None:
-        self._kube, self._devices, self._folder = kube, devices, folder
+    def __init__(self, kube: KubeClient, devices: DeviceManager, offers: Offers, folder: Path) -> None:
+        """`folder` is the cluster's."""
+        self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
         self._offered: dict[str, dict[str, int]] = {}
 
     def sync(
@@ -42,7 +43,7 @@ class NodeKeeper:
             name = node["metadata"]["name"]
             here = [pod for pod in pods if pod["spec"]["nodeName"] == name]
             self._mark_fault(node, here, up=hardware[name].up)
-            offered = extended_resources(node, here, hardware[name], lambda pod, path: _file(context, pod, path))
+            offered = self._offers(node, here, hardware[name], lambda pod, path: _file(context, pod, path))
             self._offered[name] = offered
             patch = status_patch(node, offered)
             if patch:

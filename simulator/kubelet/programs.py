@@ -6,11 +6,12 @@ The kubelet looks a container's image up in these; an image that nobody claims i
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from simulator.kube.client import KubeClient
+from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 
@@ -53,6 +54,11 @@ class PodContext(Protocol):
 
 Gate = Callable[[PodContext], str | None]
 """Why the container cannot be ready yet, or None when it is (a driver that waits for OFED, say)."""
+
+
+Offers = Callable[[Object, Sequence[Object], NodeHardware, Callable[[Object, str], bytes | None]], dict[str, int]]
+"""What device plugins make a node offer, by extended resource; called with the node, its pods, its hardware, and what
+gives a file that a pod mounts (None where there is none)."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from simulator.operators._hardware import MELLANOX, nvidia_gpus
 from simulator.operators._loop import is_ready, label, labelled
 from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
 from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
 from simulator.world.hardware import Hca, NodeHardware
+from simulator.world.nodes import MELLANOX, nvidia_gpus
 
 SRIOV_CONFIG = "/etc/pcidp/config.json"
 SHARED_CONFIG = "/k8s-rdma-shared-dev-plugin/config.json"

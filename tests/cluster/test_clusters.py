@@ -49,7 +49,7 @@ def booting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Clusters, threadi
     Booting.began.clear()
     Booting.go.clear()
     Booting.up.clear()
-    made = Clusters(())
+    made = Clusters((), lambda *_: {})
     thread = threading.Thread(target=made.create, args=(ONE,))
     thread.start()
     assert Booting.began.wait(10)
@@ -88,7 +88,7 @@ def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatc
         raise NotReady("kube-apiserver did not become ready")
 
     monkeypatch.setattr(ControlPlane, "start", start)
-    made = Clusters(())
+    made = Clusters((), lambda *_: {})
     for _ in range(2):  # nor is anything in the way of the next attempt
         with pytest.raises(NotReady):
             made.create(ONE)
@@ -102,11 +102,11 @@ def test_a_deletion_fails_where_something_stays() -> None:
     folder.parent.mkdir(parents=True)
     folder.touch()  # no folder, so it cannot be emptied
     with pytest.raises(OSError, match=r"rg\+one"):
-        Clusters(()).delete(ONE)
+        Clusters((), lambda *_: {}).delete(ONE)
 
 
 def test_a_deletion_removes_all_and_may_be_repeated() -> None:
     (paths.cluster(ONE) / "etcd").mkdir(parents=True)
     for _ in range(2):
-        Clusters(()).delete(ONE)
+        Clusters((), lambda *_: {}).delete(ONE)
     assert not paths.cluster(ONE).exists()

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from simulator.azure import nodes as azure
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.programs import PodContext
+from simulator.world.nodes import DRIVER_ANNOTATION
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]
@@ -147,7 +147,7 @@ def node(name: str, sku: str, *, labels: Mapping[str, str] | None = None, host_d
                 "kubernetes.io/arch": "amd64",
                 **(labels or {}),
             },
-            "annotations": {azure.DRIVER_ANNOTATION: "aks"} if host_driver else {},
+            "annotations": {DRIVER_ANNOTATION: "aks"} if host_driver else {},
         },
         "spec": {},
         "status": {"nodeInfo": {"osImage": "Ubuntu 24.04.3 LTS", "kernelVersion": "6.8.0-1030-azure"}},

@@ -11,10 +11,10 @@ import yaml
 
 from components.operators import nfd as program
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import hardware_of, os_release
 from simulator.operators.nfd import master, worker
 from simulator.operators.nfd.features import ConfigError, WorkerConfig, discover, parse_config
 from simulator.operators.nfd.labels import MasterConfig, node_patch, parse_master_config, wanted
+from simulator.world.nodes import hardware_of, os_release
 from tests.operators.fake_kube import Context, FakeKube, node
 
 H100, T4, SYSTEM = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3", "Standard_D4ads_v5"

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import MELLANOX, hardware_of, has_host_driver, nvidia_gpus
 from simulator.operators._loop import is_ready, labelled, set_labels
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
+from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia_gpus
 
 DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"

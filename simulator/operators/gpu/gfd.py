@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import hardware_of, nvidia_gpus
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu.gates import DRIVER_APP
 from simulator.operators.nfd.worker import API, NODE_NAME_LABEL, publish
 from simulator.world.hardware import NodeHardware
+from simulator.world.nodes import hardware_of, nvidia_gpus
 
 INTERVAL_S = 10.0  # the real one sleeps 60 s
 MIB_PER_GB = 1024

@@ -8,9 +8,9 @@ from typing import Any
 
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
-from simulator.operators._hardware import hardware_of
 from simulator.operators._loop import owner_reference, reconcile
 from simulator.operators.nfd.features import WorkerConfig, discover, parse_config
+from simulator.world.nodes import hardware_of
 
 API = "nfd.k8s-sigs.io/v1alpha1"
 NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"

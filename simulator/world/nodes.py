@@ -1,4 +1,4 @@
-"""The hardware of the node that a program runs on, with the faults that hold now."""
+"""The hardware of a Node object, with the faults that hold now."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 from typing import Any
 
 from config import skus
-from simulator.azure.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = "10de", "15b3"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+PARTITION_ANNOTATION = "simulator/infiniband-partition"
+"""`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
+DRIVER_ANNOTATION = "simulator/gpu-driver"
+"""`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
 
 Object = dict[str, Any]
 
