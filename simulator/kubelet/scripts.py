@@ -36,7 +36,7 @@ class Scripts:
         allocation: Allocation = self._keeper.allocate(ctx.pod, ctx.node)
         run_dir = run_folder(ctx.volumes.folder, ctx.container["name"])
         run_dir.mkdir(parents=True, exist_ok=True)
-        security = ctx.container.get("securityContext") or {}
+        security = (ctx.pod["spec"].get("securityContext") or {}) | (ctx.container.get("securityContext") or {})
         spec = SandboxSpec(
             pod=snapshot.pod_key(ctx.pod),
             image=image_name(ctx.container["image"]),
@@ -53,6 +53,8 @@ class Scripts:
             shm_bytes=snapshot.shm_bytes(ctx.pod),
             capabilities=frozenset((security.get("capabilities") or {}).get("add", [])),
             privileged=bool(security.get("privileged")),
+            user=security.get("runAsUser"),
+            group=security.get("runAsGroup", 0),
             ip=str(ctx.pod.get("status", {}).get("podIP", "")),
             api_port=self._api_port,
             node_dir=ctx.volumes.node_root,

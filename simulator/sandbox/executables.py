@@ -59,6 +59,14 @@ def python_binds(home: str = PYTHON_HOME) -> tuple[Bind, ...]:
     )
 
 
+@functools.cache
+def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
+    """Packages for an image's Python, as the folder `target`, with the libraries that they and its own modules load."""
+    standard = Path(functools.__file__).parent.resolve() / "lib-dynload"
+    modules = [str(file) for folder in (packages, standard) for file in sorted(folder.rglob("*.so"))]
+    return ((str(packages), target), *_libraries(tuple(modules)))
+
+
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
     """All shared libraries of the programs, the loader included. Static programs have none."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)

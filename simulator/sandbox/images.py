@@ -12,6 +12,7 @@ import yaml
 
 from simulator import paths
 from simulator.sandbox.executables import Bind
+from simulator.tools.pip_packages import packages
 
 _HERE = Path(__file__).parent
 PYTHON = "python3"
@@ -34,6 +35,11 @@ class Image:
     workdir: str = "/"
     python: bool = False
     """It has the Python that runs the simulator: `python3` among the recipe's executables."""
+    packages: Path | None = None
+    """The folder of this machine with the packages that its Python has."""
+    entrypoint: tuple[str, ...] = ()
+    """What a container without a command runs."""
+    user: int = 0
     kubernetes_api: bool = False
     """Its sandbox has a way to the Kubernetes API: `kubernetesApi` in its recipe."""
 
@@ -64,8 +70,8 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
     commands |= {SHIM: "shim"}
     folder = paths.ROOT / "docker" / name
     files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
-    env = {"PATH": DEFAULT_PATH}
-    workdir = "/"
+    env = {"PATH": DEFAULT_PATH, **recipe.get("env", {})}
+    workdir = recipe.get("workdir", "/")
     for instruction, rest in _instructions(folder / "Dockerfile"):
         if instruction == "COPY":
             files += _copied(folder, rest)
@@ -82,6 +88,9 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
         env,
         workdir,
         python=PYTHON in executables,
+        packages=packages(paths.tools_bin() / recipe["packages"]) if "packages" in recipe else None,
+        entrypoint=tuple(recipe.get("entrypoint", [])),
+        user=recipe.get("user", 0),
         kubernetes_api=bool(recipe.get("kubernetesApi")),
     )
 

@@ -31,6 +31,7 @@ __all__ = [
 MINIMUM_BWRAP = (0, 8)  # --size and --disable-userns
 MEMLOCK_BYTES = 64 * 1024  # what a container without IPC_LOCK may pin (Azure/aks-rdma-infiniband's documentation)
 ROOT_BYTES = 2**30
+NOBODY = 65534
 # Beyond processes /proc is the machine's: no namespace guards what its root may write there, and we may run as root.
 # The same paths as the OCI runtimes' defaults: some read-only, others hidden.
 PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
@@ -49,6 +50,8 @@ PROC_HIDDEN = (
 LIBRARY = "/opt/simulator/lib/simulator"
 IMAGE_PYTHON = "/usr/local"
 """Where images that have Python have it, as the official ones do."""
+PACKAGES = "/opt/packages"
+"""Where images whose recipe has `packages` have them."""
 _PACKAGE = paths.ROOT / "simulator"
 
 
@@ -120,7 +123,7 @@ def command(spec: SandboxSpec) -> list[str]:
         *_workdir(spec),
         "--",
         *(SHIM, str(_api_port(spec)), "--"),
-        *spec.argv,
+        *(spec.argv or image_of(spec).entrypoint),
     ]
 
 
@@ -165,10 +168,11 @@ def _limits(spec: SandboxSpec) -> list[str]:
 
 
 def _isolation(spec: SandboxSpec) -> list[str]:
-    """Every namespace of its own: no network, no process, no user of the machine; root inside is nobody outside."""
+    """Every namespace of its own: no network, no process, no user of the machine; who is in it is nobody outside."""
     namespaces = ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
-    rights = ["--unshare-cgroup-try", "--disable-userns", "--uid", "0", "--gid", "0", "--cap-drop", "ALL"]
-    return [*namespaces, *rights, "--die-with-parent", "--new-session", "--hostname", spec.hostname]
+    rights = ["--unshare-cgroup-try", "--disable-userns", "--cap-drop", "ALL"]
+    who = ["--uid", str(_user(spec)), "--gid", str(spec.group)]
+    return [*namespaces, *rights, *who, "--die-with-parent", "--new-session", "--hostname", spec.hostname]
 
 
 def _system(spec: SandboxSpec) -> list[str]:
@@ -208,6 +212,7 @@ def _program_files(image: Image) -> list[str]:
         *programs,
         *executables.python_binds(),
         *(executables.python_binds(IMAGE_PYTHON) if image.python else ()),
+        *(executables.package_binds(image.packages, PACKAGES) if image.packages else ()),
         *((str(_PACKAGE / name), f"{LIBRARY}/{name}") for name in own),
         *((launcher, path) for path in image.commands),
         *image.files,
@@ -256,10 +261,21 @@ def _inside(target: str) -> str:
     return target.removeprefix("/var") if target.startswith("/var/run/") else target
 
 
+def _user(spec: SandboxSpec) -> int:
+    return image_of(spec).user if spec.user is None else spec.user
+
+
+def _users(spec: SandboxSpec) -> list[str]:
+    user, home = _user(spec), image_of(spec).env.get("HOME", "/")
+    own = [] if user in (0, NOBODY) else [f"user:x:{user}:{spec.group}::{home}:/bin/bash"]
+    nobody = f"nobody:x:{NOBODY}:{NOBODY}:nobody:/nonexistent:/usr/sbin/nologin"
+    return ["root:x:0:0:root:/root:/bin/bash", *own, nobody]
+
+
 def _etc(spec: SandboxSpec) -> dict[str, str]:
     hardware = spec.hardware
     return {
-        "passwd": "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+        "passwd": "".join(f"{line}\n" for line in _users(spec)),
         "group": "root:x:0:\nnogroup:x:65534:\n",
         "hostname": spec.hostname + "\n",
         "hosts": f"127.0.0.1\tlocalhost\n{spec.ip or '127.0.0.1'}\t{spec.hostname}\n",

@@ -48,6 +48,9 @@ class SandboxSpec:
     shm_bytes: int = DEFAULT_SHM_BYTES
     capabilities: frozenset[str] = frozenset()
     privileged: bool = False
+    user: int | None = None
+    """By number; None: the image's own."""
+    group: int = 0
     ip: str = ""
     api_port: int | None = None
     """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""

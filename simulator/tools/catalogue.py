@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import sys
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -45,6 +46,12 @@ class Npm(_Data):
     node: int
 
 
+class Pip(_Data):
+    """An executable of the Python packages that `modules/<module>` locks."""
+
+    module: str
+
+
 class System(_Data):
     """An executable of the operating system; `optional` says what is lost without it."""
 
@@ -60,6 +67,7 @@ class Tool(_Data):
     release: Release | None = None
     build: Build | None = None
     npm: Npm | None = None
+    pip: Pip | None = None
 
     @property
     def label(self) -> str:
@@ -107,12 +115,15 @@ class Catalogue(_Data):
 
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
-        digest = hashlib.sha256(json.dumps(tool.model_dump(mode="json", exclude={"needed_for", "npm"})).encode())
+        digest = hashlib.sha256(json.dumps(tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip"})).encode())
         if tool.build:
             for pins in ("go.mod", "go.sum"):
                 digest.update((self.modules / tool.build.module / pins).read_bytes())
         if tool.npm:
             digest.update((self.modules / tool.npm.module / "package-lock.json").read_bytes())
+        if tool.pip:
+            digest.update((self.modules / tool.pip.module / "requirements.txt").read_bytes())
+            digest.update(str(sys.implementation.cache_tag).encode())  # compiled parts are for one Python
         return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}"
 
 

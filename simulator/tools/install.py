@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from simulator.tools import build, fetch, npm, system
+from simulator.tools import build, fetch, npm, pip_packages, system
 from simulator.tools.catalogue import Build, Catalogue, Release, Tool
 from simulator.tools.errors import ToolError, Unreachable
 from simulator.tools.progress import Progress
@@ -54,7 +54,7 @@ class Installer:
             return
         released = [tool for tool in tools if tool.release]
         online = bool(released) and fetch.internet_is_open(self.catalogue.probe)
-        downloads = [*(released if online else []), *(tool for tool in tools if tool.npm)]
+        downloads = [*(released if online else []), *(tool for tool in tools if tool.npm or tool.pip)]
         builds = [tool for tool in tools if tool.build and tool not in downloads]
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
@@ -83,6 +83,11 @@ class Installer:
             module = self.catalogue.modules / tool.npm.module
             npm.install(tool, tool.npm, module, folder, log=self.store.log(self.catalogue.key(tool)))
             report("installed from npm")
+        elif tool.pip:
+            report("installing its Python packages")
+            log = self.store.log(self.catalogue.key(tool))
+            pip_packages.install(tool, tool.pip, folder, modules=self.catalogue.modules, log=log)
+            report("installed")
         elif download and tool.release and self._fetched(tool, tool.release, folder, report):
             report("downloaded")
         elif tool.build:

@@ -37,10 +37,12 @@ def start(folder: Path, script: str) -> subprocess.Popen[bytes]:
 def server(tmp_path: Path) -> Iterator[Shim]:
     process = start(tmp_path, SERVER)
     shim = Shim(tmp_path / "run")
-    eventually(lambda: run(shim, "test", "-f", "/tmp/well")[0] == 0)
-    yield shim
-    process.kill()
-    process.wait()
+    try:
+        eventually(lambda: run(shim, "test", "-f", "/tmp/well")[0] == 0)
+        yield shim
+    finally:
+        process.kill()
+        process.wait()
 
 
 def run(shim: Shim, *argv: str) -> tuple[int, str]:
@@ -56,8 +58,8 @@ def run(shim: Shim, *argv: str) -> tuple[int, str]:
         return code, output.read()
 
 
-def eventually(condition: Any) -> None:
-    deadline = time.monotonic() + 30
+def eventually(condition: Any, timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
