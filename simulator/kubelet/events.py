@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,20 +21,24 @@ class Teller:
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._told: set[tuple[str, str, str]] = set()
+        self._lock = threading.Lock()
 
     def waiting(self, pod: Object, image: str, waiting: Waiting) -> None:
         self.warn(pod, *_as_event(image, waiting))
 
     def warn(self, pod: Object, reason: str, message: str) -> None:
         told = (pod["metadata"]["uid"], reason, message)
-        if message and told not in self._told:
+        with self._lock:
+            if not message or told in self._told:
+                return
             self._told.add(told)
-            warn(self._kube, pod, reason, message)
+        warn(self._kube, pod, reason, message)
 
     def keep(self, uids: Iterable[str]) -> None:
         """Forgets pods other than these."""
         alive = set(uids)
-        self._told = {told for told in self._told if told[0] in alive}
+        with self._lock:
+            self._told = {told for told in self._told if told[0] in alive}
 
 
 def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:

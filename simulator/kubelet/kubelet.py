@@ -165,8 +165,8 @@ class Kubelet:
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
             self._ips.pop(uid, None)
-            for key in [key for key in self._ports if key[0] == uid]:
-                del self._ports[key]
+            with self._ports_lock:
+                self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}
         self._claims.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
