@@ -24,6 +24,7 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+_WATCH_S = 240
 
 
 class ApiError(Exception):
@@ -157,12 +158,9 @@ class KubeClient:
         resource, namespace, _ = self._address(obj)
         return self.raw("POST", resource.path(namespace), json=obj, params=_params(field_manager, dry_run))
 
-    def replace(
-        self, obj: Object, *, field_manager: str = "simulator", dry_run: bool = False, subresource: str = ""
-    ) -> Object:
+    def replace(self, obj: Object, *, field_manager: str = "simulator", dry_run: bool = False) -> Object:
         resource, namespace, name = self._address(obj)
-        path = resource.path(namespace, name, subresource)
-        return self.raw("PUT", path, json=obj, params=_params(field_manager, dry_run))
+        return self.raw("PUT", resource.path(namespace, name), json=obj, params=_params(field_manager, dry_run))
 
     def apply(
         self, obj: Object, *, field_manager: str = "simulator", force: bool = False, dry_run: bool = False
@@ -203,23 +201,12 @@ class KubeClient:
             options["gracePeriodSeconds"] = grace_seconds
         return self.raw("DELETE", self.resource(api_version, kind).path(namespace, name), json=options)
 
-    def watch(
-        self,
-        api_version: str,
-        kind: str,
-        namespace: str | None = None,
-        *,
-        resource_version: str = "",
-        fields: str = "",
-        labels: str = "",
-        timeout_seconds: int = 240,
-    ) -> Iterator[tuple[str, Object]]:
-        """Yields (type, object) until the server ends the watch; a 410 in the stream raises ApiError."""
-        params: dict[str, Any] = {"watch": "true", "timeoutSeconds": timeout_seconds, "allowWatchBookmarks": "true"}
-        selectors = {"resourceVersion": resource_version, "fieldSelector": fields, "labelSelector": labels}
-        params |= {key: value for key, value in selectors.items() if value}
-        path = self.resource(api_version, kind).path(namespace)
-        with self._http.stream("GET", path, params=params, timeout=timeout_seconds + 30) as response:
+    def watch(self, api_version: str, kind: str, *, resource_version: str) -> Iterator[tuple[str, Object]]:
+        """Yields (type, object) of all namespaces until the server ends the watch, or has the version no more."""
+        params: dict[str, Any] = {"watch": "true", "timeoutSeconds": _WATCH_S, "allowWatchBookmarks": "true"}
+        params["resourceVersion"] = resource_version
+        path = self.resource(api_version, kind).path(None)
+        with self._http.stream("GET", path, params=params, timeout=_WATCH_S + 30) as response:
             if response.status_code != httpx.codes.OK:
                 response.read()
                 raise _error(response)
@@ -227,6 +214,8 @@ class KubeClient:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]
+                    if status.get("code") == httpx.codes.GONE:
+                        return
                     raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""), status)
                 yield event["type"], event["object"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -11,15 +12,14 @@ import httpx
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch, Object
 
 _RETRY_S = 0.5
+_log = logging.getLogger(__name__)
 
 
 class Informer:
     """`items()` is always a consistent copy; `changed` is called after each change, from the informer's thread."""
 
-    def __init__(
-        self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None], namespace: str | None = None
-    ) -> None:
-        self.api_version, self.kind, self.namespace = api_version, kind, namespace
+    def __init__(self, kube: KubeClient, api_version: str, kind: str, changed: Callable[[], None]) -> None:
+        self.api_version, self.kind = api_version, kind
         self._kube, self._changed = kube, changed
         self._items: dict[tuple[str, str], Object] = {}
         self._lock = threading.Lock()
@@ -40,14 +40,21 @@ class Informer:
         self._stopped.set()
 
     def _run(self) -> None:
+        told = ""
         while not self._stopped.is_set():
             try:
                 self._list_and_watch()
-            except (ApiError, NoKindMatch, httpx.HTTPError, ValueError):  # the server restarts, or the kind comes later
+                told = ""
+            except (ApiError, NoKindMatch) as error:  # it may be allowed, or be served, later
+                if told != str(error):
+                    told = str(error)
+                    _log.warning("no %s is seen until this is over: %s", self.kind, error)
+                time.sleep(_RETRY_S)
+            except (httpx.HTTPError, ValueError):  # the server restarts
                 time.sleep(_RETRY_S)
 
     def _list_and_watch(self) -> None:
-        path = self._kube.resource(self.api_version, self.kind).path(self.namespace)
+        path = self._kube.resource(self.api_version, self.kind).path(None)
         listing = self._kube.raw("GET", path)
         typed = ({"apiVersion": self.api_version, "kind": self.kind, **item} for item in listing["items"])
         with self._lock:
@@ -55,7 +62,7 @@ class Informer:
         self.synced.set()
         self._notify()
         version = listing["metadata"]["resourceVersion"]
-        for event, obj in self._kube.watch(self.api_version, self.kind, self.namespace, resource_version=version):
+        for event, obj in self._kube.watch(self.api_version, self.kind, resource_version=version):
             if self._stopped.is_set():
                 return
             if event == "BOOKMARK":

@@ -13,7 +13,6 @@ from simulator.world.network import INFINIBAND, SOCKET, Collective
 
 VERSION = "NCCL version 2.27.3+cuda12.8"
 SHM_PER_GPU = 9637888  # bytes of one segment in /dev/shm, as in nccl#525
-ALGORITHMS = ("Tree", "Ring", "CollnetDirect", "CollnetChain", "NVLS", "NVLSTree")
 SYSTEM_ERROR = "unhandled system error (run with NCCL_DEBUG=INFO for details)"
 INVALID_USAGE = "invalid usage (run with NCCL_DEBUG=WARN for details)"
 INTERNAL_ERROR = "internal error - please report this issue to the NCCL developers"

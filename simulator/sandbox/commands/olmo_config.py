@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-TOKEN_BYTES = {"uint16": 2, "uint32": 4}
 FILE_TOKENS = 12_000_000_000
 """What a data file counts as, whatever its size: of OLMo-1B's 3.1T tokens in 249 files."""
 KNOWN = {
