@@ -11,7 +11,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from simulator.sandbox import PATH
+
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
@@ -34,7 +35,7 @@ class MissingExecutables(LookupError):
 @functools.cache
 def binds(names: tuple[str, ...]) -> tuple[Bind, ...]:
     """The programs by name, as /usr/bin/<name>, and every library they load. Raises MissingExecutables."""
-    found = {name: shutil.which(name, path=SEARCH_PATH) for name in names}
+    found = {name: shutil.which(name, path=PATH) for name in names}
     if missing := sorted(name for name, path in found.items() if path is None):
         raise MissingExecutables(missing)
     programs = [(str(Path(path).resolve()), f"/usr/bin/{name}") for name, path in found.items() if path]

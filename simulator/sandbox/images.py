@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from simulator import paths
+from simulator.sandbox import PATH
 from simulator.sandbox.executables import Bind
 from simulator.tools.pip_packages import packages
 
@@ -18,7 +19,6 @@ _HERE = Path(__file__).parent
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
 """Begins every container; there in all images."""
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
     commands |= {SHIM: "shim"}
     folder = paths.ROOT / "docker" / name
     files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
-    env = {"PATH": DEFAULT_PATH, **recipe.get("env", {})}
+    env = {"PATH": PATH, **recipe.get("env", {})}
     workdir = recipe.get("workdir", "/")
     for instruction, rest in _instructions(folder / "Dockerfile"):
         if instruction == "COPY":

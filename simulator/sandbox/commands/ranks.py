@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from simulator.sandbox import PATH
 from simulator.sandbox.commands import rank_files, world
 
 ORDER, ANSWER = "mpirun", "ranks"
@@ -24,7 +25,6 @@ CALL = "SIMULATOR_RANK_CALL"
 """Where a framework that a rank starts leaves its call."""
 POLL_SECONDS = 0.2
 MAX_OUTPUT = 32_000  # characters of a rank's output that are kept: answers of more than a megabyte are not passed on
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, 
     """A rank's whole environment. As over the real ssh, nothing of the container's comes along."""
     return {
         "HOME": "/root",
-        "PATH": DEFAULT_PATH,
+        "PATH": PATH,
         **exported,
         "OMPI_COMM_WORLD_SIZE": str(size),
         "OMPI_COMM_WORLD_RANK": str(rank.number),
