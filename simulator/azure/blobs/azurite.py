@@ -25,6 +25,7 @@ class Azurite:
         self._accounts: dict[str, list[str]] = {}
         self._supervisor: Supervisor | None = None
         self._lock = threading.Lock()
+        self._changing = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -41,15 +42,16 @@ class Azurite:
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         """Returns when it serves these accounts. Raises RuntimeError, with the end of its log, if it does not start."""
-        with self._lock:
-            wanted = dict(accounts())
-            if wanted == self._accounts:
-                return
-            self._end()
-            if wanted:
-                self._supervisor = Supervisor()
-                self._await(self._supervisor.start(self._process(wanted)))
-            self._accounts = wanted
+        with self._changing:
+            wanted = dict(accounts())  # takes the store's lock, whose holders may wait for `key`
+            with self._lock:
+                if wanted == self._accounts:
+                    return
+                self._end()
+                if wanted:
+                    self._supervisor = Supervisor()
+                    self._await(self._supervisor.start(self._process(wanted)))
+                self._accounts = wanted
 
     def stop(self) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World, envelope
 
 TYPE = "Microsoft.Storage/storageAccounts"
+CONTAINERS = f"{TYPE}/blobServices/containers"
 KEY_NAMES = ("key1", "key2")
 _KEY_BYTES = 64
 
@@ -39,7 +40,12 @@ class StorageAccounts(Kind):
         world.store.put(record)
 
     def settle(self, world: World, record: Record) -> None:
+        """Also when the simulator starts again: a killed Azurite may have forgotten the containers made last."""
         world.blobs.set_accounts(lambda: _served(world))
+        service = record.id.child("blobServices", "default")
+        for container in world.store.all(CONTAINERS):
+            if container.id.parent and container.id.parent.key == service.key:
+                world.blobs.create_container(record.id.name, container.id.name)
 
     def removed(self, world: World, record: Record) -> None:
         world.blobs.set_accounts(lambda: _served(world))

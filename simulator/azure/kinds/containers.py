@@ -6,7 +6,7 @@ from simulator.azure.kinds import accounts
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World, envelope
 
-TYPE = "Microsoft.Storage/storageAccounts/blobServices/containers"
+TYPE = accounts.CONTAINERS
 
 
 class BlobContainers(Kind):
