@@ -45,6 +45,7 @@ class NodePools(Component):
         super().__init__(name, opts)
         self._cluster = cluster
         self._version = settings.cluster.kubernetes_version
+        self._rdma_resource = settings.operators.network_operator.resource_name
         self.resources = [self._pool(key, pool) for key, pool in settings.gpu_pools().items()]
         self.pools = gpu_pools(settings)
         self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
@@ -69,7 +70,7 @@ class NodePools(Component):
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),
             node_labels=node_labels(key, pool),
             node_taints=list(node_taints(pool)),
-            **_scaling(pool),
+            **_scaling(pool, self._rdma_resource),
             **_priority(pool),
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
@@ -114,10 +115,16 @@ def node_taints(pool: PoolSettings) -> tuple[str, ...]:
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
 
 
-def _scaling(pool: PoolSettings) -> dict[str, Any]:
+def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
     if pool.autoscale is None:
         return {"enable_auto_scaling": False}
-    return {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
+    bounds = {"enable_auto_scaling": True, "min_count": pool.autoscale.min, "max_count": pool.autoscale.max}
+    if pool.sku.infiniband is None:
+        return bounds
+    # From no node, the autoscaler knows a new one's GPUs by the VM size, and other devices by tags of the scale set
+    # (its README for Azure), to which AKS hands those of the pool.
+    offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
+    return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
 
 
 def _priority(pool: PoolSettings) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import BlobVolume
 from components.namespace import namespace
-from components.operators.volcano import MpiAccount
 from components.volumes import ContainerVolume
+
+MPI_ACCOUNT = "mpi-worker-view"
 
 
 class Workspace(Component):
@@ -38,6 +39,42 @@ class Workspace(Component):
         self.account = account.name
         self.volumes = _Volumes(self, space_name, space, containers)
         self.register_outputs({"namespace": self.namespace})
+
+
+class MpiAccount(Component):
+    """The service account of MPI masters: it may see the pods of its namespace, and nothing else."""
+
+    name: pulumi.Output[str]
+
+    def __init__(
+        self, name: str, *, namespace: kubernetes.core.v1.Namespace, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        space = namespace.metadata["name"]
+        metadata = kubernetes.meta.v1.ObjectMetaArgs(name=MPI_ACCOUNT, namespace=space)
+        account = kubernetes.core.v1.ServiceAccount(MPI_ACCOUNT, metadata=metadata, opts=self.child())
+        role = kubernetes.rbac.v1.Role(
+            f"{MPI_ACCOUNT}-role",
+            metadata=metadata,
+            rules=[
+                kubernetes.rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get", "list", "watch"])
+            ],
+            opts=self.child(),
+        )
+        binding = kubernetes.rbac.v1.RoleBinding(
+            f"{MPI_ACCOUNT}-binding",
+            metadata=metadata,
+            role_ref=kubernetes.rbac.v1.RoleRefArgs(
+                api_group="rbac.authorization.k8s.io", kind="Role", name=role.metadata["name"]
+            ),
+            subjects=[
+                kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=account.metadata["name"], namespace=space)
+            ],
+            opts=self.child(),
+        )
+        # Whoever uses the account may do so only once it has its rights.
+        self.name = pulumi.Output.all(account.metadata["name"], binding.id).apply(lambda parts: str(parts[0]))
+        self.register_outputs({"name": self.name})
 
 
 class _Volumes(Mapping[str, BlobVolume]):

@@ -100,7 +100,9 @@ class Operators(Component):
         settings = self._settings.operators.volcano
         if not settings.enabled:
             return None
-        return Volcano("volcano", self._site(VOLCANO_NAMESPACE, "baseline"), settings, opts=self.child())
+        site = self._site(VOLCANO_NAMESPACE, "baseline")
+        autoscaled = any(pool.min_nodes < pool.max_nodes for pool in self._pools.pools.values())
+        return Volcano("volcano", site, settings, autoscaled=autoscaled, opts=self.child())
 
     def _blob_csi_driver(self, site: Site) -> None:
         settings = self._settings.operators.blob_csi_driver

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.operators._release import Site, Values, release
@@ -11,63 +10,54 @@ from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.models import Operator
 
 NAME = "volcano"
-MPI_ACCOUNT = "mpi-worker-view"
+_ENQUEUE_ALL = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+  - name: conformance
+- plugins:
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: nodeorder
+  - name: binpack
+"""
+"""The chart's own configuration of the scheduler without overcommit and proportion.
+
+These let no pod of a job be made before there are nodes for all of them, and the autoscaler makes nodes for pods that
+wait: neither would begin (volcano#3910). Gangs are still placed as a whole; that is the plugin gang's. What goes with
+proportion are shares of queues, of which this program uses one.
+"""
 
 
 class Volcano(Component):
-    """The release. Jobs depend on it: its admission webhook must answer before the first one."""
+    """The release. Jobs depend on it: its admission webhook must answer before the first one.
+
+    `autoscaled` is whether nodes come because pods wait.
+    """
 
     def __init__(
         self,
         name: str,
         site: Site,
         settings: Operator,
+        *,
+        autoscaled: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        chosen = values(autoscaled=autoscaled)
+        self.release = release(NAME, site, parent=self, values=chosen, user_values=settings.values)
         self.register_outputs({})
 
 
-class MpiAccount(Component):
-    """The service account of MPI masters: it may see the pods of its namespace, and nothing else."""
-
-    name: pulumi.Output[str]
-
-    def __init__(
-        self, name: str, *, namespace: kubernetes.core.v1.Namespace, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__(name, opts)
-        space = namespace.metadata["name"]
-        metadata = kubernetes.meta.v1.ObjectMetaArgs(name=MPI_ACCOUNT, namespace=space)
-        account = kubernetes.core.v1.ServiceAccount(MPI_ACCOUNT, metadata=metadata, opts=self.child())
-        role = kubernetes.rbac.v1.Role(
-            f"{MPI_ACCOUNT}-role",
-            metadata=metadata,
-            rules=[
-                kubernetes.rbac.v1.PolicyRuleArgs(api_groups=[""], resources=["pods"], verbs=["get", "list", "watch"])
-            ],
-            opts=self.child(),
-        )
-        binding = kubernetes.rbac.v1.RoleBinding(
-            f"{MPI_ACCOUNT}-binding",
-            metadata=metadata,
-            role_ref=kubernetes.rbac.v1.RoleRefArgs(
-                api_group="rbac.authorization.k8s.io", kind="Role", name=role.metadata["name"]
-            ),
-            subjects=[
-                kubernetes.rbac.v1.SubjectArgs(kind="ServiceAccount", name=account.metadata["name"], namespace=space)
-            ],
-            opts=self.child(),
-        )
-        # Whoever uses the account may do so only once it has its rights.
-        self.name = pulumi.Output.all(account.metadata["name"], binding.id).apply(lambda parts: str(parts[0]))
-        self.register_outputs({"name": self.name})
-
-
-def values() -> Values:
+def values(*, autoscaled: bool) -> Values:
     """Values of the chart: everything of it runs on the system pool."""
+    scheduler = {"scheduler_config_override": _ENQUEUE_ALL} if autoscaled else {}
     return {
         "basic": {"image_pull_policy": "IfNotPresent"},  # the image's tag never moves
-        "custom": {"default_ns": SYSTEM_NODES, "default_tolerations": SYSTEM_TOLERATIONS},
+        "custom": {"default_ns": SYSTEM_NODES, "default_tolerations": SYSTEM_TOLERATIONS, **scheduler},
     }

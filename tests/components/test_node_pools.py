@@ -72,6 +72,15 @@ def test_the_autoscaler_owns_the_count() -> None:
     assert list(declared().request.ignoreChanges) == []
 
 
+def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_nodes() -> None:
+    """The tag's name ends in the resource's, with another sign for the slash, which tags cannot have."""
+    from_none: dict[str, Any] = {"count": 0, "autoscale": {"min": 0, "max": 4}}
+    tags = declared(**from_none).inputs["tags"]
+    assert tags == {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
+    assert "tags" not in declared(vmSku="Standard_NC4as_T4_v3", **from_none).inputs
+    assert "tags" not in declared().inputs
+
+
 def test_spot_states_the_taint_and_the_label_that_aks_adds() -> None:
     spot = declared(spot=True).inputs
     assert (spot["scaleSetPriority"], spot["scaleSetEvictionPolicy"], spot["spotMaxPrice"]) == ("Spot", "Delete", -1)

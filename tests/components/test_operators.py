@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from components import images
 from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
@@ -25,7 +26,7 @@ NVIDIA_GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedu
         (nfd.NAME, nfd.values(TAINTS)),
         (network_operator.NAME, network_operator.values()),
         (gpu_operator.NAME, gpu_operator.values(TAINTS, rdma=True)),
-        (volcano.NAME, volcano.values()),
+        (volcano.NAME, volcano.values(autoscaled=True)),
         (blob_csi_driver.NAME, blob_csi_driver.values()),
     ],
 )
@@ -76,6 +77,14 @@ def test_the_infiniband_rule_needs_device_and_class() -> None:
         "device": {"op": "In", "value": ["101c", "101e"]},
         "class": {"op": "In", "value": ["0207"]},
     }
+
+
+def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are_nodes() -> None:
+    assert "scheduler_config_override" not in volcano.values(autoscaled=False)["custom"]
+    scheduler = yaml.safe_load(volcano.values(autoscaled=True)["custom"]["scheduler_config_override"])
+    plugins = [plugin["name"] for tier in scheduler["tiers"] for plugin in tier["plugins"]]
+    assert "gang" in plugins
+    assert not {"overcommit", "proportion"} & set(plugins)  # all that hold pods back in upstream's configuration
 
 
 def policy(**settings: Any) -> dict[str, Any]:
