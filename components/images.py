@@ -6,14 +6,14 @@ A mirror has every image under its own path: nvcr.io/nvidia/driver becomes <regi
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from config.chart_values import own_keys
 from config.content_tags import content_tag
-from config.data import FOLDER
 from config.versions import versions
 
-_CHART_KEY = re.compile(r"(\S*(?:repository|image_registry)): str = '([^']+)'")
+_PLACES = ("repository", "image_registry")
+"""What charts call the keys that say where an image comes from."""
 
 
 def mirrored(place: str, registry: str | None) -> str:
@@ -51,9 +51,10 @@ def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if registry is None:
         return values
-    keys = (FOLDER / "charts" / f"{chart}.keys").read_text(encoding="utf-8")
-    for path, place in _CHART_KEY.findall(keys):
-        *parents, last = path.split(".")
+    for key in own_keys(chart):
+        *parents, last = key.path
+        if last not in _PLACES or not (place := key.default.strip("'")):
+            continue
         below = values
         for parent in parents:
             below = below.setdefault(parent, {})

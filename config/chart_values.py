@@ -8,7 +8,7 @@ node selectors, resources), though the chart has entries there by default.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,16 @@ class ValueProblem:
     """The keys that may stand in its place."""
 
 
+@dataclass(frozen=True)
+class ChartKey:
+    """One line of a keys file."""
+
+    path: tuple[str, ...]
+    kind: str
+    default: str
+    """As Python writes it; empty where it is long."""
+
+
 @dataclass
 class _Node:
     """A key of the chart: a leaf with a type, or a map with keys below."""
@@ -40,16 +50,21 @@ class _Node:
     keys: dict[str, _Node] = field(default_factory=dict)
 
 
+def own_keys(chart: str) -> list[ChartKey]:
+    """The chart's keys, without those of charts in it that have a file. Raises FileNotFoundError: no such chart."""
+    _, *lines = _lines(chart)
+    return [_key(line) for line in lines if line.strip()]
+
+
 @functools.cache
 def chart_keys(chart: str) -> tuple[str, _Node]:
     """The chart version that the keys file is for, and its tree of keys. Raises FileNotFoundError: no such chart."""
-    header, *lines = _file(chart).read_text(encoding="utf-8").splitlines()
     root = _Node()
-    _add(root, lines)
+    _add(root, own_keys(chart))
     for name, subchart in root.keys.items():
         if _file(name).exists():  # the chart lists only what it sets of a subchart, which takes all its own keys
-            _add(subchart, _file(name).read_text(encoding="utf-8").splitlines()[1:])
-    version = header.removeprefix("# ").partition(":")[0].split()[1]
+            _add(subchart, own_keys(name))
+    version = _lines(chart)[0].removeprefix("# ").partition(":")[0].split()[1]
     return version, root
 
 
@@ -57,13 +72,22 @@ def _file(chart: str) -> Path:
     return FOLDER / "charts" / f"{chart}.keys"
 
 
-def _add(root: _Node, lines: list[str]) -> None:
-    for line in filter(str.strip, lines):
-        path, _, rest = line.partition(": ")
+def _lines(chart: str) -> list[str]:
+    return _file(chart).read_text(encoding="utf-8").splitlines()
+
+
+def _key(line: str) -> ChartKey:
+    path, _, rest = line.partition(": ")
+    kind, _, default = rest.partition(" = ")
+    return ChartKey(tuple(path.split(".")), kind.strip(), default.strip())
+
+
+def _add(root: _Node, keys: Iterable[ChartKey]) -> None:
+    for key in keys:
         node = root
-        for part in path.split("."):
+        for part in key.path:
             node = node.keys.setdefault(part, _Node())
-        node.kind = rest.split(" = ")[0].strip()
+        node.kind = key.kind
 
 
 def value_problems(chart: str, values: Mapping[str, Any]) -> list[ValueProblem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -128,7 +128,7 @@ class VmSku(Facts):
     @property
     def gpu_pci_vendor(self) -> str:
         """PCI vendor id of the GPU."""
-        return {"nvidia": "10de", "amd": "1002", "": ""}[self.gpu_vendor]
+        return pci_vendor(self.gpu_vendor) if self.gpu_vendor else ""
 
     def busbw_floor(self, nodes: int, *, sharp: bool = False) -> float | None:
         """The least NCCL all-reduce bus bandwidth, GB/s, that passes; None where no limit is known."""
@@ -192,9 +192,21 @@ class UnknownSku(LookupError):
 
 
 @functools.cache
+def _file() -> dict[str, Any]:
+    found: dict[str, Any] = data.read("skus.yaml")
+    return found
+
+
+def pci_vendor(name: Literal["nvidia", "amd", "mellanox"]) -> str:
+    """The vendor's PCI id, lower-case hex without 0x."""
+    found: str = _file()["pci_vendors"][name]
+    return found
+
+
+@functools.cache
 def catalogue() -> dict[str, VmSku]:
     """All VM sizes by name, in the order of the data file."""
-    sizes: dict[str, dict[str, object]] = data.read("skus.yaml")["skus"]
+    sizes: dict[str, dict[str, object]] = _file()["skus"]
     return {name: VmSku.model_validate({"name": name, **facts}) for name, facts in sizes.items()}
 
 

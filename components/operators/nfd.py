@@ -12,15 +12,14 @@ from components._base import Component
 from components.operators._release import Site, Values, release
 from components.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import Operator
+from config.skus import catalogue, pci_vendor
 
 NAME = "node-feature-discovery"
 PCI_CLASSES = ["03", "0300", "0302", "0207"]
 """Display controllers, and InfiniBand. Not 02 or 0200: every VM with accelerated networking has an Ethernet function of
 vendor 15b3, and its label would bring OFED to nodes without InfiniBand.
 """
-INFINIBAND_DEVICES = ["101c", "101e"]
-"""Virtual functions of ConnectX-6 and ConnectX-7 (Azure/ai-infrastructure-on-azure)."""
-NVIDIA, MELLANOX = "10de", "15b3"
+NVIDIA, MELLANOX = pci_vendor("nvidia"), pci_vendor("mellanox")
 
 
 class NodeFeatureDiscovery(Component):
@@ -72,7 +71,8 @@ def gpu_rule() -> dict[str, Any]:
 
 def infiniband_rule() -> dict[str, Any]:
     """Labels nodes that have an InfiniBand function: the device alone would do, the class makes it certain."""
-    return _pci_rule("infiniband", MELLANOX, {"device": _in(*INFINIBAND_DEVICES), "class": _in("0207")})
+    devices = {size.infiniband.device_id for size in catalogue().values() if size.infiniband}
+    return _pci_rule("infiniband", MELLANOX, {"device": _in(*sorted(devices)), "class": _in("0207")})
 
 
 def _pci_rule(name: str, vendor: str, expressions: dict[str, Any]) -> dict[str, Any]:

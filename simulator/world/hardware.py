@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from config import skus
 from simulator.world.faults import Fault, FaultKind
 
-MELLANOX, MICROSOFT = "15b3", "1414"
+MELLANOX, MICROSOFT = skus.pci_vendor("mellanox"), "1414"
 KERNEL = "6.8.0-1030-azure"
 OS_ID, OS_VERSION = "ubuntu", "24.04"
 ETHERNET_GBPS = 100

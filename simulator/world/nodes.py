@@ -10,7 +10,7 @@ from config import skus
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import Gpu, NodeHardware, node_hardware
 
-NVIDIA, MELLANOX = "10de", "15b3"
+NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
 """`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
