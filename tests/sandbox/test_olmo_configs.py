@@ -24,7 +24,6 @@ def test_configs_in_short_agree_with_the_facts(name: str) -> None:
     )
     assert config.tokens_per_step == facts.batch * facts.sequence_length
     assert config.number("device_train_microbatch_size") == facts.micro_batch
-    assert bool(config.evaluation_data) == bool(facts.evaluation_files)
     assert yaml.safe_load(path.read_text())["data"]["paths"] == list(config.data)
     assert config.max_steps > 0
     assert config.state_bytes == state_bytes_per_gpu(facts, gpus=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -13,7 +13,7 @@ from config.skus import catalogue
 from tests.settings.stacks import load
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.health_check import WORKLOAD
-from workloads.health_check.checks import CHECK_NAMES, configuration
+from workloads.health_check.checks import CheckName, configuration
 from workloads.health_check.manifests import Run, command, files, job_spec
 from workloads.health_check.options import HealthCheckOptions
 
@@ -75,7 +75,7 @@ def test_every_size_has_checks_and_all_are_known() -> None:
     for size in catalogue().values():
         if size.gpus and size.supported:
             names = {check.split()[0] for check in checks(size.name)}
-            assert {"check_gpu_count", "check_nvsmi_healthmon"} <= names <= set(CHECK_NAMES)
+            assert {"check_gpu_count", "check_nvsmi_healthmon"} <= names <= set(get_args(CheckName))
 
 
 def test_checks_can_be_left_out() -> None:

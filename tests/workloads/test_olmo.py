@@ -146,33 +146,9 @@ def test_preparation_and_training_mean_the_same_files() -> None:
     assert shared == {"dataset.awk", "dataset.sh"}
 
 
-def test_another_training_script_does_not_copy_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_training_script_does_not_copy_again() -> None:
     assert "launch.sh" not in preparation.files().contents
     assert not [name for name in manifests.files(pool()).contents if name.startswith("prepare")]
-
-
-# --- the configs ---
-
-
-def test_every_config_trains_on_one_node_of_eight_gpus() -> None:
-    for config in training_configs().values():
-        assert config.fits(8, config.micro_batch), config.name
-
-
-@pytest.mark.parametrize(
-    ("name", "billions"),
-    [("OLMo-1B", 1.18), ("OLMo-7B", 6.89), ("OLMo2-1B", 1.48), ("OLMo2-7B", 7.30), ("OLMo2-13B", 13.7)],
-)
-def test_parameters_are_those_of_the_models(name: str, billions: float) -> None:
-    config = training_configs()[name]
-    assert config.parameters / 1e9 == pytest.approx(billions, rel=0.01)
-    assert config.flops_per_token > 6 * (config.parameters - config.looked_up)
-
-
-def test_the_batch_tells_which_node_counts_share_it() -> None:
-    assert training_configs()["OLMo2-1B"].node_counts(8, 4) == [1, 2, 4, 8, 16]
-    assert training_configs()["OLMo2-1B"].largest_micro_batch(32 * 8) == 2
-    assert training_configs()["OLMo2-1B"].largest_micro_batch(3 * 8) is None
 
 
 # --- what is refused ---

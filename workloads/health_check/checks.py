@@ -8,7 +8,7 @@ mlx5_ib0), and a pod has neither ib0 nor docker0 among its network interfaces.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, get_args
+from typing import Literal
 
 from config.skus import VmSku
 
@@ -32,7 +32,6 @@ CheckName = Literal[
     "check_ib_bw_gdr",
     "check_ib_link_flapping",
 ]
-CHECK_NAMES: tuple[str, ...] = get_args(CheckName)
 
 ECC_ERRORS, SRAM_ECC_ERRORS = 20_000_000, 10_000
 """Corrected errors that a GPU may have counted, in DRAM and in SRAM; conf/ has the same for all sizes."""

@@ -29,8 +29,6 @@ class ModelSize(Facts):
 class Models(Facts):
     """The whole table, and what all of its sizes share."""
 
-    source: str
-    commit: str
     sequence: int
     """Tokens of one sequence."""
     vocabulary: int

@@ -31,8 +31,6 @@ class TrainingConfig(Facts):
     """Sequences of one step, over all GPUs."""
     micro_batch: int
     """Sequences that one GPU takes at a time, unless set."""
-    data_files: int
-    evaluation_files: int
 
     @property
     def file(self) -> str:
@@ -64,8 +62,3 @@ def training_configs() -> dict[str, TrainingConfig]:
     """All configs by name, in the order of the data file."""
     facts = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
     return {name: TrainingConfig.model_validate({"name": name, **entry}) for name, entry in facts["configs"].items()}
-
-
-def source_commit() -> str:
-    """The commit of allenai/OLMo that the configs are read at."""
-    return str(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))["commit"])
