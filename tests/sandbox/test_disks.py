@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import re
 from pathlib import Path
 
 import pytest
@@ -10,21 +10,34 @@ import pytest
 from components.operators.local_nvme_scratch import pod_spec
 from config import skus
 from simulator.sandbox import machine, sandbox
-from simulator.sandbox.sandbox import Mount
 from simulator.world.hardware import node_hardware
 from tests.sandbox.node import NAME, Node
+from tests.sandbox.tools import lent
 
 POD = pod_spec("registry.test/local-nvme-scratch:1", [])
 SETUP = POD["initContainers"][0]
 ATTEMPTS = {
-    "find a block device": "test -n \"$(find /dev /run/simulator/dev -type b 2>/dev/null)\"",
-    "make a block device": "mknod /tmp/disk b 8 0 || mknod /dev/disk b 259 0",
-    "format a file beside the disks": "mkfs.xfs -q -f -K -L x /dev/../etc/hosts || mkfs.xfs -q -f -K -L x /etc/hosts",
-    "wipe a file beside the disks": "wipefs --all /dev/null || wipefs --all /dev/../run/simulator/self.json",
-    "mount a file system really": "/usr/bin/really-mount -t tmpfs none /mnt",
-    "reach the machine's own /sys": "ls /sys/devices /sys/fs",
-    "see the machine's mounts": "grep -q overlay /host/proc/1/mounts || ls /host/proc/2",
-}  # fmt: skip
+    "find a block device": (
+        'find /dev -name null; test -n "$(find /dev /run/simulator/dev -type b)"',
+        "^/dev/null$",  # so it can find
+    ),
+    "make a block device": ("mknod /tmp/disk b 8 0 || mknod /dev/disk b 259 0", "/dev/disk: Operation not permitted"),
+    "format a file beside the disks": (
+        "mkfs.xfs -q -f -K -L x /dev/../etc/hosts || mkfs.xfs -q -f -K -L x /etc/hosts",
+        "mkfs.xfs: cannot open /etc/hosts",
+    ),
+    "wipe a file beside the disks": (
+        "wipefs --all /dev/null || wipefs --all /dev/../run/simulator/self.json",
+        r"wipefs: error: cannot open /dev/\.\./run/simulator/self.json",
+    ),
+    "mount a file system really": ("really-mount -t tmpfs none /mnt", "/mnt: (permission denied|must be superuser)"),
+    "reach the machine's own /sys": ("ls /sys/devices /sys/fs", "cannot access '/sys/devices'"),
+    "see the machine's mounts": (
+        "grep ext4 /host/proc/1/mounts; grep overlay /host/proc/1/mounts || ls /host/proc/2",
+        "^/dev/sda1 / ext4(.|\n)* cannot access '/host/proc/2'",
+    ),
+}
+"""What a script tries, and what it is told then: not that the program is missing that it tries it with."""
 
 
 @pytest.fixture
@@ -35,18 +48,17 @@ def node(tmp_path: Path) -> Node:
 
 def run(node: Node, script: str, **changes: object) -> tuple[int, str]:
     """A script in place of the init container's own, with all that it is allowed."""
-    tools = [Mount(Path(shutil.which(name) or ""), target) for name, target in _TOOLS.items()]
+    tools = (*lent("mknod"), *lent("mount", "/usr/bin/really-mount"))
     container = SETUP | {"command": ["bash", "-c", script], **changes}
     return node.run(POD, container, mounts=(*node.spec(POD, SETUP).mounts, *tools))
 
 
-_TOOLS = {"mknod": "/usr/bin/mknod", "mount": "/usr/bin/really-mount"}
-
-
 @pytest.mark.parametrize("attempt", ATTEMPTS)
 def test_the_machines_disks_are_out_of_reach(node: Node, attempt: str) -> None:
-    code, log = run(node, ATTEMPTS[attempt])
+    script, told = ATTEMPTS[attempt]
+    code, log = run(node, script)
     assert code != 0, f"it could {attempt}: {log}"
+    assert re.search(told, log, re.MULTILINE), f"it did not try to {attempt}: {log}"
 
 
 def test_its_devices_are_the_simulated_nodes(node: Node) -> None:
