@@ -155,7 +155,7 @@ class Placer:
 
 def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> int:
     """How many nodes the workload needs if it runs on the pool."""
-    return max(spec.requires.min_nodes, spec.nodes(options, pool.max_nodes))
+    return max(1, spec.nodes(options, pool.max_nodes))
 
 
 def _suits(pool: PoolSettings, requires: Requirements) -> bool:
@@ -182,18 +182,15 @@ def missing_operators(stack: StackFile, spec: WorkloadSpec, pool: PoolSettings |
     """One problem for each operator that the workload needs and that is off; `pool` is its own, where it has one."""
     size = catalogue().get(pool.vm_sku) if pool else None
     takes_hcas = spec.requires.whole_nodes and size is not None and size.infiniband is not None
-    needs = {
-        "gpuOperator": (spec.requires.gpus, "for its GPUs"),
-        "networkOperator": (spec.requires.infiniband or takes_hcas, "for InfiniBand"),
-        "volcano": (spec.requires.scheduler == "volcano", "as its scheduler"),
-    }
-    for key, (needed, why) in needs.items():
-        if needed and not operator(stack, key).enabled:
+    needs = {"gpuOperator": "for its GPUs", "volcano": "as its scheduler"}
+    if spec.requires.infiniband or takes_hcas:
+        needs["networkOperator"] = "for InfiniBand"
+    for key, why in needs.items():
+        if not operator(stack, key).enabled:
             path = ("operators", key, "enabled")
             what = f"is false, but workload {spec.name} needs it {why}"
             yield Problem(path, what, f"true, or a stack without {spec.name}", set_command(path, True))
-    if spec.requires.scheduler == "volcano":
-        yield from _missing_daemons(stack, spec)
+    yield from _missing_daemons(stack, spec)
 
 
 def _missing_daemons(stack: StackFile, spec: WorkloadSpec) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from config.base import Model
 from config.errors import Path, Problem
@@ -19,15 +19,11 @@ from config.storage import ContainerSettings
 
 @dataclass(frozen=True, kw_only=True)
 class Requirements:
-    """What a platform must have for a workload to run at all."""
+    """What a platform must have for a workload to run at all, beside the GPU operator and Volcano, which all need."""
 
-    gpus: bool = True
     infiniband: bool = False
     whole_nodes: bool = True
     """Whether its pods take all devices of a node, HCAs among them; one that takes GPUs one by one does not."""
-    scheduler: Literal["volcano"] | None = None
-    min_nodes: int = 1
-    """Fewest nodes of one pool that it makes sense on."""
 
 
 class WorkloadOptions(Model):

@@ -22,7 +22,7 @@ T4 = "Standard_NC4as_T4_v3"
 
 
 class TrainingOptions(WorkloadOptions):
-    num_nodes: int = 1
+    num_nodes: int = 2
 
 
 class SizedOptions(WorkloadOptions):
@@ -61,8 +61,8 @@ class Workload:
 WORKLOADS: dict[str, WorkloadSpec] = {
     workload.name: workload
     for workload in (
-        Workload("nccl-allreduce", Requirements(infiniband=True, scheduler="volcano"), NcclAllreduceOptions),
-        Workload("training", Requirements(scheduler="volcano", min_nodes=2), TrainingOptions),
+        Workload("nccl-allreduce", Requirements(infiniband=True), NcclAllreduceOptions),
+        Workload("training", Requirements(), TrainingOptions),
         Workload("notebook", Requirements(whole_nodes=False)),
         Workload("sized", Requirements(), SizedOptions, {"modelSize": "modelSize"}, too_large),
         Workload("reader", Requirements(), problem=no_container),

@@ -23,7 +23,7 @@ class HealthCheck:
     """An Indexed Job whose pods each say whether their node is well."""
 
     name: str = NAME
-    requires: Requirements = Requirements(scheduler="volcano")
+    requires: Requirements = Requirements()
     options: type[WorkloadOptions] = HealthCheckOptions
     keys: Mapping[str, str] = field(default_factory=dict)
 

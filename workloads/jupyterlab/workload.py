@@ -28,7 +28,7 @@ class JupyterLab:
     """A Deployment with a file share, reached through a Service."""
 
     name: str = NAME
-    requires: Requirements = Requirements(whole_nodes=False, scheduler="volcano")
+    requires: Requirements = Requirements(whole_nodes=False)
     options: type[WorkloadOptions] = JupyterLabOptions
     keys: Mapping[str, str] = field(default_factory=dict)
 

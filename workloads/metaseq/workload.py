@@ -25,7 +25,7 @@ class Metaseq:
     """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
 
     name: str = NAME
-    requires: Requirements = Requirements(infiniband=True, scheduler="volcano")
+    requires: Requirements = Requirements(infiniband=True)
     options: type[WorkloadOptions] = MetaseqOptions
     keys: Mapping[str, str] = field(default_factory=lambda: {"modelSize": "modelSize"})
 

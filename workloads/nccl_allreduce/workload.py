@@ -23,7 +23,7 @@ class NcclAllreduce:
     """A Volcano job whose own script says whether it passed."""
 
     name: str = NAME
-    requires: Requirements = Requirements(infiniband=True, scheduler="volcano")
+    requires: Requirements = Requirements(infiniband=True)
     options: type[WorkloadOptions] = NcclAllreduceOptions
     keys: Mapping[str, str] = field(default_factory=dict)
 

@@ -27,7 +27,7 @@ class Olmo:
     """An Indexed Job under torchrun, and a Job that brings its data."""
 
     name: str = NAME
-    requires: Requirements = Requirements(scheduler="volcano")
+    requires: Requirements = Requirements()
     options: type[WorkloadOptions] = OlmoOptions
     keys: Mapping[str, str] = field(default_factory=dict)
 
