@@ -201,7 +201,7 @@ def _proc(spec: SandboxSpec) -> list[str]:
 
 def _program_files(image: Image) -> list[str]:
     """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
-    modules = ["__init__.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py"]
+    modules = ["__init__.py", "files.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py"]
     own = [*modules, "sandbox/commands"]
     try:
         programs = executables.binds(image.executables)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from simulator import files
 from simulator.relay import relay
 
 SOCKET = "uplink"
@@ -28,7 +29,7 @@ class Uplink:
     def __init__(self, folder: Path, allows: Callable[[Address], bool], authorities: str) -> None:
         """`allows` tells which servers may be reached; `authorities` is PEM."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / AUTHORITIES).write_text(authorities)
+        files.replace(folder / AUTHORITIES, authorities)
         (folder / SOCKET).unlink(missing_ok=True)
         self._server = _server(folder, allows)
         self._thread = threading.Thread(target=self._server.serve_forever, name="uplink", daemon=True)

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from simulator import files
+
 DISKS = Path("/run/simulator/dev")
 BLOCK = Path("/sys/block")
 MOUNTS = Path("/run/simulator/proc/1/mounts")
@@ -45,7 +47,7 @@ def write(name: str, content: Json) -> None:
     before = read(name).get("filesystem")
     if before and before != content.get("filesystem"):
         shutil.rmtree(contents(before), ignore_errors=True)
-    (DISKS / name).write_text(json.dumps(content) if content else "")
+    files.replace((DISKS / name).resolve(), json.dumps(content) if content else "")  # an array's file is linked to
 
 
 def contents(filesystem: Json) -> Path:
