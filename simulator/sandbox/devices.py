@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from simulator import files
-from simulator.world.hardware import Hca, NodeHardware
+from simulator.world.hardware import MELLANOX, Hca, NodeHardware
 
 # InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
@@ -37,7 +37,7 @@ def _write_hca(folder: Path, hca: Hca) -> None:
     active = hca.state == "ACTIVE"
     write_files(folder, {"node_guid": hca.guid, "hca_type": f"MT{int(hca.device, 16)}", "fw_ver": "28.41.1000"})
     device = {
-        "vendor": "0x15b3",
+        "vendor": f"0x{MELLANOX}",
         "device": f"0x{hca.device}",
         "class": _pci_class(hca),
         "uevent": f"PCI_SLOT_NAME={hca.pci}",

@@ -1,0 +1,49 @@
+"""The environment of `make shell`: what it names stays what it is, whoever enters it again meanwhile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simulator import environment, paths
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_to_enter_it_again_changes_no_file(home: Path) -> None:
+    """A pulumi that reads the passphrase at that moment must not find an empty file."""
+    before = environment.settings(), _written(home)
+    assert (environment.settings(), _written(home)) == before
+
+
+def test_a_passphrase_that_is_another_becomes_the_simulators(home: Path) -> None:
+    (home / "passphrase").touch()
+    named = environment.settings()["PULUMI_CONFIG_PASSPHRASE_FILE"]
+    assert Path(named).read_text() == environment.PASSPHRASE
+
+
+def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path) -> None:
+    name = "pulumi-resource-kubernetes"
+    stand_in, official = home / "bin" / name, home / "pulumi" / "plugins" / "resource-kubernetes-v4.0.0"
+    environment.settings()
+    assert stand_in.readlink() == paths.ROOT / "simulator" / "plugins" / "bin" / name
+    official.mkdir(parents=True)
+    environment.settings()
+    assert not os.path.lexists(stand_in)
+    official.rmdir()
+    environment.settings()
+    assert stand_in.is_symlink()
+
+
+def _written(home: Path) -> dict[str, tuple[int, int]]:
+    """What tells of each file whether it was written again or replaced."""
+    found = {
+        str(path): path.lstat() for path in home.rglob("*") if not path.is_dir() and not path.name.endswith("lock")
+    }
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found.items()}
