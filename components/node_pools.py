@@ -19,9 +19,7 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
 
 # The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
 _IMMUTABLE = [
-    "availabilityZones",
     "gpuProfile.driver",
-    "maxPods",
     "osDiskSizeGB",
     "osDiskType",
     "osType",
@@ -29,7 +27,6 @@ _IMMUTABLE = [
     "scaleSetPriority",
     "spotMaxPrice",
     "type",
-    "vnetSubnetID",
 ]
 
 

@@ -11,13 +11,12 @@ from components.cluster import Cluster
 from components.node_pools import NodePools, node_labels, node_taints
 from config.models import ClusterSettings, Settings
 from config.pools import PoolSettings
+from simulator.azure.kinds import pools
+from simulator.azure.schema import lookup, schemas
 from tests.program.mocks import Registered, deploy
 
 H100 = "Standard_ND96isr_H100_v5"
-ARM_IMMUTABLE = {
-    "gpuProfile.driver", "osDiskSizeGB", "osDiskType", "osType", "scaleSetPriority", "scaleSetEvictionPolicy",
-    "spotMaxPrice", "availabilityZones", "vnetSubnetID", "maxPods", "type",
-}  # fmt: skip
+T4 = "Standard_NC4as_T4_v3"
 
 
 def pool(**settings: Any) -> PoolSettings:
@@ -45,8 +44,13 @@ def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
     assert upgraded.inputs["agentPoolName"] == declared("1.35").inputs["agentPoolName"]  # in place
 
 
-def test_everything_that_arm_forbids_to_change_replaces_the_pool() -> None:
-    assert set(declared().request.replaceOnChanges) == ARM_IMMUTABLE
+def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
+    """All of it that the program sets, on Spot pools; another VM size replaces it in the provider's own eyes."""
+    spot = declared(spot=True)
+    fixed = [path.removeprefix("properties.") for path in schemas()[pools.TYPE.lower()].immutable]
+    given = {path for path in fixed if lookup(spot.inputs, path) is not None}
+    assert {"vmSize", "osDiskType", "gpuProfile.driver"} < given
+    assert set(spot.request.replaceOnChanges) == given - {"vmSize"}
 
 
 @pytest.mark.parametrize(("replace", "delete_first"), [("create-first", False), ("delete-first", True)])
@@ -77,7 +81,7 @@ def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_
     from_none: dict[str, Any] = {"count": 0, "autoscale": {"min": 0, "max": 4}}
     tags = declared(**from_none).inputs["tags"]
     assert tags == {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
-    assert "tags" not in declared(vmSku="Standard_NC4as_T4_v3", **from_none).inputs
+    assert "tags" not in declared(vmSku=T4, **from_none).inputs
     assert "tags" not in declared().inputs
 
 
