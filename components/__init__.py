@@ -1,1 +1,1 @@
-"""The platform's parts as Pulumi components: each creates resources and nothing else."""
+"""The platform: Pulumi components, which create resources and nothing else, and what they share with workloads."""

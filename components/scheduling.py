@@ -12,7 +12,7 @@ POOL_LABEL = "ai-on-aks/pool"
 GPU_LABEL = "ai-on-aks/gpu"
 """Ours: "true" on every GPU node. AKS's accelerator label is not promised on pools without AKS's driver."""
 SCRATCH_MOUNT = "/mnt/nvme"
-"""Where that file system is mounted on the node."""
+"""Where the file system of a node's local NVMe disks is mounted on the node."""
 SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
 """Lies on that file system and so is there only once it is mounted: pods take it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
