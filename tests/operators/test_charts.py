@@ -19,7 +19,7 @@ VALUES: dict[str, dict[str, Any]] = {
     nfd.NAME: nfd.values(TAINTS),
     network_operator.NAME: network_operator.values(),
     gpu_operator.NAME: gpu_operator.values(TAINTS, rdma=True),
-    volcano.NAME: volcano.values(),
+    volcano.NAME: volcano.values(autoscaled=False),
     blob_csi_driver.NAME: blob_csi_driver.values(),
 }
 OBJECTS = {
