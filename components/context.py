@@ -14,7 +14,6 @@ from config.skus import VmSku
 class GpuPool:
     """A pool of GPU nodes, as those see it who put pods on it."""
 
-    key: str
     agent_pool: str
     """Its name in ARM, which its nodes carry as a label."""
     sku: VmSku

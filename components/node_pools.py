@@ -88,7 +88,6 @@ def gpu_pools(settings: StackFile) -> dict[str, GpuPool]:
 def gpu_pool(key: str, pool: PoolSettings, *, scratch: bool) -> GpuPool:
     """The pool as workloads see it; `scratch` is whether what makes NVMe scratch runs in its cluster."""
     return GpuPool(
-        key=key,
         agent_pool=agent_pool_name(key, pool),
         sku=pool.sku,
         taints=node_taints(pool),

@@ -23,13 +23,13 @@ from simulator.sandbox.images import image_name
 from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
+from tests.workloads import pools
 from workloads._mpi import MpiJob
 from workloads.metaseq import manifests as metaseq
 from workloads.metaseq.options import MetaseqOptions
 from workloads.nccl_allreduce import manifests as nccl
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
-H100 = "Standard_ND96isr_H100_v5"
 NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"
 _TIMEOUT_S = 180
@@ -58,7 +58,7 @@ class Job(ABC):
 
     folder: Path
     nodes: int = 2
-    sku: str = H100
+    sku: str = pools.H100
     faults: list[Fault] = field(default_factory=list)
     options: Object = field(default_factory=dict)
     rdma: bool = True
@@ -66,9 +66,7 @@ class Job(ABC):
     gpus_allocated: int | None = None
 
     def __post_init__(self) -> None:
-        size = skus.sku(self.sku)
-        pool = GpuPool(key="gpu", agent_pool="gpu", sku=size, taints=(), min_nodes=self.nodes, max_nodes=self.nodes)
-        job = self.job(pool)
+        job = self.job(pools.pool(self.sku))
         tasks = {task["name"]: task for task in job.spec()["tasks"]}
         self.name, self.mounted_at = job.files.config_map, job.files.folder
         self.files = dict(job.files.contents)
@@ -165,7 +163,7 @@ class Job(ABC):
         tasks = ["mpimaster-0", *(f"mpiworker-{index}" for index in range(self.nodes))]
         pods = {f"{NAMESPACE}/{self.name}-{task}": task for task in tasks}
         world = snapshot.snapshot(
-            [_node(name, self._hardware(name).sku) for name in names],
+            [node(name, self._hardware(name).sku) for name in names],
             [self._pod(task, running) for task in tasks],
             {name: self._hardware(name) for name in names},
             {key: self._allocation(task) for key, task in pods.items()},
@@ -203,7 +201,7 @@ class MetaseqJob(Job):
         return metaseq.job(metaseq.Run(options=options, pool=pool, nodes=self.nodes, image=image, **PLATFORM))
 
 
-def _node(name: str, sku: str) -> Object:
+def node(name: str, sku: str) -> Object:
     labels = {"node.kubernetes.io/instance-type": sku, "kubernetes.azure.com/agentpool": "gpu"}
     status = {"capacity": {"cpu": str(skus.sku(sku).vcpus)}, "conditions": [{"type": "Ready", "status": "True"}]}
     return {"metadata": {"name": name, "labels": labels}, "status": status}

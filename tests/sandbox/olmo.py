@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from components.context import BlobVolume, GpuPool
+from components.context import BlobVolume
 from config import skus
 from simulator.sandbox import sandbox
 from simulator.sandbox.commands import olmo_data
@@ -23,7 +23,8 @@ from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.sandbox.blob_server import SAS, Blobs
-from tests.sandbox.job import H100, NAMESPACE, node_name
+from tests.sandbox.job import NAMESPACE, node, node_name
+from tests.workloads.pools import H100, RDMA, pool
 from workloads._files import Files
 from workloads.olmo import manifests, preparation
 from workloads.olmo.options import OlmoOptions
@@ -53,22 +54,18 @@ class Training:
     read_only_checkpoints: bool = False
 
     def __post_init__(self) -> None:
-        size = skus.sku(self.sku)
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})
-        pool = GpuPool(
-            key="gpu", agent_pool="gpu", sku=size, taints=(), min_nodes=1, max_nodes=self.nodes, scratch="/mnt/nvme"
-        )
         run = manifests.Run(
             options=options,
-            pool=pool,
+            pool=pool(self.sku, scratch="/mnt/nvme"),
             nodes=self.nodes,
             image=IMAGE,
-            rdma_resource="nvidia.com/mlnxnics",
+            rdma_resource=RDMA,
             data=DATA,
             checkpoints=CHECKPOINTS,
         )
         self.template: Object = copy.deepcopy(manifests.job_spec(run)["template"])
-        self.files = manifests.files(pool)
+        self.files = manifests.files(run.pool)
         for name in ("data", "checkpoints", *(f"scratch-{rank}" for rank in range(self.nodes))):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 
@@ -162,14 +159,14 @@ class Training:
         hcas = size.infiniband.hcas if size.infiniband and self.rdma else 0
         return {"gpus": list(range(size.gpus)), "hcas": [f"mlx5_{index}" for index in range(hcas)]}
 
-    def _hardware(self, node: str) -> NodeHardware:
-        return node_hardware(skus.sku(self.sku), node, self.faults)
+    def _hardware(self, name: str) -> NodeHardware:
+        return node_hardware(skus.sku(self.sku), name, self.faults)
 
     def _write_world(self, processes: dict[int, subprocess.Popen[bytes]]) -> None:
         ranks = range(self.nodes)
         keys = {f"{NAMESPACE}/{_pod_name(rank)}": rank for rank in ranks}
         world = snapshot.snapshot(
-            [_node(node_name(rank), self.sku) for rank in ranks],
+            [node(node_name(rank), self.sku) for rank in ranks],
             [self._pod(rank, processes) for rank in ranks],
             {node_name(rank): self._hardware(node_name(rank)) for rank in ranks},
             dict.fromkeys(keys, self._allocation()),
@@ -185,7 +182,7 @@ def prepare(folder: Path, blobs: Blobs, sas: str = SAS, **env: str) -> tuple[int
     container = spec["template"]["spec"]["containers"][0]
     write_files(preparation.files(), folder / "prepare-files")
     for name in ("upload", f"staging-{time.monotonic_ns()}"):
-        (folder / name).mkdir(parents=True) if not (folder / name).exists() else None
+        (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "upload" / "url").write_text(blobs.url)
     (folder / "upload" / "sas").write_text(sas)
     world = snapshot.snapshot([], [_preparing_pod(spec)], {}, {}, {})
@@ -234,9 +231,3 @@ def _preparing_pod(spec: Object) -> Object:
 def _pod_name(rank: int) -> str:
     """As the Job controller names pods: the end is random."""
     return f"olmo-{rank}-abc{rank}"
-
-
-def _node(name: str, sku: str) -> Object:
-    labels = {"node.kubernetes.io/instance-type": sku, "kubernetes.azure.com/agentpool": "gpu"}
-    status = {"capacity": {"cpu": str(skus.sku(sku).vcpus)}, "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": {"name": name, "labels": labels}, "status": status}

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from components.context import GpuPool
 from config import skus
 from simulator.sandbox.commands import metaseq, metaseq_log, metaseq_options, nccl, nccl_log, ranks, world
 from simulator.sandbox.commands.metaseq_model import Model
@@ -21,6 +20,7 @@ from simulator.world import performance, snapshot
 from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import node_hardware
 from tests.sandbox.job import PLATFORM, node_name
+from tests.workloads.pools import pool
 from workloads.metaseq.arguments import training_arguments
 from workloads.metaseq.manifests import Run
 from workloads.metaseq.memory import bytes_per_gpu
@@ -45,9 +45,8 @@ class Launch:
     """Ranks of a node are not consecutive."""
 
     def __post_init__(self) -> None:
-        pool = GpuPool(key="gpu", agent_pool="gpu", sku=H100, taints=(), min_nodes=2, max_nodes=2)
         options = MetaseqOptions(model_size=self.size, num_updates=self.updates)
-        self.plan: Plan = Run(options=options, pool=pool, nodes=self.nodes, image="metaseq:1", **PLATFORM).plan
+        self.plan: Plan = Run(options=options, pool=pool(), nodes=self.nodes, image="metaseq:1", **PLATFORM).plan
         self.words = training_arguments(self.plan, options)
         places = [(node, local) for node in range(self.nodes) for local in range(8)]
         self.places = sorted(places, key=lambda place: place[1]) if self.in_turn else places

@@ -15,5 +15,5 @@ RDMA = "nvidia.com/mlnxnics"
 
 
 def pool(vm_sku: str = H100, **fields: Any) -> GpuPool:
-    facts = {"key": "gpu", "agent_pool": "gpu1234", "taints": ("sku=gpu:NoSchedule",), "min_nodes": 2, "max_nodes": 2}
+    facts = {"agent_pool": "gpu1234", "taints": ("sku=gpu:NoSchedule",), "min_nodes": 2, "max_nodes": 2}
     return GpuPool(sku=sku(vm_sku), **{**facts, **fields})
