@@ -10,9 +10,10 @@ import pytest
 from pulumi.runtime.proto import provider_pb2, status_pb2
 
 from simulator.plugins.marshal import UNKNOWN, Secret, decode, encode
+from simulator.world.faults import new_fault
 from tests.azure.arm import CLUSTER as CLUSTER_PATH
 from tests.azure.arm import GROUP as GROUP_PATH
-from tests.azure.arm import SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.azure.arm import H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
 from tests.azure.plugin import CLUSTER, GROUP, POOL, ROLE, Plugin, cluster_inputs, failure, pool_inputs, urn
 
 ADMIN = "azure-native:containerservice:listManagedClusterAdminCredentials"
@@ -98,15 +99,15 @@ def test_cancel_ends_waiting(plugin: Plugin, arm: Arm) -> None:
 
 def test_failed_operation_leaves_the_resource_in_the_state(plugin: Plugin, arm: Arm) -> None:
     plugin.stack()
-    arm.backend.failure = "AllocationFailed"
+    arm.server.world.faults.fault(new_fault("capacity", size=H100))
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(POOL, pool_inputs())
-    assert "AllocationFailed" in failure(raised)
+    assert failure(raised).startswith('Status=200 Code="AllocationFailed" Message="Allocation failed. We do not have ')
     details = dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
     failed = provider_pb2.ErrorResourceInitFailed()
     assert status_pb2.Status.FromString(details).details[0].Unpack(failed)
     assert (failed.id, decode(failed.properties)["provisioningState"]) == (pool_path(), "Failed")
-    arm.backend.failure = ""
+    arm.server.world.faults.heal()
     updated = plugin.update(POOL, failed.id, decode(failed.properties), pool_inputs())
     assert updated["provisioningState"] == "Succeeded"
 

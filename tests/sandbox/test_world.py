@@ -81,6 +81,10 @@ def test_faults_show_on_their_node_only() -> None:
         (("link", NODE, "mlx5_0"), "needs --gbps"),
         (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),
         (("node", NODE, "mlx5_0"), "leave --device out"),
+        (("throttle",), "needs --seconds"),
+        (("capacity",), "needs --size, the VM size"),
+        (("roles", NODE), "not to roles: leave --node out"),
+        (("node", NODE, "", -1), "above 0"),
     ],
 )
 def test_impossible_faults_are_refused(arguments: tuple[Any, ...], message: str) -> None:
@@ -98,6 +102,18 @@ def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:
     assert [fault.kind for fault in store.load()] == [FaultKind.LINK]
     assert store.heal()
     assert store.load() == ()
+
+
+def test_a_fault_that_lasts_for_a_while_is_over_by_itself(tmp_path: Path) -> None:
+    now = 1000.0
+    store = FaultStore(tmp_path, clock=lambda: now)
+    store.fault(new_fault("throttle", seconds=30))
+    store.fault(new_fault("capacity", size=H100))
+    now += 29
+    assert [str(fault) for fault in store.load()] == [f"capacity {H100}", "throttle for 30 s"]
+    now += 1
+    assert store.load() == (new_fault("capacity", size=H100),)
+    assert store.heal("throttle") == ()
 
 
 def test_a_damaged_store_says_how_to_mend_it(tmp_path: Path) -> None:
@@ -135,6 +151,21 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
+def test_faults_of_azure_need_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    for line in (f"fault capacity --size {H100}", "fault roles --seconds 60", "heal capacity", "fault"):
+        _call(line)
+    roles = "roles for 60 s"
+    assert capsys.readouterr().out.splitlines() == [
+        f"broken: capacity {H100}",
+        f"broken: {roles}",
+        f"healed: capacity {H100}",
+        roles,
+    ]
+
+
 @pytest.mark.usefixtures("_world")
 @pytest.mark.parametrize(
     ("line", "message"),
@@ -145,6 +176,8 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
         (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
         (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
+        ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
+        ("fault --seconds 3", "say what kind"),
         ("fault --gbps 3", "say what kind"),
         ("heal disk", "kinds are"),
         ("heal --node nowhere", f"the nodes are {NODE}"),
