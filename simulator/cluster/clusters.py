@@ -122,10 +122,14 @@ def _name(cluster_id: str) -> str:
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
-    """Sets the pool's labels and taints; labels that others set (NFD, operators) stay."""
+    """Sets the pool's labels, taints and version; labels that others set (NFD, operators) stay."""
+    info = wanted["status"]["nodeInfo"]
+    if there["status"]["nodeInfo"]["kubeletVersion"] != info["kubeletVersion"]:
+        body: Object = {"status": {"nodeInfo": info}}
+        kube.patch("v1", "Node", there["metadata"]["name"], None, body, subresource="status")
     labels = wanted["metadata"].get("labels", {})
     taints = wanted.get("spec", {}).get("taints")
-    body: Object = {"metadata": {"labels": _removed(there, wanted) | labels}}
+    body = {"metadata": {"labels": _removed(there, wanted) | labels}}
     current = there["metadata"].get("labels", {})
     own = [taint for taint in there["spec"].get("taints", []) if not taint["key"].startswith("node.kubernetes.io/")]
     if any(current.get(key) != value for key, value in body["metadata"]["labels"].items()) or own != (taints or []):

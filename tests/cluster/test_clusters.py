@@ -6,6 +6,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -110,3 +112,21 @@ def test_a_deletion_removes_all_and_may_be_repeated() -> None:
     for _ in range(2):
         Clusters((), lambda *_: {}).delete(ONE)
     assert not paths.cluster(ONE).exists()
+
+
+def node(version: str) -> dict[str, Any]:
+    return {"metadata": {"name": "n", "labels": {}}, "spec": {}, "status": {"nodeInfo": {"kubeletVersion": version}}}
+
+
+@pytest.mark.parametrize(("now", "patched"), [("v1.36.1", True), ("v1.35.4", False)])
+def test_nodes_of_an_upgraded_pool_report_its_version(now: str, patched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    patches: list[tuple[Any, str]] = []
+
+    def patch(*args: Any, subresource: str = "") -> None:
+        patches.append((args[-1], subresource))
+
+    kube = SimpleNamespace(list=lambda *_: [node("v1.35.4")], patch=patch)
+    made = Clusters((), lambda *_: {})
+    monkeypatch.setattr(made, "running", lambda _: SimpleNamespace(kube=kube))
+    made.set_nodes(ONE, [node(now)])
+    assert patches == ([({"status": {"nodeInfo": {"kubeletVersion": now}}}, "status")] if patched else [])
