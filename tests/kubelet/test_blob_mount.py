@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from simulator.kubelet.csi import confined, mount
 from simulator.kubelet.csi.mount import BlobMount
 from tests.kubelet.fake_container import FakeContainer
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -231,14 +231,9 @@ def test_copying_goes_on_by_itself_after_what_is_told(
     made = mounted(container, tmp_path / "m", told)
     (made.path / "logs").write_text("a file")
     container.put("logs", b"", hdi_isfolder="true")
-    deadline = time.monotonic() + 10
-    while not told:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: told)
     container.put("more", b"1")
-    while not (made.path / "more").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually((made.path / "more").exists)
     made.close()
 
 

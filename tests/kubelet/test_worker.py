@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from simulator.kubelet.runner import Runnable
 from simulator.kubelet.worker import PodServices, PodWorker
 from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import context, make
+from tests.waiting import eventually
 
 Object = dict[str, Any]
 IMAGE = "dev.azurecr.io/olmo:1"
@@ -62,13 +62,6 @@ def status(cluster: Cluster, name: str = "train-0") -> Object:
 def waiting(cluster: Cluster) -> Object:
     state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
     return state
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:

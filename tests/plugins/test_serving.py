@@ -9,8 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -18,6 +17,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from simulator.plugins.azure_native import VERSION
+from tests.waiting import eventually
 
 PLUGIN = [sys.executable, "-m", "simulator.plugins.azure_native"]
 # Starts the plugin, tells its port and process id, and ends at once.
@@ -27,15 +27,6 @@ plugin = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
 print(plugin.stdout.readline().strip(), plugin.pid, flush=True)
 sys.stdin.read()
 """
-
-
-def _within(seconds: float, holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _alive(pid: int) -> bool:
@@ -53,19 +44,20 @@ def _version(port: str) -> str:
 
 
 @contextlib.contextmanager
-def _unanswering_azure() -> Iterator[dict[str, str]]:
-    """The environment of an endpoint that takes requests and never answers, so that a call stays under way."""
+def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
+    """An endpoint that takes requests and never answers, so that a call stays under way: its environment and socket."""
     with socket.socket() as listener, tempfile.NamedTemporaryFile("w") as token:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
+        listener.settimeout(30)
         endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}
+        yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}, listener
 
 
 def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
     command = [sys.executable, "-c", PARENT, *PLUGIN]
     with (
-        _unanswering_azure() as environment,
+        _unanswering_azure() as (environment, azure),
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment
         ) as parent,
@@ -75,12 +67,15 @@ def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
         assert _version(port) == VERSION
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = provider_pb2_grpc.ResourceProviderStub(channel)
-            stub.CheckConfig.future(
+            call = stub.CheckConfig.future(
                 provider_pb2.CheckRequest(urn="urn:pulumi:dev::p::pulumi:providers:azure-native::x")
             )
-            time.sleep(0.5)
-            parent.kill()
-            assert _within(20, lambda: not _alive(int(pid)))
+            connection, _ = azure.accept()
+            with connection:
+                assert not call.done()
+                parent.kill()
+                eventually(lambda: not _alive(int(pid)), "the plugin ends")
+            assert call.exception(20) is not None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -89,5 +84,8 @@ def test_plugin_ends_when_the_engine_says_so(number: signal.Signals) -> None:
     with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
         assert plugin.stdout is not None
         plugin.stdout.readline()
-        plugin.send_signal(number)
-        assert plugin.wait(20) == 0
+        try:
+            plugin.send_signal(number)
+            assert plugin.wait(20) == 0
+        finally:
+            plugin.kill()

@@ -8,8 +8,7 @@ import resource
 import shutil
 import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from config import skus
 from simulator.sandbox import executables, sandbox
 from simulator.world.hardware import node_hardware
 from tests.sandbox.tools import lent
+from tests.waiting import eventually
 
 NODE = "aks-gpu-22222222-vmss000000"
 READ_ONLY, MISSING = "Read-only file system", "No such file or directory"
@@ -132,10 +132,10 @@ def test_killing_the_process_ends_all_of_the_sandbox(run_folder: Path) -> None:
     marker = f"86399.{os.getpid()}"
     with (run_folder / "log").open("wb") as stream:
         process = sandbox.start(_spec(run_folder, f"sleep {marker} & sleep {marker}"), stream.fileno())
-        _wait_for(lambda: len(_sleepers(marker)) == 2)
+        eventually(lambda: len(_sleepers(marker)) == 2)
         process.kill()
         process.wait(10)
-    _wait_for(lambda: not _sleepers(marker))
+    eventually(lambda: not _sleepers(marker))
 
 
 def test_an_unknown_image_is_refused_with_those_there_are(run_folder: Path) -> None:
@@ -150,13 +150,6 @@ def test_a_program_that_this_machine_lacks_is_named() -> None:
 
 def _sleepers(marker: str) -> list[Path]:
     return [path for path in Path("/proc").glob("[0-9]*/cmdline") if f"sleep\0{marker}" in _read(path)]
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within 30 s"
-        time.sleep(0.05)
 
 
 def _read(path: Path) -> str:

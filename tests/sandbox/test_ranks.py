@@ -14,6 +14,7 @@ import pytest
 from simulator.sandbox.commands import nccl_log, programs, rank_files, ranks, world
 from simulator.sandbox.commands.mpi_arguments import MpiError
 from simulator.sandbox.commands.ranks import Rank
+from tests.waiting import eventually
 
 
 class Over(Exception):
@@ -143,10 +144,7 @@ def test_lines_of_a_played_rank_come_into_its_files(
     for line in lines:
         writer.append(line)
         time.sleep(0.01)
-    deadline = time.monotonic() + 10
-    while not all(file.exists() and file.read_text().endswith("99\n") for file in files):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: all(file.exists() and file.read_text().endswith("99\n") for file in files))
     assert [file.read_text().split() for file in files] == [lines, lines], "each line once, in order"
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from simulator.kubelet.probes import Prober
 from simulator.kubelet.shim import Shim, ShimError
 from simulator.sandbox import sandbox
 from tests.sandbox.node import Node
+from tests.waiting import eventually
 
 Object = dict[str, Any]
 SERVER = "cd /tmp; echo fine >well; exec python3 -m http.server 8000 --bind 127.0.0.1"
@@ -56,13 +56,6 @@ def run(shim: Shim, *argv: str) -> tuple[int, str]:
         os.close(writing)
     with os.fdopen(reading) as output:
         return code, output.read()
-
-
-def eventually(condition: Any, timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_a_command_has_the_containers_files_and_environment(server: Shim) -> None:

@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from simulator import images, paths
 from simulator.azure import subscription
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
+from tests.waiting import eventually as eventually
 
 Object = dict[str, Any]
 PARTS = ("__main__.py", "Pulumi.yaml", "components", "config", "workloads", "simulator", "docker", "requirements.txt")
@@ -196,16 +196,6 @@ class Stack:
 
     def _write(self, settings: Object) -> None:
         self._file.write_text(yaml.safe_dump(settings))
-
-
-def eventually(condition: Callable[[], Any], what: str, timeout_s: float = 120) -> Any:
-    """The first true value of `condition`; fails saying `what` did not come true."""
-    deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s} s: {what}")
-        time.sleep(0.3)
-    return value
 
 
 def job_phase(kube: KubeClient, name: str = "nccl-allreduce", namespace: str = "ai") -> str:

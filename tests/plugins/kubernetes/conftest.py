@@ -12,8 +12,10 @@ from simulator import paths
 from simulator.cluster.controlplane import ControlPlane
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes import awaiters
+from simulator.plugins.kubernetes.release import records
 from simulator.plugins.marshal import Properties
 from tests.plugins.kubernetes.engine import Plugin
+from tests.waiting import eventually
 
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "pulumi")
 
@@ -80,6 +82,16 @@ def write_chart(folder: Path) -> Path:
 def release(chart: Path, namespace: str) -> Properties:
     """The inputs of a release of that chart."""
     return {"chart": str(chart), "name": "rel", "namespace": namespace, "values": {"size": 5}}
+
+
+def wait_for_record(kube: KubeClient, namespace: str) -> None:
+    """Returns when Helm has begun with that release."""
+
+    def begun() -> bool:
+        record = records.latest(kube, namespace, "rel")
+        return record is not None and record.pending
+
+    eventually(begun, "helm begins")
 
 
 SCHEMA = """{"type": "object", "additionalProperties": false,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ class Stack:
 
     def pulumi(self, *arguments: str) -> Result:
         process = self.start(*arguments)
-        output, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+        output = outcome(process, TIMEOUT_SECONDS)
         return Result(process.returncode, output)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -70,6 +71,16 @@ class Stack:
         exported = json.loads(self.pulumi("stack", "export").output)
         resources = exported["deployment"].get("resources", [])
         return next(item for item in resources if item["urn"].endswith(f"::{name}"))
+
+
+def outcome(process: subprocess.Popen[str], seconds: float) -> str:
+    """What the process printed until its end. Raises TimeoutExpired after so long, with all of its children killed."""
+    try:
+        return process.communicate(timeout=seconds)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
 
 
 PREAMBLE = """

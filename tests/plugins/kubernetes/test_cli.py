@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from simulator.kube.client import KubeClient
-from tests.plugins.kubernetes.stack import Stack
+from tests.plugins.kubernetes.stack import Stack, outcome
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.simulator
 
@@ -98,11 +98,11 @@ def test_what_failed_to_become_ready_is_kept_and_tried_again(stack: Stack, kube:
 def test_interrupting_an_up_keeps_what_was_made(stack: Stack, kube: KubeClient, namespace: str) -> None:
     stack.program(STUCK.format(namespace=namespace, timeout=300, selector=NOWHERE))
     process = stack.start("up", "--yes", "--skip-preview")
-    deadline = time.monotonic() + 60
-    while kube.find("apps/v1", "Deployment", "stuck", namespace) is None and time.monotonic() < deadline:
-        time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    try:
+        eventually(lambda: kube.find("apps/v1", "Deployment", "stuck", namespace), "the deployment", seconds=120)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output = outcome(process, 120)
     assert process.returncode != 0
     assert 'Resource operation was cancelled for "stuck"' in output
     assert stack.state("stuck")["id"] == f"{namespace}/stuck"

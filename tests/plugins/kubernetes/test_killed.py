@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -20,8 +22,10 @@ from simulator.plugins.kubernetes import recovery
 from simulator.plugins.kubernetes.release import records
 from simulator.plugins.kubernetes.release.options import DEFAULTS
 from simulator.plugins.marshal import Properties, encode
+from tests.plugins.kubernetes.conftest import wait_for_record
 from tests.plugins.kubernetes.engine import Failed, Plugin, urn
 from tests.plugins.kubernetes.stack import PLUGINS
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.simulator
 
@@ -33,7 +37,8 @@ def test_a_killed_helm_is_recovered(
     stage: str, plugin: Plugin, release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
 ) -> None:
     made = plugin.create(RELEASE, "rel", release) if stage == "upgrade" else None
-    kill_helm(stage, release, kubeconfig, kube)
+    with helm(stage, release, kubeconfig, kube):
+        pass
     left = records.latest(kube, namespace, "rel")
     assert left is not None
     assert left.status == f"pending-{stage}"
@@ -52,10 +57,8 @@ def test_a_killed_helm_is_recovered(
 
 
 def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
-    process = start_helm("install", release, kubeconfig, kube)
-    assert recovery.release_leftovers(kubeconfig) == []
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    with helm("install", release, kubeconfig, kube):
+        assert recovery.release_leftovers(kubeconfig) == []
     assert len(recovery.release_leftovers(kubeconfig)) == 1
 
 
@@ -69,30 +72,35 @@ def test_a_killed_engine_takes_plugin_and_helm_along(
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
+        start_new_session=True,
     )
     assert engine.stdout is not None
-    with engine, grpc.insecure_channel(f"127.0.0.1:{engine.stdout.readline().strip()}") as channel:
-        stub = provider_pb2_grpc.ResourceProviderStub(channel)
-        stub.Configure(provider_pb2.ConfigureRequest(variables={"kubernetes:config:kubeconfig": kubeconfig}))
-        inputs = DEFAULTS | release | {"values": {"replicas": 1}}
-        request = provider_pb2.CreateRequest(urn=urn(RELEASE, "rel"), properties=encode(inputs))
-        call = stub.Create.future(request)
-        wait_for_record(kube, namespace)
-        engine.kill()
-        engine.wait()
-        assert engine.stdout.read() == ""  # returns when the plugin, which holds the other end, has gone
-        assert call.exception() is not None
-    assert status_within(kube, namespace, "failed", seconds=20)
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{engine.stdout.readline().strip()}") as channel:
+            stub = provider_pb2_grpc.ResourceProviderStub(channel)
+            stub.Configure(provider_pb2.ConfigureRequest(variables={"kubernetes:config:kubeconfig": kubeconfig}))
+            inputs = DEFAULTS | release | {"values": {"replicas": 1}}
+            request = provider_pb2.CreateRequest(urn=urn(RELEASE, "rel"), properties=encode(inputs))
+            call = stub.Create.future(request)
+            wait_for_record(kube, namespace)
+            engine.kill()
+            assert select.select([engine.stdout], [], [], 60)[0]  # the plugin, which holds the other end, has gone
+            assert call.exception(60) is not None
+        eventually(lambda: status(kube, namespace) == "failed", "helm notes that it was ended")
+    finally:
+        with suppress(ProcessLookupError):  # all of them have gone
+            os.killpg(engine.pid, signal.SIGKILL)
+        engine.communicate()
 
 
-def kill_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> None:
-    process = start_helm(stage, release, kubeconfig, kube)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+def status(kube: KubeClient, namespace: str) -> str:
+    record = records.latest(kube, namespace, "rel")
+    return record.status if record else ""
 
 
-def start_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> subprocess.Popen[bytes]:
-    """A helm that waits for a deployment which never comes up; returns when its record is pending."""
+@contextmanager
+def helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClient) -> Iterator[None]:
+    """A helm that waits for a deployment which never comes up, from when its record is pending; killed in the end."""
     file = Path(release["chart"]).parent / "kubeconfig"
     file.write_text(kubeconfig)
     namespace = release["namespace"]
@@ -107,25 +115,9 @@ def start_helm(stage: str, release: Properties, kubeconfig: str, kube: KubeClien
         str(file),
     ]
     process = subprocess.Popen([*command, "--set", "replicas=1", "--wait"], stdout=subprocess.DEVNULL)
-    wait_for_record(kube, namespace)
-    return process
-
-
-def wait_for_record(kube: KubeClient, namespace: str) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        record = records.latest(kube, namespace, "rel")
-        if record is not None and record.pending:
-            return
-        time.sleep(0.1)
-    raise AssertionError("helm did not begin")
-
-
-def status_within(kube: KubeClient, namespace: str, wanted: str, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        record = records.latest(kube, namespace, "rel")
-        if record is not None and record.status == wanted:
-            return True
-        time.sleep(0.1)
-    return False
+    try:
+        wait_for_record(kube, namespace)
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from simulator import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.release import records
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret
+from tests.plugins.kubernetes.conftest import wait_for_record
 from tests.plugins.kubernetes.engine import Failed, Plugin
 
 pytestmark = pytest.mark.simulator
@@ -189,11 +189,14 @@ def test_deletion_takes_the_objects_along(
 
 
 def test_cancel_leaves_a_failed_release(plugin: Plugin, release: Properties, kube: KubeClient, namespace: str) -> None:
-    threading.Timer(3, plugin.cancel).start()
-    started = time.monotonic()
-    with pytest.raises(Failed) as failure:
-        plugin.create(RELEASE, "rel", release | {"values": {"replicas": 1}})
-    assert time.monotonic() - started < 30
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(plugin.create, RELEASE, "rel", release | {"values": {"replicas": 1}})
+        try:
+            wait_for_record(kube, namespace)
+        finally:
+            plugin.cancel()
+        with pytest.raises(Failed) as failure:
+            creating.result(60)  # helm itself would wait for 300 s
     assert failure.value.partial is not None
     record = records.latest(kube, namespace, "rel")
     assert record is not None

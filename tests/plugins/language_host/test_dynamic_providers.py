@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from simulator import environment
 from tests.plugins.kubernetes.stack import PLUGINS, Stack
+from tests.waiting import eventually
 
 LAUNCHER = PLUGINS / "pulumi-resource-pulumi-python"
 MODULE = """
@@ -84,10 +84,7 @@ def test_ends_with_an_engine_that_is_killed() -> None:
         host, port = (int(parent.stdout.readline()) for _ in range(2))
         assert port > 0, "it serves"
         parent.kill()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{host}").exists():
-        assert time.monotonic() < deadline, "it outlives its engine"
-        time.sleep(0.1)
+    eventually(lambda: not Path(f"/proc/{host}").exists(), "it ends with its engine")
 
 
 def test_launcher_outside_the_simulator() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -14,6 +12,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2
 
 from tests.plugins.language_host.conftest import LAUNCHER, Deployment
+from tests.waiting import eventually
 
 
 def test_program_sees_its_deployment(deployment: Deployment) -> None:
@@ -84,7 +83,7 @@ def test_cancel_ends_the_program(deployment: Deployment) -> None:
     program = f"import pathlib, time\npathlib.Path({str(started)!r}).touch()\ntime.sleep(600)"
     with ThreadPoolExecutor(1) as pool:
         response = pool.submit(deployment.run, program)
-        wait_for(started.exists)
+        eventually(started.exists)
         deployment.client.Cancel(empty_pb2.Empty(), timeout=10)
         assert response.result(timeout=30).error == "the program was ended by signal 15"
 
@@ -93,10 +92,10 @@ def test_program_ends_with_its_host(deployment: Deployment) -> None:
     pid_file = deployment.folder / "pid"
     program = f"import os, pathlib, time\npathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()))\ntime.sleep(600)"
     call = deployment.client.Run.future(deployment.request(program))
-    wait_for(lambda: pid_file.exists() and pid_file.read_text() != "")
+    eventually(lambda: pid_file.exists() and pid_file.read_text() != "")
     deployment.close()
     pid = int(pid_file.read_text())
-    wait_for(lambda: not alive(pid))
+    eventually(lambda: not alive(pid))
     assert call.done()
 
 
@@ -119,13 +118,6 @@ def test_launcher_outside_the_simulator() -> None:
     launched = subprocess.run([LAUNCHER, "127.0.0.1:1"], env=environment, capture_output=True, text=True, check=False)
     assert launched.returncode != 0
     assert "SIMULATOR_PYTHON: is not set: enter the environment of the simulator with make shell" in launched.stderr
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def alive(pid: int) -> bool:

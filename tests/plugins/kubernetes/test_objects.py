@@ -1,0 +1,69 @@
+"""Objects, the properties that stand for them, and how they differ, without a cluster."""
+
+from __future__ import annotations
+
+import pytest
+from pulumi.runtime.proto import provider_pb2
+
+from simulator.plugins.kubernetes.checkpoint import prune, to_object, to_properties
+from simulator.plugins.kubernetes.kinds import Kind, kind_of_urn
+from simulator.plugins.kubernetes.normalize import normalize
+from simulator.plugins.kubernetes.structural import compare, ignored, parse_path, path_text
+from simulator.plugins.marshal import UNKNOWN, Secret
+
+
+@pytest.mark.parametrize(
+    "text", ["spec.containers[0].image", 'metadata.annotations["pulumi.com/skipAwait"]', "data.a", 'a["x.y"][2].z']
+)
+def test_property_paths_read_as_they_are_written(text: str) -> None:
+    assert path_text(parse_path(text)) == text
+
+
+def test_ignored_paths_cover_what_is_under_them() -> None:
+    assert ignored(("spec", "replicas"), ["spec.replicas"])
+    assert ignored(("spec", "template", "spec"), ["spec.template"])
+    assert ignored(("spec", "containers", 0, "image"), ["spec.containers[*].image"])
+    assert not ignored(("spec",), ["spec.replicas"])
+
+
+def test_a_difference_names_every_property() -> None:
+    old = {"same": 1, "number": 1, "gone": {"x": 1}, "items": [1, 2], "nested": {"a": True}}
+    new = {"same": 1.0, "number": "1", "items": [1, 3, 4], "nested": {"a": 1}, "new": UNKNOWN}
+    name = provider_pb2.PropertyDiff.Kind.Name
+    assert {path_text(path): name(change.kind) for path, change in compare(old, new).items()} == {
+        "number": "UPDATE",
+        "gone": "DELETE",
+        "items[1]": "UPDATE",
+        "items[2]": "ADD",
+        "nested.a": "UPDATE",
+        "new": "ADD",
+    }
+
+
+def test_pruning_keeps_the_shape_of_the_inputs() -> None:
+    live = {"a": 1, "server": 2, "list": [{"x": 1, "default": 2}, {"injected": 1}]}
+    assert prune(live, {"a": 0, "list": [{"x": 0}], "missing": 1}) == {"a": 1, "list": [{"x": 1}]}
+    assert prune({}, {"empty": [], "full": [1]}, drops_empty=True) == {"empty": []}
+
+
+def test_unknowns_keep_an_object_from_being_normalized() -> None:
+    unknown = {"apiVersion": "v1", "kind": "Secret", "metadata": {}, "stringData": {"a": UNKNOWN}}
+    assert normalize(unknown)["stringData"] == {"a": UNKNOWN}
+
+
+def test_schema_keywords_have_dashes_on_the_server_only() -> None:
+    properties = {"spec": {"x_kubernetes_list_type": "map"}}
+    assert to_object(properties) == {"spec": {"x-kubernetes-list-type": "map"}}
+    assert to_properties(to_object(properties), {}) == properties
+
+
+def test_secrets_within_a_list_make_the_whole_list_secret() -> None:
+    assert to_properties({"items": ["a", "b"]}, {"items": ["a", Secret("b")]})["items"] == Secret(["a", "b"])
+
+
+def test_types_of_resources() -> None:
+    start = "urn:pulumi:s::p::my:component:Thing$kubernetes:"
+    assert kind_of_urn(f"{start}core/v1:Secret::x") == Kind("", "v1", "Secret")
+    assert kind_of_urn(f"{start}batch.volcano.sh/v1alpha1:Job::x").api_version == "batch.volcano.sh/v1alpha1"
+    with pytest.raises(ValueError, match="is not one of this plugin"):
+        kind_of_urn("urn:pulumi:s::p::kubernetes:yaml:ConfigGroup::x")

@@ -1,0 +1,16 @@
+"""Waiting for what happens in other processes and threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120) -> Any:
+    """The first true value of `condition`; fails saying `what` did not come true."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+    return value
