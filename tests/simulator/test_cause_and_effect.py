@@ -67,8 +67,14 @@ def run_again(stack: Stack, iterations: int) -> str:
 
 
 def tolerate(stack: Stack, tolerations: list[Object]) -> None:
-    """Makes them those of the GPU operator's DaemonSets."""
+    """Makes them those of the GPU operator's DaemonSets, the device plugin's among them."""
     stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
+
+    def passed_on() -> bool:
+        plugin = stack.kube.get("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "nvidia-operator")
+        return bool(plugin["spec"]["template"]["spec"]["tolerations"] == tolerations)
+
+    eventually(passed_on, "the operator has passed the tolerations on")
 
 
 # -- left out ----------------------------------------------------------------------------------------------------------
