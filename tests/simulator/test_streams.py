@@ -1,4 +1,4 @@
-"""`kubectl exec` and `port-forward` into a container, by the real kubectl and API server."""
+"""`kubectl logs`, `exec` and `port-forward` of a container, by the real kubectl and API server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.simulator
 SERVER = "cd /tmp; echo hello >greeting; exec python3 -m http.server 8000 --bind 127.0.0.1"
 SERVED_BY = "node-labeler"
 """The image of `docker/` that has Python."""
+CRASHES_ONCE = "cd /work; echo start >>starts; wc -l <starts; test $(wc -l <starts) -gt 1; exec sleep 600"
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,9 @@ def cluster(world: World) -> Iterator[AzureCluster]:
     made.apply("v1", "Pod", "faked", spec={"containers": [{"name": "main", "image": "busybox"}]})
     for pod in ("server", "faked"):
         eventually(functools.partial(_runs, made, pod), f"{pod} runs")
+    eventually(
+        lambda: kubectl(made, "exec", "server", "--", "test", "-s", "/tmp/greeting").returncode == 0, "it serves"
+    )
     yield made
     made.delete()
 
@@ -115,6 +119,46 @@ def test_a_port_that_nothing_serves(cluster: AzureCluster, tmp_path: Path) -> No
         eventually(lambda: told in (tmp_path / "said").read_text(), "kubectl tells why", 30)
         forward.terminate()
         forward.wait(30)
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_restarted_container_has_a_log_and_a_former_one_which_go_with_the_pod(cluster: AzureCluster) -> None:
+    mount = {"name": "work", "mountPath": "/work"}
+    container = {"name": "main", "image": SERVED_BY, "command": ["bash", "-ec", CRASHES_ONCE], "volumeMounts": [mount]}
+    spec = {"containers": [container], "volumes": [{"name": "work", "emptyDir": {}}]}
+    cluster.apply("v1", "Pod", "crashing", spec=spec)
+    eventually(lambda: kubectl(cluster, "logs", "crashing").stdout == "2\n", "it was started again", 60)
+    assert kubectl(cluster, "logs", "crashing", "--previous").stdout == "1\n"
+    assert _log_folders(cluster, "crashing")
+    kubectl(cluster, "delete", "pod", "crashing", "--grace-period=1")
+    eventually(lambda: not _log_folders(cluster, "crashing"), "its logs are gone")
+
+
+@pytest.mark.parametrize(
+    ("option", "shown"),
+    [
+        ("--limit-bytes=3", "lin"),
+        ("--tail=1", "line 3\n"),
+        ("--since=1h", "line 1\nline 2\nline 3\n"),
+        ("--since=1s", ""),
+    ],
+)
+def test_a_part_of_a_log(cluster: AzureCluster, option: str, shown: str) -> None:
+    if cluster.kube.find("v1", "Pod", "talks", "default") is None:
+        cluster.run("talks", "for n in 1 2 3; do echo line $n; done; sleep 2")
+    cluster.log("talks")
+    assert kubectl(cluster, "logs", "talks", option).stdout == shown
+
+
+def test_a_container_that_was_started_once_has_no_former_log(cluster: AzureCluster) -> None:
+    failed = kubectl(cluster, "logs", "server", "--previous")
+    assert 'previous terminated container "main" in pod "server" not found' in failed.stderr
+
+
+def _log_folders(cluster: AzureCluster, pod: str) -> list[Path]:
+    return list(cluster.world.home.glob(f"clusters/*/pod-logs/default_{pod}_*"))
 
 
 @contextlib.contextmanager
