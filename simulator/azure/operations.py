@@ -118,7 +118,8 @@ class Operations:
         if record.state == "Deleting":
             self._world.store.remove(resource)
             return
-        inline = pools.of_cluster(self._world, cluster) if resource == cluster else []
+        # A cluster that only boots again has no say in pools of which an operation of their own goes on.
+        inline = pools.of_cluster(self._world, cluster) if resource == cluster and record.busy else []
         for done in (*inline, record):
             self._succeed(done)
 
