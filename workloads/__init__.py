@@ -1,6 +1,6 @@
 """What runs on the platform: one module or package per workload, each with a `WORKLOAD`.
 
-Adding one edits no other file.
+Adding one edits no other module.
 """
 
 from __future__ import annotations

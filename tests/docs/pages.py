@@ -24,9 +24,7 @@ def links(page: Path) -> list[str]:
     return [target for target in found if "://" not in target]
 
 
-def table(page: Path, heading: str) -> list[list[str]]:
-    """Rows of the first table below a heading, cell by cell."""
-    below = page.read_text("utf-8").split(f"\n{heading}\n", 1)[1]
-    rows = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)
-    lines = rows[0].splitlines()[2:] if rows else []
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+def rows(page: Path, first: str) -> list[list[str]]:
+    """Rows of all tables whose first column has that heading, cell by cell."""
+    tables = re.findall(rf"^\| {re.escape(first)} \|.*\n\|-.*\n((?:\|.*\n)+)", page.read_text("utf-8"), re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for text in tables for line in text.splitlines()]

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 import workloads
 from config.models import StackFile
 from simulator.paths import ROOT
-from tests.docs.pages import PAGES, code, table
+from tests.docs.pages import PAGES, code, rows
 
 PAGE = ROOT / "docs" / "configuration.md"
-HEADINGS = (
-    "## Every stack",
-    "## Platforms",
-    "## Options of workloads",
-    "### NCCL all-reduce",
-    "### Metaseq",
-    "### OLMo",
-    "### JupyterLab",
-    "### Health check",
-)
 
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
@@ -66,12 +58,17 @@ def options() -> Iterator[tuple[str, str]]:
 
 
 def documented() -> dict[str, str]:
-    rows = [row for heading in HEADINGS for row in table(PAGE, heading)]
-    return {row[0].strip("`"): row[1].strip("`") for row in rows}
+    return {row[0].strip("`"): row[1].strip("`") for row in rows(PAGE, "key")}
 
 
 def test_table_has_every_setting_with_its_default() -> None:
     assert documented() == dict(keys(StackFile))
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
+def test_list_of_workloads_has_all(page: Path) -> None:
+    (meaning,) = (row[2] for row in rows(page, "key") if row[0] == "`workloads`")
+    assert re.findall(r"`([\w-]+)`", meaning) == sorted(workloads.find())
 
 
 def leads_to(key: str, known: str) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from config.content_tags import IMAGES, image_names
 from simulator.paths import ROOT
 from simulator.tools.image_lock import bases
-from tests.docs.pages import table
+from tests.docs.pages import rows
 
 PAGE = ROOT / "docs" / "images.md"
 
 
 def test_every_image_stands_there_with_its_base() -> None:
-    told = {row[0].strip("`"): {row[1].strip("`")} for row in table(PAGE, "## What is in them\n")}
+    told = {row[0].strip("`"): {row[1].strip("`")} for row in rows(PAGE, "image")}
     assert told == {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}

@@ -8,6 +8,7 @@ from typing import Any
 
 RELEASE_TYPE = "kubernetes:helm.sh/v3:Release"
 # Groups that every API server brings: their objects have Go types, so the official plugin brings them to a canonical
+# form before it compares them (normalize.py).
 _BUILT_IN_GROUPS = {
     "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps", "authentication.k8s.io",
     "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io",
