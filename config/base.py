@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -48,7 +48,12 @@ def _plain_digits(value: Any) -> Any:
 
 
 PLAIN_DIGITS = BeforeValidator(_plain_digits)
-"""For whole numbers that are not negative: `true` is not 1, and 1_0 is not 10."""
+"""For whole numbers that are not negative: `true` is not 1, and 1_0 is not 10.
+
+It stands behind bounds: before them, pydantic's schema, and so our messages, would not have them.
+"""
+
+Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
 
 EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
 """For optional text."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, unfit
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, unfit
 from config.blobfuse import profiles
 from config.global_names import global_name
 from config.names import Names
@@ -48,7 +48,7 @@ class ContainerSettings(Model):
     """Of the SAS that mounts use: read, add, create, write, delete, list."""
     days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS] = 7
     """How long a SAS lasts, counted from its rotation."""
-    size_gib: Annotated[int, Field(ge=1), PLAIN_DIGITS] = 1024
+    size_gib: Count = 1024
     """Capacity that the volume states; blob storage does not enforce it."""
     profile: Annotated[Text, Field(json_schema_extra={"enum": list(profiles())})] = "sequential"
     """How blobfuse2 reads it: an entry of config/blobfuse.yaml."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
-from config.base import Model
+from config.base import EMPTY_IS_UNSET, Model
 from config.errors import Path, Problem
 from config.overrides import PodOverrides
 from config.pools import PoolSettings
+from config.references import Image
 from config.storage import ContainerSettings
 
 
@@ -33,6 +34,8 @@ class WorkloadOptions(Model):
     """Key of the GPU pool to run on; by default the first with nodes enough on which nothing is wrong."""
     pod_overrides: PodOverrides = {}
     """Laid over the template of its GPU pods, last: {spec: {nodeSelector: {...}}}; config/overrides.py says how."""
+    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
+    """A whole image reference, in place of the project's own."""
 
     @property
     def containers(self) -> tuple[str, ...]:

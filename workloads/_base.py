@@ -2,23 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import pulumi
 
-from components.context import WorkloadContext
+from components.context import GpuPool, WorkloadContext
+from config.errors import Problem
 from config.models import Placement
-from config.workload import WorkloadSpec
+from config.workload import Ground, Requirements, WorkloadOptions, WorkloadSpec
+
+Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Generic[Options]):
+    """One run: where, on how much, with which options."""
+
+    options: Options
+    pool: GpuPool
+    nodes: int
+    image: str
+    rdma_resource: str
+
+    @classmethod
+    def placed(cls, context: WorkloadContext, placement: Placement, image: str, **more: Any) -> Self:
+        """As the settings ask for it; `image` is the folder of `docker/` that its own is built from."""
+        return cls(
+            options=cast(Options, placement.options),
+            pool=context.pools[placement.pool_key],
+            nodes=placement.nodes,
+            image=placement.options.image or context.image(image),
+            rdma_resource=context.rdma_resource,
+            **more,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
     """How to find a workload in the cluster."""
 
-    namespace: pulumi.Output[str]
-    name: pulumi.Output[str]
+    namespace: pulumi.Input[str]
+    name: str
     command: pulumi.Output[str]
     """Shows how it fares."""
     more: Mapping[str, pulumi.Output[str]] = field(default_factory=dict)
@@ -26,7 +52,7 @@ class Deployed:
     ends: bool = True
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
-    def outputs(self) -> dict[str, pulumi.Output[str] | bool]:
+    def outputs(self) -> dict[str, pulumi.Input[str] | bool]:
         """As the stack exports it."""
         found = {"namespace": self.namespace, "name": self.name, "command": self.command}
         return {**found, **self.more, "ends": self.ends}
@@ -34,6 +60,17 @@ class Deployed:
 
 class Workload(WorkloadSpec, Protocol):
     """One workload: what the settings must know of it, and how it is put on a platform."""
+
+    @property
+    def requires(self) -> Requirements:
+        return Requirements()
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        return {}
+
+    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+        return ()
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """Creates its resources; reads nothing but its arguments and its own files."""

@@ -9,16 +9,10 @@ import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from config.overrides import merge
-from workloads._pods import Manifest
+from workloads._pods import NOT_AWAITED, Manifest
 
 JOB_LABEL = "batch.kubernetes.io/job-name"
 """Kubernetes' own, on the pods of a Job."""
-NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
-"""Annotations of what may take longer than `pulumi up` should: jobs, and Services whose pods are not ready yet.
-
-The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
-so it goes at once, and its pods after it.
-"""
 _GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
 IGNORE_DISRUPTIONS: Manifest = {
     "action": "Ignore",

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypeVar
 
 import pulumi
+from pydantic import Field
 
 from components.context import GpuPool
+from config.base import PLAIN_DIGITS
+from config.workload import WorkloadOptions
+from workloads._base import Run
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, environment
@@ -18,58 +23,67 @@ _MPI_SCRIPTS = Path(__file__).parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
 
 
+class MpiOptions(WorkloadOptions):
+    """Options of all such jobs."""
+
+    ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
+    """How long the master waits for all workers to answer; their image has several GB."""
+
+
+Options = TypeVar("Options", bound=MpiOptions, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiRun(Run[Options]):
+    """One run, whose master may read the pods of the namespace."""
+
+    service_account: pulumi.Input[str]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MpiJob:
     """One such job."""
 
-    pool: GpuPool
-    nodes: int
-    image: str
-    rdma_resource: str
-    service_account: pulumi.Input[str]
+    run: MpiRun[MpiOptions]
     files: Files
     """Made by `mpi_files`."""
     variables: Mapping[str, str]
     """Environment of launch.sh, beside that of NCCL and what hosts.sh reads."""
     sharp: bool
     """Let the InfiniBand switches reduce."""
-    ssh_timeout_seconds: int
-    """How long the master waits for all workers to answer."""
-    overrides: Manifest
-    """The workload's `podOverrides`: of the workers, which are the pods on GPU nodes."""
 
     def environment(self) -> dict[str, str]:
         """All variables of the master; hosts.sh hands those of NCCL and UCX to the ranks."""
-        sku = self.pool.sku
+        sku = self.run.pool.sku
         return {
-            **nccl_variables(self.pool, self.files, sharp=self.sharp),
-            "NODES": str(self.nodes),
+            **nccl_variables(self.run.pool, self.files, sharp=self.sharp),
+            "NODES": str(self.run.nodes),
             "GPUS_PER_NODE": str(sku.gpus),
             "CORES_PER_GPU": str(sku.vcpus // sku.gpus),
-            "SSH_TIMEOUT_S": str(self.ssh_timeout_seconds),
+            "SSH_TIMEOUT_S": str(self.run.options.ssh_timeout_seconds),
             **self.variables,
         }
 
     def spec(self) -> Manifest:
-        """The spec of the Volcano Job."""
+        """The spec of the Volcano Job; `podOverrides` are those of the workers, which are the pods on GPU nodes."""
         mounts = [self.files.mount()]
         worker = GpuPod(
-            pool=self.pool,
-            rdma_resource=self.rdma_resource,
+            pool=self.run.pool,
+            rdma_resource=self.run.rdma_resource,
             container=self._container(_WORKER),
             mounts=mounts,
-            overrides=self.overrides,
+            overrides=self.run.options.pod_overrides,
         )
         master = self._container(_LAUNCH) | {"env": environment(self.environment())}
         return mpi_job_spec(
-            workers=self.nodes,
+            workers=self.run.nodes,
             worker=worker.template(),
-            master=master_template(master, service_account=self.service_account, mounts=mounts),
+            master=master_template(master, service_account=self.run.service_account, mounts=mounts),
         )
 
     def _container(self, script: str) -> Manifest:
         command = ["/bin/bash", self.files.path(script)]
-        return {"name": script.removesuffix(".sh"), "image": self.image, "command": command}
+        return {"name": script.removesuffix(".sh"), "image": self.run.image, "command": command}
 
 
 def mpi_files(name: str, scripts: Path, pool: GpuPool, more: Mapping[str, str] | None = None) -> Files:

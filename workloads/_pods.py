@@ -17,6 +17,12 @@ Manifest = dict[str, Any]
 GPU_RESOURCE = "nvidia.com/gpu"
 SCHEDULER = "volcano"
 """Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""
+NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
+"""Annotations of what may take longer than `pulumi up` should: jobs, and Services whose pods are not ready yet.
+
+The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
+so it goes at once, and its pods after it.
+"""
 _SHM_FRACTION = 16
 
 

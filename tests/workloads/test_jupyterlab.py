@@ -26,6 +26,7 @@ PASSWORD = "hunter2"
 
 def notebook(**options: Any) -> Notebook:
     return Notebook(
+        nodes=1,
         options=JupyterLabOptions(password=PASSWORD, **options),
         pool=pool(scratch="/mnt/nvme/scratch"),
         image="pytorch-notebook:1",

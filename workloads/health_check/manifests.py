@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from components.context import GpuPool
+from workloads import _base
 from workloads._files import TOPOLOGY, Files, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
 from workloads._pods import GpuPod, Manifest, Mount
 from workloads.health_check.checks import configuration
-from workloads.health_check.options import HealthCheckOptions
+from workloads.health_check.options import NAME, HealthCheckOptions
 
-NAME = "health-check"
+Run = _base.Run[HealthCheckOptions]
 CONFIGURATION = "aznhc.conf"
 _FOLDER = f"/opt/{NAME}"
 _KERNEL_LOGS = "/host/var/log"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One run: where, with which options."""
-
-    options: HealthCheckOptions
-    pool: GpuPool
-    nodes: int
-    image: str
-    rdma_resource: str
 
 
 def files(run: Run) -> Files:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from components.context import GpuPool
 from config.overrides import merge
+from workloads._base import Run
 from workloads._pods import GpuPod, Manifest, Mount, scratch
-from workloads.jupyterlab.options import JupyterLabOptions
+from workloads.jupyterlab.options import NAME, JupyterLabOptions
 
-NAME = "jupyterlab"
 PORT = 8888
 LABELS = {"app.kubernetes.io/name": NAME}
 HOME = "/home/jovyan"
@@ -34,13 +33,9 @@ MOUNT_OPTIONS = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notebook:
-    """One server: where, and with what."""
+class Notebook(Run[JupyterLabOptions]):
+    """One server."""
 
-    options: JupyterLabOptions
-    pool: GpuPool
-    image: str
-    rdma_resource: str
     server_config: str
     """Contents of its secret configuration file."""
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr
 
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS
-from config.references import Image
 from config.workload import WorkloadOptions
 
-WholeNumber = Annotated[int, PLAIN_DIGITS]
+NAME = "jupyterlab"
+
 Password = Annotated[
     SecretStr,
     # Pulumi hands 12345 over as a number.
@@ -24,9 +24,7 @@ class JupyterLabOptions(WorkloadOptions):
 
     password: Annotated[Password | None, EMPTY_IS_UNSET] = None
     """What one logs in with; a secret. It must be set: only its hash reaches the cluster."""
-    gpus: Annotated[WholeNumber, Field(ge=0)] = 0
+    gpus: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 0
     """GPUs that it holds as long as it runs."""
-    fs_size_gi: Annotated[WholeNumber, Field(ge=1, le=102400)] = 100
+    fs_size_gi: Annotated[int, Field(ge=1, le=102400), PLAIN_DIGITS] = 100
     """Size of the file share, GiB; it can grow, not shrink. Azure's largest is 100 TiB."""
-    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
-    """A whole image reference, in place of the project's own choice."""

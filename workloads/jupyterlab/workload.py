@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import cast
 
 import pulumi
@@ -14,23 +13,21 @@ from config.errors import Problem, set_command
 from config.models import Placement
 from config.secrets import unset_secret
 from config.workload import Ground, Requirements, WorkloadOptions
-from workloads._base import Deployed
-from workloads._indexed_job import NOT_AWAITED
-from workloads.jupyterlab.manifests import NAME, PORT, Notebook, deployment_spec, service_spec, storage_class
-from workloads.jupyterlab.options import JupyterLabOptions
+from workloads._base import Deployed, Workload
+from workloads._pods import NOT_AWAITED
+from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
+from workloads.jupyterlab.options import NAME, JupyterLabOptions
 from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
 
 _PATH = ("workloadOptions", NAME)
 
 
-@dataclass(frozen=True)
-class JupyterLab:
+class JupyterLab(Workload):
     """A Deployment with a file share, reached through a Service."""
 
-    name: str = NAME
-    requires: Requirements = Requirements(whole_nodes=False)
-    options: type[WorkloadOptions] = JupyterLabOptions
-    keys: Mapping[str, str] = field(default_factory=dict)
+    name = NAME
+    requires = Requirements(whole_nodes=False)
+    options = JupyterLabOptions
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """One, or the share of one."""
@@ -54,20 +51,15 @@ class JupyterLab:
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if options.password is None:
             raise ValueError("JupyterLab needs a password, which `problems` demands long before")
-        notebook = Notebook(
-            options=options,
-            pool=context.pools[placement.pool_key],
-            image=options.image or context.image("pytorch-notebook"),
-            rdma_resource=context.rdma_resource,
-            server_config=server_config(hashed(options.password.get_secret_value(), owner)),
-        )
+        config = server_config(hashed(options.password.get_secret_value(), owner))
+        notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config)
         needed = [_secret(notebook, context), _claim(notebook, context)]
         _server(notebook, context, needed)
-        namespace = pulumi.Output.from_input(context.namespace)
+        service = f" service/{NAME} {PORT}:{PORT}"
         return Deployed(
-            namespace=namespace,
-            name=pulumi.Output.from_input(NAME),
-            command=pulumi.Output.concat("kubectl port-forward -n ", namespace, f" service/{NAME} {PORT}:{PORT}"),
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.concat("kubectl port-forward -n ", context.namespace, service),
             ends=False,
         )
 

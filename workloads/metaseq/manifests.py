@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-import pulumi
-
-from components.context import GpuPool
 from workloads._files import Files, shared
-from workloads._mpi import MpiJob, mpi_files
+from workloads._mpi import MpiJob, MpiRun, mpi_files
 from workloads._training import throughput_variables
 from workloads.metaseq.arguments import training_arguments
-from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.plan import Plan, plan
 from workloads.metaseq.sizes import models
 
-NAME = "metaseq"
 _SCRIPTS = Path(__file__).parent / "scripts"
 _ARGUMENTS = "arguments"  # one word of the command line per line, for train.sh
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One run: where, on how much, with which options."""
-
-    options: MetaseqOptions
-    pool: GpuPool
-    nodes: int
-    image: str
-    rdma_resource: str
-    service_account: pulumi.Input[str]
+class Run(MpiRun[MetaseqOptions]):
+    """One run of a training."""
 
     @property
     def plan(self) -> Plan:
@@ -48,14 +35,8 @@ def files(run: Run) -> Files:
 def job(run: Run) -> MpiJob:
     """The job. The switches do not reduce for it: trainings have failed with SHARP (NVIDIA/nccl#1709, #1219)."""
     return MpiJob(
-        pool=run.pool,
-        nodes=run.nodes,
-        image=run.image,
-        rdma_resource=run.rdma_resource,
-        service_account=run.service_account,
+        run=run,
         files=files(run),
         variables=throughput_variables(run.pool, run.nodes, run.plan.flops_per_token),
         sharp=False,
-        ssh_timeout_seconds=run.options.ssh_timeout_seconds,
-        overrides=run.options.pod_overrides,
     )

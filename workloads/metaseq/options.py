@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Text, unfit
+from config.base import PLAIN_DIGITS, Count, Text, unfit
 from config.near import hint, near
-from config.references import Image
-from config.workload import WorkloadOptions
+from workloads._mpi import MpiOptions
 from workloads.metaseq.sizes import models
+
+NAME = "metaseq"
 
 DEFAULT_SIZE = "1.3b"
 
@@ -30,13 +31,13 @@ Size = Annotated[Text, AfterValidator(_known), Field(json_schema_extra=_list_siz
 """Name of a model size of `models.yaml`."""
 
 
-class MetaseqOptions(WorkloadOptions):
+class MetaseqOptions(MpiOptions):
     """What to train, and how long."""
 
     model_size: Size = DEFAULT_SIZE
-    num_nodes: Annotated[int, Field(ge=1), PLAIN_DIGITS] = 1
+    num_nodes: Count = 1
     """Nodes to train on, which has nothing to do with how many the pool has: only some numbers divide the batch."""
-    num_updates: Annotated[int, Field(ge=1), PLAIN_DIGITS] | None = None
+    num_updates: Count | None = None
     """Updates to train for; by default what upstream's 300e9 tokens make, which is weeks."""
     warmup_updates: Annotated[int, Field(ge=0), PLAIN_DIGITS] | None = None
     """Updates over which the learning rate rises; by default what upstream's 375e6 tokens make."""
@@ -44,7 +45,3 @@ class MetaseqOptions(WorkloadOptions):
     """Record metrics for Aim."""
     tensorboard: bool = False
     """Record metrics for TensorBoard."""
-    ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
-    """How long the master waits for all workers to answer; their image has several GB."""
-    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
-    """A whole image reference, in place of the one built from docker/metaseq."""

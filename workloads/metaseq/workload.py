@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import cast
 
 import pulumi
@@ -12,22 +11,21 @@ from components.context import WorkloadContext
 from config.errors import Problem
 from config.models import Placement
 from config.workload import Ground, Requirements, WorkloadOptions
-from workloads._base import Deployed
+from workloads._base import Deployed, Workload
 from workloads._volcano import volcano_job
 from workloads.metaseq.arguments import AIM, TENSORBOARD
-from workloads.metaseq.manifests import NAME, Run, job
-from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.manifests import Run, job
+from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.problems import problems
 
 
-@dataclass(frozen=True)
-class Metaseq:
+class Metaseq(Workload):
     """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
 
-    name: str = NAME
-    requires: Requirements = Requirements(infiniband=True)
-    options: type[WorkloadOptions] = MetaseqOptions
-    keys: Mapping[str, str] = field(default_factory=lambda: {"modelSize": "modelSize"})
+    name = NAME
+    requires = Requirements(infiniband=True)
+    options = MetaseqOptions
+    keys = {"modelSize": "modelSize"}
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """`numNodes`, whatever the pool has."""
@@ -39,26 +37,16 @@ class Metaseq:
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
-        options = cast(MetaseqOptions, placement.options)
-        training = job(
-            Run(
-                options=options,
-                pool=context.pools[placement.pool_key],
-                nodes=placement.nodes,
-                image=options.image or context.image(NAME),
-                rdma_resource=context.rdma_resource,
-                service_account=context.service_account,
-            )
-        )
-        config_map = training.files.deploy(context)
-        made = volcano_job(NAME, training.spec(), context=context, depends_on=[config_map])
-        namespace = pulumi.Output.from_input(context.namespace)
+        run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
+        training, options = job(run), run.options
+        dashboards = {what: how for what, how in DASHBOARDS.items() if getattr(options, what)}
+        volcano_job(NAME, training.spec(), context=context, depends_on=[training.files.deploy(context)])
         return Deployed(
-            namespace=namespace,
-            name=made.id.apply(lambda found: found.rpartition("/")[2]),
-            command=pulumi.Output.concat("kubectl logs -n ", namespace, f" {NAME}-mpimaster-0"),
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {NAME}-mpimaster-0"),
             ends=options.num_updates is not None,
-            more={what: _dashboard(namespace, *how) for what, how in DASHBOARDS.items() if getattr(options, what)},
+            more={what: _dashboard(context.namespace, *how) for what, how in dashboards.items()},
         )
 
 
@@ -69,7 +57,7 @@ DASHBOARDS = {
 """By option: the server, and its port. Rank 0 writes the metrics, on the first worker."""
 
 
-def _dashboard(namespace: pulumi.Output[str], server: str, port: int) -> pulumi.Output[str]:
+def _dashboard(namespace: pulumi.Input[str], server: str, port: int) -> pulumi.Output[str]:
     """Starts the server where the metrics are, while the job runs, and brings it to this machine's localhost."""
     pod = f"{NAME}-mpiworker-0"
     start = pulumi.Output.concat("kubectl exec -n ", namespace, f" {pod} -- {server} & ")

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-
-import pulumi
 
 from components.context import GpuPool
 from workloads._files import Files
-from workloads._mpi import MpiJob, mpi_files
+from workloads._mpi import MpiJob, MpiRun, mpi_files
 from workloads._pods import Manifest
-from workloads.nccl_allreduce.options import NcclAllreduceOptions
+from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
-NAME = "nccl-allreduce"
+Run = MpiRun[NcclAllreduceOptions]
 _SCRIPTS = Path(__file__).parent / "scripts"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One run: where, on how much, with which options."""
-
-    options: NcclAllreduceOptions
-    pool: GpuPool
-    nodes: int
-    image: str
-    rdma_resource: str
-    service_account: pulumi.Input[str]
 
 
 def files(pool: GpuPool) -> Files:
@@ -52,11 +37,7 @@ def job(run: Run) -> MpiJob:
     """The job, whose master judges what it measured."""
     expected = expected_gbs(run)
     return MpiJob(
-        pool=run.pool,
-        nodes=run.nodes,
-        image=run.image,
-        rdma_resource=run.rdma_resource,
-        service_account=run.service_account,
+        run=run,
         files=files(run.pool),
         variables={
             "MIN_BYTES": run.options.min_bytes,
@@ -66,8 +47,6 @@ def job(run: Run) -> MpiJob:
             "BUSBW_EXPECTED_GBS": "" if expected is None else f"{expected:g}",
         },
         sharp=run.options.sharp,
-        ssh_timeout_seconds=run.options.ssh_timeout_seconds,
-        overrides=run.options.pod_overrides,
     )
 
 

@@ -6,11 +6,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Text, unfit
-from config.references import Image
-from config.workload import WorkloadOptions
+from config.base import PLAIN_DIGITS, Count, Text, unfit
+from workloads._mpi import MpiOptions
 
-WholeNumber = Annotated[int, PLAIN_DIGITS]
+NAME = "nccl-allreduce"
+
 Size = Annotated[
     Text,
     StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$"),
@@ -20,23 +20,19 @@ Size = Annotated[
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class NcclAllreduceOptions(WorkloadOptions):
+class NcclAllreduceOptions(MpiOptions):
     """What to measure, and what passes."""
 
-    num_nodes: Annotated[WholeNumber, Field(ge=1)] | None = None
+    num_nodes: Count | None = None
     """Nodes to run on; by default all of the pool."""
     sharp: bool = True
     """Reduce in the InfiniBand switches, where the fabric can."""
     min_bytes: Size = "8M"
     max_bytes: Size = "16G"
     """The largest message is the one judged; floors are published for 16G."""
-    iterations: Annotated[WholeNumber, Field(ge=1, le=10000)] = 20
+    iterations: Annotated[int, Field(ge=1, le=10000), PLAIN_DIGITS] = 20
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Least bus bandwidth that passes, GB/s; by default the catalogue's for VM size, node count and SHARP."""
-    ssh_timeout_seconds: Annotated[WholeNumber, Field(ge=10, le=86400)] = 1800
-    """How long the master waits for all workers to answer; their image has several GB."""
-    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
-    """A whole image reference, in place of the one built from docker/nccl-test."""
 
     @model_validator(mode="after")
     def _sizes_in_order(self) -> Self:

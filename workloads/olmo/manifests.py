@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from components.context import BlobVolume, GpuPool
+from workloads import _base
 from workloads._files import Files, shared, texts, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, blob, scratch
 from workloads._training import throughput_variables
 from workloads.olmo.configs import SOURCE_FOLDER
-from workloads.olmo.options import OlmoOptions
-from workloads.olmo.problems import NAME
+from workloads.olmo.options import NAME, OlmoOptions
 
 CONTAINER = "train"
 PORT = 29400
@@ -32,14 +32,9 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """One training: where, on how much, with which options."""
+class Run(_base.Run[OlmoOptions]):
+    """One training, between two containers."""
 
-    options: OlmoOptions
-    pool: GpuPool
-    nodes: int
-    image: str
-    rdma_resource: str
     data: BlobVolume
     checkpoints: BlobVolume
 

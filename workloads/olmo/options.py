@@ -6,12 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, unfit
+from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, unfit
 from config.near import hint, near
-from config.references import Image
 from config.storage import ContainerName
 from config.workload import WorkloadOptions
 from workloads.olmo.configs import TrainingConfig, training_configs
+
+NAME = "olmo"
 
 
 def _known(name: str) -> str:
@@ -28,7 +29,6 @@ ConfigName = Annotated[
     AfterValidator(_known),
     Field(json_schema_extra=lambda schema: schema.update(enum=list(training_configs()))),
 ]
-Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
 RunName = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"),
@@ -63,8 +63,6 @@ class OlmoOptions(WorkloadOptions):
     """Train on the first so many of the config's data files; all of them are terabytes."""
     data_timeout_hours: Annotated[int, Field(ge=1, le=24 * 30), PLAIN_DIGITS] = 48
     """How long the training waits for its data, holding its nodes."""
-    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
-    """A whole image reference, in place of the one built from docker/olmo."""
 
     @property
     def containers(self) -> tuple[str, ...]:

@@ -10,8 +10,7 @@ from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from workloads._files import Files, texts
 from workloads._pods import Manifest, Mount, environment, pod_template
 from workloads.olmo.manifests import dataset_variables, failure_policy
-from workloads.olmo.options import OlmoOptions
-from workloads.olmo.problems import NAME
+from workloads.olmo.options import NAME, OlmoOptions
 
 JOB = f"{NAME}-data"
 _UPLOAD, _STAGING = "/run/upload", "/staging"

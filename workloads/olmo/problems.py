@@ -10,9 +10,8 @@ from config.skus import VmSku, catalogue
 from config.workload import Ground
 from workloads._training import usable_bytes
 from workloads.olmo.memory import least_nodes, state_bytes_per_gpu
-from workloads.olmo.options import OlmoOptions
+from workloads.olmo.options import NAME, OlmoOptions
 
-NAME = "olmo"
 GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
 _READ = "rl"

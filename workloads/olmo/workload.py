@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import cast
 
 import pulumi
@@ -12,24 +11,21 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.errors import Problem
 from config.models import Placement
-from config.workload import Ground, Requirements, WorkloadOptions
-from workloads._base import Deployed
-from workloads._indexed_job import JOB_LABEL, NOT_AWAITED, indexed_job
-from workloads._pods import Manifest
+from config.workload import Ground, WorkloadOptions
+from workloads._base import Deployed, Workload
+from workloads._indexed_job import JOB_LABEL, indexed_job
+from workloads._pods import NOT_AWAITED, Manifest
 from workloads.olmo import manifests, preparation
 from workloads.olmo.manifests import Run
-from workloads.olmo.options import OlmoOptions
-from workloads.olmo.problems import NAME, problems
+from workloads.olmo.options import NAME, OlmoOptions
+from workloads.olmo.problems import problems
 
 
-@dataclass(frozen=True)
-class Olmo:
+class Olmo(Workload):
     """An Indexed Job under torchrun, and a Job that brings its data."""
 
-    name: str = NAME
-    requires: Requirements = Requirements()
-    options: type[WorkloadOptions] = OlmoOptions
-    keys: Mapping[str, str] = field(default_factory=dict)
+    name = NAME
+    options = OlmoOptions
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """`numNodes`, apart from the pool's."""
@@ -42,24 +38,16 @@ class Olmo:
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """The Job that copies the data, and the training, which waits for it."""
         options = cast(OlmoOptions, placement.options)
-        run = Run(
-            options=options,
-            pool=context.pools[placement.pool_key],
-            nodes=placement.nodes,
-            image=options.image or context.image("olmo"),
-            rdma_resource=context.rdma_resource,
-            data=context.volumes[options.data_container],
-            checkpoints=context.volumes[options.checkpoint_container],
-        )
+        data, checkpoints = context.volumes[options.data_container], context.volumes[options.checkpoint_container]
+        run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
         if options.prepare and run.data.upload_secret is not None:
             _prepare(preparation.job_spec(options, image=run.image, upload_secret=run.data.upload_secret), context)
         needed = [manifests.files(run.pool).deploy(context), _service(context)]
         indexed_job(NAME, manifests.job_spec(run), context, needed)
-        namespace = pulumi.Output.from_input(context.namespace)
         return Deployed(
-            namespace=namespace,
-            name=pulumi.Output.from_input(NAME),
-            command=pulumi.Output.concat("kubectl logs -n ", namespace, f" --follow {_first_pod()}"),
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --follow {_first_pod()}"),
             ends=not options.open_end,
         )
 
