@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from tests.program.mocks import ROOT, Azure, Recorder, Registered, program
+from simulator.paths import ROOT
+from tests.program.mocks import Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
 H100 = "Standard_ND96isr_H100_v5"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import json
 import runpy
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,7 +13,9 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, rpc
 
-ROOT = Path(__file__).resolve().parents[2]
+from simulator.paths import ROOT
+from tests.settings.stacks import as_engine
+
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 DEPLOYER = "00000000-0000-0000-0000-00000000000b"
 SECRET = "[secret]"
@@ -175,13 +175,8 @@ def program(
 
     `secret` are the keys in which something is encrypted.
     """
-    text = {key if ":" in key else f"ai-on-aks:{key}": _text(value) for key, value in settings.items()}
-    pulumi.runtime.set_all_config(text, [f"ai-on-aks:{key}" for key in secret])
+    pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _registered(request: Any) -> Registered:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from config.errors import Problem, set_command
@@ -14,9 +13,9 @@ from config.models import Settings
 from config.names import StackName
 from config.platform_stack import OUTPUT, shared_settings
 from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from simulator.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
-ROOT = Path(__file__).resolve().parents[2]
 H100 = "Standard_ND96isr_H100_v5"
 T4 = "Standard_NC4as_T4_v3"
 

@@ -13,11 +13,11 @@ import yaml
 
 from config.errors import SettingsError
 from simulator import paths
+from simulator.paths import ROOT
 from tests.settings import cases
 from tests.settings.stacks import load
 
 pytestmark = pytest.mark.simulator
-ROOT = Path(__file__).resolve().parents[2]
 CASES = {name: case for name, case in cases.read().items() if not case.get("by_hand")}
 
 

@@ -13,9 +13,8 @@ import workloads
 from config.mirrors import mirror_problems
 from config.models import StackFile
 from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
+from simulator.paths import ROOT
 from tests.settings.stacks import H100, T4, load, platform
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("count", [3, "3"])

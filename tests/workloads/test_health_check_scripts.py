@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program.mocks import ROOT
+from simulator.paths import ROOT
 
 VERDICT = ROOT / "docker" / "aksnhc" / "verdict.sh"
 CONFIGURATION = "# a size\n * || check_gpu_count 8\n * || check_ib_bw_gdr 380\n"

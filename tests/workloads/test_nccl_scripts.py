@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.program.mocks import ROOT
+from simulator.paths import ROOT
 
 SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
 SHARED = ROOT / "workloads" / "_mpi_scripts"
