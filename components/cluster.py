@@ -9,8 +9,8 @@ import pulumi
 from pulumi_azure_native import containerservice
 
 from components._base import Component
-from components.scheduling import SYSTEM_TAINT
 from config.models import Settings, SystemPool
+from config.scheduling import SYSTEM_TAINT
 from config.storage import StorageSettings
 
 SYSTEM_POOL = "system"

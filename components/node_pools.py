@@ -10,9 +10,9 @@ from pulumi_azure_native import containerservice
 from components._base import Component
 from components.cluster import Cluster
 from components.context import GpuPool
-from components.scheduling import GPU_LABEL, POOL_LABEL, SCRATCH_FOLDER, SPOT_LABEL, SPOT_TAINT
 from config.models import StackFile
-from config.pools import SCRATCH_LABEL, PoolSettings, agent_pool_name
+from config.pools import PoolSettings, agent_pool_name
+from config.scheduling import GPU_LABEL, POOL_LABEL, SCRATCH_FOLDER, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 
 # A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")

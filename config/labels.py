@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from config.errors import Path, Problem, remove_command, set_command
+from config.scheduling import GPU_TAINT
 
 _NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _PREFIX = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
@@ -45,7 +46,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
         key, _, value = key_and_value.partition("=")
         if not colon or effect not in _EFFECTS or not _VALUE.fullmatch(value):
             shape = f"key=value:Effect with an effect of {', '.join(_EFFECTS)}"
-            yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, "sku=gpu:NoSchedule"))
+            yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, GPU_TAINT))
         elif what := _key_fault(key):
             yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), remove_command(where))
         elif (key, effect) in seen:

@@ -13,6 +13,7 @@ from config.base import PLAIN_DIGITS, Model, Text, unfit
 from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint
+from config.scheduling import GPU_TAINT, SCRATCH_LABEL
 from config.skus import UnknownSku, VmSku, catalogue, sku
 
 MAX_NODES = 1000
@@ -22,9 +23,6 @@ MAX_POOL_NAME = 12
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 MIN_OS_DISK_GB = 30
-GPU_TAINT = "sku=gpu:NoSchedule"
-SCRATCH_LABEL = "local-nvme-scratch"
-"""Of nodes whose local NVMe disks are made one file system; the program sets it to "true" where `scratch` says so."""
 
 GpuSku = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))]
 """Name of a VM size; the sizes are for messages about its type, `gpu_sku_problems` checks it."""

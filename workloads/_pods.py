@@ -9,8 +9,8 @@ from typing import Any
 import pulumi
 
 from components.context import BlobVolume, GpuPool
-from components.scheduling import AGENT_POOL_LABEL, tolerations
 from config.overrides import merge
+from config.scheduling import AGENT_POOL_LABEL, tolerations
 
 Manifest = dict[str, Any]
 

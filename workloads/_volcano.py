@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from workloads._pods import SCHEDULER, Manifest, Mount, pod_template
 
 

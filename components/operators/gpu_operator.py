@@ -9,8 +9,8 @@ import pulumi
 from components._base import Component
 from components.operators._release import Site, Values, release
 from components.operators.readiness import CustomResourceName, once_ready
-from components.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import Operator
+from config.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 
 NAME = "gpu-operator"
 POLICY = CustomResourceName("nvidia.com/v1", "ClusterPolicy", "cluster-policy")

@@ -10,8 +10,7 @@ import pulumi
 
 from components._base import Component
 from components.operators._node_tools import Manifest, NodeSite, daemon_set
-from components.scheduling import SCRATCH_FOLDER, SCRATCH_MOUNT, tolerations
-from config.pools import SCRATCH_LABEL
+from config.scheduling import SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT, tolerations
 
 NAME = "local-nvme-scratch"
 """Of the DaemonSet and of its image in `docker/`."""

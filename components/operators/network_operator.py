@@ -14,8 +14,8 @@ from components._base import Component
 from components.operators._release import Site, Values, release
 from components.operators.nfd import MELLANOX
 from components.operators.readiness import CustomResourceName, once_ready
-from components.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import NetworkOperator as Settings
+from config.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.versions import versions
 
 NAME = "network-operator"

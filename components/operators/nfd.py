@@ -10,8 +10,8 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.operators._release import Site, Values, release
-from components.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.models import Operator
+from config.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
 from config.skus import catalogue, pci_vendor
 
 NAME = "node-feature-discovery"

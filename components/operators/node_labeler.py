@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.operators._node_tools import NodeSite, daemon_set
-from components.scheduling import GPU_LABEL, tolerations
+from config.scheduling import GPU_LABEL, tolerations
 
 NAME = "node-labeler"
 """Of the DaemonSet, of its image in `docker/`, and of its account and rights."""

@@ -6,8 +6,8 @@ import pulumi
 
 from components._base import Component
 from components.operators._release import Site, Values, release
-from components.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.models import Operator
+from config.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 
 NAME = "volcano"
 _ENQUEUE_ALL = """\

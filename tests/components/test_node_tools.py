@@ -9,9 +9,9 @@ from pulumi_kubernetes.core.v1 import Namespace
 
 from components.operators import local_nvme_scratch, node_labeler
 from components.operators._node_tools import NodeSite
-from components.scheduling import SCRATCH_FOLDER, SPOT_TAINT, tolerations
 from config.content_tags import image_names
 from config.names import NODE_TOOLS_NAMESPACE
+from config.scheduling import SCRATCH_FOLDER, SPOT_TAINT, tolerations
 from tests.program.mocks import Recorder, deploy
 
 TAINTS = ("sku=gpu:NoSchedule", SPOT_TAINT)

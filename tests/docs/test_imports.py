@@ -12,7 +12,7 @@ from simulator.paths import ROOT
 MAY_IMPORT = {
     "config": ("config",),
     "components": ("components", "config"),
-    "workloads": ("workloads", "config", "components.context", "components.scheduling"),
+    "workloads": ("workloads", "config", "components.context"),
     "simulator": ("simulator", "config"),
 }
 
