@@ -12,7 +12,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.base import at, field_name
 from config.errors import Problem, SettingsError, remove_command, set_command
 from config.models import SHARED, Lender, Lending, StackFile
 from config.names import StackName
@@ -24,8 +23,8 @@ _ALLOWED = (
 )
 _LIST = "pulumi stack ls shows the names"
 _PART = re.compile(r"[A-Za-z0-9_.-]+")
-_PLATFORM_KEYS = ("location", "vmSku", "nodeCount", "pools", "cluster", "operators", "storage", "registry", "charts")
-"""Keys that say nothing in a stack without a platform of its own."""
+_LODGER_FIELDS = ("workloads", "workload_options", "model_size", "platform_stack", "images")
+"""What a stack without a platform of its own may set."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]
 """Outputs of a stack by its full name. Raises LookupError, with the reason, where they cannot be read."""
@@ -38,8 +37,9 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
 
 def platform_keys(own: Collection[str], stack: StackFile) -> Iterator[Problem]:
     """One problem for each of the keys `own` that belongs to the platform, unless it is Pulumi.yaml's default."""
-    for key in _PLATFORM_KEYS:
-        if key in own and at(stack, key) != StackFile.model_fields[field_name(StackFile, key)].default:
+    for name, field in StackFile.model_fields.items():
+        key = str(field.alias)
+        if name not in _LODGER_FIELDS and key in own and getattr(stack, name) != field.default:
             what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
             allowed = f"nothing beside platformStack; it can be set in stack {stack.platform_stack}"
             yield Problem((key,), what, allowed, remove_command((key,)))
