@@ -83,7 +83,8 @@ def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:
     assert spec["backoffLimit"] == 6, "a failure of the whole is one of every pod"
     ignored, final = spec["podFailurePolicy"]["rules"]
     assert (ignored["action"], ignored["onPodConditions"][0]["type"]) == ("Ignore", "DisruptionTarget")
-    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [64])
+    assert (final["action"], final["onExitCodes"]["values"]) == ("FailJob", [manifests.HOPELESS])
+    assert f"exit {manifests.HOPELESS}\n" in manifests.files(pool()).contents["dataset.sh"]
     assert final["onExitCodes"]["containerName"] == container()["name"]
     assert template()["spec"]["restartPolicy"] == "Never", "failure policies need it"
 

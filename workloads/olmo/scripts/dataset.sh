@@ -1,6 +1,12 @@
 # shellcheck shell=bash
-# What the preparation and the training must agree on: which files, and which blob says that all of them are there.
-# Reads: CONFIG (path of a training config), MAX_FILES (0 for all), EVALUATE (0 or 1).
+# What the preparation and the training must agree on: which files, which blob says that all of them are there, and how to
+# give up. Reads: CONFIG (path of a training config), MAX_FILES (0 for all), EVALUATE (0 or 1).
+
+# Says why another try would not mend it, and ends with the exit code at which the Job fails for good (manifests.py).
+hopeless() {
+  echo "$*"
+  exit 64
+}
 
 dataset() {
   awk -v max="$MAX_FILES" -v evaluate="$EVALUATE" "$@" -f "$(dirname "${BASH_SOURCE[0]}")/dataset.awk" "$CONFIG"

@@ -12,9 +12,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=workloads/_scripts/infiniband.sh
 . "$here/infiniband.sh"
 
-hopeless() {
-  echo "OLMo cannot start: $*"
-  exit 64
+cannot_start() {
+  hopeless "OLMo cannot start: $*"
 }
 
 # The copying may have failed for good, or never begin: then it says nothing, and the nodes are not held for it.
@@ -26,10 +25,10 @@ wait_for_manifest() {
     [[ $written == "$last" ]] || heard=$SECONDS
     last=$written
     ((SECONDS - heard < DATA_SILENCE_S)) ||
-      hopeless "its data is not complete, and nothing has been at work on it for $DATA_SILENCE_S s. Why, kubectl logs -n" \
+      cannot_start "its data is not complete, and nothing has been at work on it for $DATA_SILENCE_S s. Why, kubectl logs -n" \
         "$NAMESPACE job/olmo-data says, or kubectl describe where it has not run. Once that is mended:" \
         "kubectl delete -n $NAMESPACE job olmo olmo-data && pulumi up --refresh"
-    ((SECONDS < DATA_TIMEOUT_S)) || hopeless "its data was not complete within $DATA_TIMEOUT_S s ($DATA/$manifest is missing)"
+    ((SECONDS < DATA_TIMEOUT_S)) || cannot_start "its data was not complete within $DATA_TIMEOUT_S s ($DATA/$manifest is missing)"
     if ((SECONDS >= said)); then
       echo "Waiting for the data: kubectl logs -n $NAMESPACE job/olmo-data shows how far its copying is."
       said=$((SECONDS + 600))
@@ -56,11 +55,11 @@ check_files() {
     wrong=$((wrong + 1))
     first=${first:-$path ($have, expected $bytes bytes)}
   done < <(expected_files)
-  ((wrong == 0)) || hopeless "$wrong of $total data files are missing or cut short in $DATA, the first: $first"
+  ((wrong == 0)) || cannot_start "$wrong of $total data files are missing or cut short in $DATA, the first: $first"
   echo "All $total data files are there."
 }
 
-[[ -r $CONFIG ]] || hopeless "the image has no training config $CONFIG"
+[[ -r $CONFIG ]] || cannot_start "the image has no training config $CONFIG"
 manifest=$(manifest_path)
 [[ $PREPARED != 1 ]] || wait_for_manifest
 check_files

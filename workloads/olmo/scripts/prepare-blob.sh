@@ -5,12 +5,12 @@
 # shellcheck disable=SC2154
 
 VERSION=2021-08-06 # of the REST interface: blocks from a URL may be large
-HOPELESS=255       # makes xargs start nothing more
+STOP_XARGS=255     # makes it start nothing more
 CURL=(curl --silent --show-error --connect-timeout 30 --retry 5 --retry-all-errors)
 
 refused() {
   echo "The SAS of the upload secret may not $1 (HTTP $2): it has expired or lacks a permission (rcwl are needed)." >&2
-  exit "$HOPELESS"
+  exit "$STOP_XARGS"
 }
 
 # blob QUERY PATH [curl options]: prints the HTTP status; headers go to $scratch.headers, the answer to $scratch.body.

@@ -14,9 +14,8 @@ export PARALLEL=${PARALLEL:-8} BLOCK_BYTES=${BLOCK_BYTES:-67108864}
 HEARTBEAT_S=${HEARTBEAT_S:-60}
 scratch=$STAGING/manifest
 
-hopeless() {
-  echo "The data cannot be prepared: $*"
-  exit 64
+cannot_prepare() {
+  hopeless "The data cannot be prepared: $*"
 }
 
 # The training holds its nodes as long as it sees this blob change. Runs in the background; refused, it ends like the copying.
@@ -31,15 +30,15 @@ say_alive() {
   done
 }
 
-[[ -r $CONFIG ]] || hopeless "the image has no training config $CONFIG"
+[[ -r $CONFIG ]] || cannot_prepare "the image has no training config $CONFIG"
 mapfile -t urls < <(dataset_urls)
-((${#urls[@]})) || hopeless "$CONFIG names no data file of olmo-data.org"
+((${#urls[@]})) || cannot_prepare "$CONFIG names no data file of olmo-data.org"
 say_alive &
 echo "Copying ${#urls[@]} files that $CONFIG names, $PARALLEL at a time."
 
 code=0
 printf '%s\n' "${urls[@]}" | xargs -P "$PARALLEL" -n 1 bash "$here/prepare-file.sh" || code=$?
-((code != 124)) || hopeless "the upload secret does not open the container, see above"
+((code != 124)) || cannot_prepare "the upload secret does not open the container, see above"
 ((code == 0)) || { echo "Some files are not complete, see above; another try goes on from here." && exit 1; }
 
 for url in "${urls[@]}"; do
