@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.simulator.checkout import Checkout, clients, kill, processes
-from tests.simulator.world import eventually
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(1800)]
 KILLS = 30
@@ -104,7 +104,7 @@ def test_the_same_command_converges(checkout: Checkout, size: int, seed: int) ->
     command = checkout.begin(planned.command)
     try:
         moment = far_enough(checkout, planned, size)
-        eventually(lambda: moment() or command.poll() is not None, f"{planned} comes", timeout_s=600)
+        eventually(lambda: moment() or command.poll() is not None, f"{planned} comes", seconds=600)
         struck = victims(checkout, planned.victim)
         kill(struck)
         said, _ = command.communicate(timeout=900)

@@ -19,7 +19,8 @@ from config import skus
 from simulator.kubelet.shim import Shim, ShimError
 from simulator.sandbox import sandbox
 from simulator.world.hardware import node_hardware
-from tests.sandbox.test_shim import eventually, run
+from tests.sandbox.test_shim import run
+from tests.waiting import eventually
 from workloads.jupyterlab.manifests import HOME, PORT
 from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
 
@@ -41,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shim]:
     process = _start(folder)
     shim = Shim(folder / "run")
     try:
-        eventually(lambda: _answers(shim), 120)
+        eventually(lambda: _answers(shim))
         yield shim
     finally:
         process.kill()
