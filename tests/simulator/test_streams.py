@@ -44,9 +44,7 @@ def _runs(cluster: AzureCluster, pod: str) -> bool:
 
 
 def _arguments(cluster: AzureCluster, *arguments: str) -> list[str]:
-    name = f"ai-on-aks-{cluster.name}"
-    kubeconfig = cluster.world.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig"
-    return ["kubectl", "--kubeconfig", str(kubeconfig), "-n", "default", *arguments]
+    return ["kubectl", "--kubeconfig", str(cluster.world.kubeconfig(cluster.name)), "-n", "default", *arguments]
 
 
 def kubectl(cluster: AzureCluster, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

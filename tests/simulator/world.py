@@ -80,9 +80,13 @@ class World:
         found: Object = answer.json() if answer.content else {}
         return found
 
-    def kube(self, stack: str) -> KubeClient:
+    def kubeconfig(self, stack: str) -> Path:
+        """The administrator's, of a stack's cluster."""
         name = f"ai-on-aks-{stack}"
-        kubeconfig = (self.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig").read_text()
+        return self.home / "clusters" / f"{name}+{name}" / "admin.kubeconfig"
+
+    def kube(self, stack: str) -> KubeClient:
+        kubeconfig = self.kubeconfig(stack).read_text()
         if kubeconfig not in self._clients:
             self._clients[kubeconfig] = KubeClient.from_kubeconfig(kubeconfig)
         return self._clients[kubeconfig]
