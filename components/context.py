@@ -57,4 +57,4 @@ class WorkloadContext:
     volumes: Mapping[str, BlobVolume]
     """Blob containers of the platform by name."""
     ready: Sequence[pulumi.Resource]
-    """Jobs depend on these: scheduler, drivers and device plugins are up once they are."""
+    """Jobs depend on these: with them come the registry of their images, scheduler, drivers and device plugins."""

@@ -67,7 +67,8 @@ class Platform(Component):
             rdma_resource=self.settings.operators.network_operator.resource_name,
             image=self.image,
             volumes=dict(self.workspace.volumes),  # all of them, also for pods that users bring along
-            ready=self.operators.ready() if self.settings.workloads else [],
+            # A registry that Azure refuses must stop jobs from being replaced by ones whose images it would have had.
+            ready=[self.registry.resource, *self.operators.ready()] if self.settings.workloads else [],
         )
 
     def outputs(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Registry(Component):
     name: str
     login_server: str
     """Host of its images."""
-    id: pulumi.Output[str]
+    resource: containerregistry.Registry
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Registry(Component):
         super().__init__(name, opts)
         self.name = settings.registry.full_name(settings.names, subscription_id())
         self.login_server = login_server(self.name)
-        registry = containerregistry.Registry(
+        self.resource = containerregistry.Registry(
             "registry",
             registry_name=self.name,
             resource_group_name=resource_group,
@@ -40,15 +40,14 @@ class Registry(Component):
             admin_user_enabled=False,
             opts=self.kept_until_replaced(),
         )
-        self.id = registry.id
-        self.register_outputs({"id": self.id, "loginServer": self.login_server})
+        self.register_outputs({"id": self.resource.id, "loginServer": self.login_server})
 
     def attach(self, cluster: Cluster) -> authorization.RoleAssignment:
         """Lets the cluster's nodes pull. The registry itself needs no cluster."""
         return roles.assign(
             "kubelet-pulls",
             role=roles.ACR_PULL,
-            scope=self.id,
+            scope=self.resource.id,
             principal=roles.Principal(object_id=cluster.kubelet_object_id, kind="ServicePrincipal"),
             parent=self,
         )

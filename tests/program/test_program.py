@@ -137,6 +137,11 @@ def test_only_workloads_wait_for_drivers(dev: Recorder) -> None:
     ]
 
 
+def test_every_workload_follows_the_registry_so_that_none_goes_when_azure_refuses_another(dev: Recorder) -> None:
+    following = {r.name for r in dev.registered if "azure-native:containerregistry:Registry registry" in r.dependencies}
+    assert set(dev.outputs["workloads"]) <= following
+
+
 def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
     assert (
         "kubernetes:mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy"

@@ -12,7 +12,7 @@ import pytest
 
 from simulator import images
 from simulator.azure.registries import Registries
-from tests.simulator.runs import all_pass, observed
+from tests.simulator.runs import all_pass, observed, run
 from tests.simulator.world import Stack, World, eventually
 
 pytestmark = pytest.mark.simulator
@@ -126,15 +126,6 @@ def test_a_platform_without_the_operator_that_a_workload_needs(lodger: Stack) ->
     refused(lodger, text, what, f"fix:     {mend}\n")
 
 
-def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
-    """ARM alone knows that: the registry that is there stays, and so does all that names its images."""
-    platform.set(registry={"name": "contoso"})
-    text = platform.up(check=False)
-    refused(platform, text, 'Code="AlreadyInUse"', "The registry DNS name contoso.azurecr.io is already in use.")
-    platform.set(**GOOD)
-    assert "unchanged" in platform.up("--expect-no-changes")
-
-
 def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     """`up` succeeds, the job says what it waits for, and it starts by itself."""
     platform.set(**{**GOOD, "operators": None, "workloads": "nccl-allreduce"})
@@ -150,3 +141,14 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     assert "not found" in why
     images.push_all(Registries(world.home / "registries"))
     all_pass(platform, platform)
+
+
+def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
+    """ARM alone knows that: the registry that is there stays, and so do the jobs that have their images from it."""
+    before = run(platform, "nccl-allreduce")
+    platform.set(registry={"name": "contoso"})
+    text = platform.up(check=False)
+    refused(platform, text, 'Code="AlreadyInUse"', "The registry DNS name contoso.azurecr.io is already in use.")
+    assert run(platform, "nccl-allreduce") == before
+    platform.set(registry=None)
+    assert "unchanged" in platform.up("--expect-no-changes")
