@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 FOLDER = Path("/run/simulator")
-APPEARANCE_SECONDS = 10
+APPEARANCE_SECONDS = 60
 SERVICE_SUFFIXES = ("", ".{}", ".{}.svc", ".{}.svc.cluster.local")
 
 Json = dict[str, Any]
