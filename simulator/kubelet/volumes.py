@@ -55,7 +55,16 @@ class PodVolumes:
             target = folder / relative
             target.parent.mkdir(parents=True, exist_ok=True)
             replace(target, content, self._mode(volume, relative))  # other containers may be reading it
+        for file in folder.rglob("[!.]*"):  # hidden ones may be on their way to replace another
+            if file.is_file() and str(file.relative_to(folder)) not in files:
+                file.unlink(missing_ok=True)  # a key that is gone
         return folder
+
+    def refresh(self) -> None:
+        """Brings what changed in config maps and secrets to the volumes that containers have. Raises VolumeNotReady."""
+        for volume in self.pod["spec"].get("volumes", []):
+            if _follows_objects(volume) and (self.folder / "volumes" / volume["name"]).exists():
+                self.path(volume)
 
     def read_only(self, volume: Object) -> bool:
         """Whether no container can write to the volume, whatever its mount asks."""
@@ -180,6 +189,12 @@ class PodVolumes:
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _follows_objects(volume: Object) -> bool:
+    """Tokens have a life of their own, and what is told of the pod itself is as it was."""
+    sources = volume.get("projected", {}).get("sources") or [volume]
+    return all("configMap" in source or "secret" in source for source in sources)
 
 
 def contained(root: Path, path: Path) -> Path:

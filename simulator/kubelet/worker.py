@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import threading
@@ -26,6 +27,8 @@ _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
 """Between looks at what a container waits for."""
+_REFRESH_S = 20.0
+"""Kubelets look every minute or so."""
 _MAX_TRIES = 240  # two minutes
 _NOT_NOW = (VolumeNotReady, ApiError, httpx.HTTPError, OSError)
 """What keeps a container waiting: the kubelet tries again, whatever it was."""
@@ -94,11 +97,18 @@ class PodWorker:
             threads = [threading.Thread(target=self._complete, args=pair, daemon=True) for pair in pairs]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        self._await(threads)
         self._services.unserve(self._ip)
         if self.delete_when_stopped:
             self._delete()
+
+    def _await(self, containers: list[threading.Thread]) -> None:
+        """Until all have ended. Meanwhile changed config maps and secrets reach their volumes, as on a node: late."""
+        while running := [container for container in containers if container.is_alive()]:
+            running[0].join(_REFRESH_S)
+            if running[0].is_alive():
+                with contextlib.suppress(*_NOT_NOW):  # the volumes stay as they are, and the next round tries again
+                    self._services.context(self._pod, self._pod["spec"]["containers"][0]).volumes.refresh()
 
     def _complete(self, container: Object, state: ContainerState) -> bool:
         """Runs a container, again as the restart policy says; True when it ended with 0."""

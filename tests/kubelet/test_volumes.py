@@ -30,6 +30,21 @@ def path_of(cluster: Cluster, volume: Object, node: str = "n1") -> Path:
     return context(cluster, pod).volumes.path(volume)
 
 
+def test_changed_keys_reach_a_volume_that_is_there_and_tokens_stay(cluster: Cluster) -> None:
+    config: Object = {"name": "config", "configMap": {"name": "volcano"}}
+    token: Object = {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    unused: Object = {"name": "unused", "secret": {"secretName": "not-there"}}
+    volumes = context(cluster, make(volumes=(config, token, unused))).volumes
+    stored: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "volcano", "namespace": "ai"}}
+    cluster.has(stored | {"data": {"conf": "enqueue", "gone": "soon"}})
+    folder = volumes.path(config)
+    assert sorted(file.name for file in folder.iterdir()) == ["conf", "gone"]
+    cluster.has(stored | {"data": {"conf": "allocate"}})
+    volumes.refresh()
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {"conf": "allocate"}
+    assert not (folder.parent / "token").exists()
+
+
 # -- the node's file system --------------------------------------------------------------------------------------------
 
 

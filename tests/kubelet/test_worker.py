@@ -148,6 +148,23 @@ def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, mon
     assert status(cluster)["phase"] == "Succeeded"
 
 
+def test_a_running_container_sees_its_config_map_change(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.kubelet.worker._REFRESH_S", 0.05)
+    stored: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}}
+    cluster.has(stored | {"data": {"actions": "enqueue"}})
+    volume: Object = {"name": "conf", "configMap": {"name": "conf"}}
+    pod = make(volumes=(volume,), volumeMounts=[{"name": "conf", "mountPath": "/conf"}])
+
+    def run(ctx: PodContext) -> None:
+        path = Path(ctx.host_path("/conf/actions"))
+        assert path.read_text() == "enqueue"
+        cluster.has(stored | {"data": {"actions": "allocate"}})
+        eventually(lambda: path.read_text() == "allocate")
+
+    start(cluster, pod, run).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
 def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     times = (f"2026-01-01T00:00:{second:02}Z" for second in itertools.count())
     monkeypatch.setattr("simulator.kubelet.status.now", lambda: next(times))
