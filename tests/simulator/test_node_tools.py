@@ -76,6 +76,7 @@ def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
     stack.kube.create(pod)
     eventually(lambda: stack.kube.get("v1", "Pod", "writer", "ai")["status"]["phase"] == "Succeeded", "writer ends")
     assert log(stack.kube, "writer", "ai") == "model\n"
+    stack.kube.delete("v1", "Pod", "writer", "ai")  # one that has ended holds its claim too
 
 
 def test_a_changed_script_is_another_image_which_pods_wait_for_and_the_data_stays(stack: Stack) -> None:
