@@ -21,6 +21,10 @@ wait_for_manifest() {
   local said=0 heard=0 alive written='' last=''
   alive=$DATA/$(alive_path)
   until [[ -r $DATA/$manifest ]]; do
+    if ((SECONDS >= said)); then
+      echo "Waiting for the data: kubectl logs -n $NAMESPACE job/olmo-data shows how far its copying is."
+      said=$((SECONDS + 600))
+    fi
     written=$(stat -c %Y "$alive" 2>/dev/null || true)
     [[ $written == "$last" ]] || heard=$SECONDS
     last=$written
@@ -29,10 +33,6 @@ wait_for_manifest() {
         "$NAMESPACE job/olmo-data says, or kubectl describe where it has not run. Once that is mended:" \
         "kubectl delete -n $NAMESPACE job olmo olmo-data && pulumi up --refresh"
     ((SECONDS < DATA_TIMEOUT_S)) || cannot_start "its data was not complete within $DATA_TIMEOUT_S s ($DATA/$manifest is missing)"
-    if ((SECONDS >= said)); then
-      echo "Waiting for the data: kubectl logs -n $NAMESPACE job/olmo-data shows how far its copying is."
-      said=$((SECONDS + 600))
-    fi
     sleep 5
   done
 }
