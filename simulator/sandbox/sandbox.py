@@ -276,7 +276,7 @@ def _etc(spec: SandboxSpec) -> dict[str, str]:
     hardware = spec.hardware
     return {
         "passwd": "".join(f"{line}\n" for line in _users(spec)),
-        "group": "root:x:0:\nnogroup:x:65534:\n",
+        "group": f"root:x:0:\nnogroup:x:{NOBODY}:\n",
         "hostname": spec.hostname + "\n",
         "hosts": f"127.0.0.1\tlocalhost\n{spec.ip or '127.0.0.1'}\t{spec.hostname}\n",
         "os-release": f'ID={hardware.os_id}\nVERSION_ID="{hardware.os_version}"\n',

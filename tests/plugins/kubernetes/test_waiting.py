@@ -12,7 +12,7 @@ import pytest
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes import awaiters
 from simulator.plugins.marshal import Properties
-from tests.plugins.kubernetes.engine import Failed, Plugin
+from tests.plugins.kubernetes.engine import Failed, Plugin, Resource
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.simulator
@@ -41,16 +41,24 @@ def deployment(namespace: str, *, run: bool, annotations: dict[str, str] | None 
     return manifest("apps/v1", "Deployment", namespace, spec, annotations)
 
 
-def job(namespace: str, *, run: bool, annotations: dict[str, str] | None = None) -> Properties:
-    spec = {"template": pods(run=run, restartPolicy="Never")}
-    return manifest("batch/v1", "Job", namespace, spec, annotations)
+def created_once_said(plugin: Plugin, kube: KubeClient, kind: str, obj: Properties, message: str) -> Resource:
+    """Makes an object whose pods stay pending, and lets them run when the plugin has said what it waits for."""
+    namespace = obj["metadata"]["namespace"]
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(plugin.create, kind, "it", obj)
+        try:
+            eventually(lambda: message in plugin.engine.messages, f"the plugin says: {message}")
+        finally:
+            for pod in kube.list("v1", "Pod", namespace):
+                kube.patch("v1", "Pod", pod["metadata"]["name"], namespace, {"metadata": {"annotations": RUNS}})
+        return creating.result()
 
 
-def test_a_deployment_is_waited_for(plugin: Plugin, namespace: str) -> None:
-    resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True))
+def test_a_deployment_is_waited_for(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    message = "Waiting for app ReplicaSet to be available (0/1 Pods available)"
+    resource = created_once_said(plugin, kube, DEPLOYMENT, deployment(namespace, run=False), message)
     conditions = {item["type"]: item["status"] for item in resource.state["status"]["conditions"]}
     assert conditions["Available"] == "True"
-    assert "Waiting for app ReplicaSet to be available (0/1 Pods available)" in plugin.engine.messages
 
 
 def test_a_new_image_is_waited_for(plugin: Plugin, namespace: str) -> None:
@@ -73,11 +81,11 @@ def test_stateful_and_daemon_sets_are_waited_for(plugin: Plugin, namespace: str)
     assert daemons.state["status"]["numberReady"] == 1
 
 
-def test_a_job_is_done_when_it_has_succeeded(plugin: Plugin, namespace: str) -> None:
-    resource = plugin.create("kubernetes:batch/v1:Job", "j", job(namespace, run=True))
+def test_a_job_is_done_when_it_has_succeeded(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    message = f'Waiting for Job "{namespace}/it" to succeed (Active: 1 | Succeeded: 0 | Failed: 0)'
+    job = manifest("batch/v1", "Job", namespace, {"template": pods(run=False, restartPolicy="Never")})
+    resource = created_once_said(plugin, kube, "kubernetes:batch/v1:Job", job, message)
     assert resource.state["status"]["succeeded"] == 1
-    waited = f'Waiting for Job "{namespace}/it" to succeed (Active: 1 | Succeeded: 0 | Failed: 0)'
-    assert waited in plugin.engine.messages or f'Waiting for Job "{namespace}/it" to start' in plugin.engine.messages
 
 
 def test_a_job_that_fails_for_good_ends_the_wait(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
@@ -146,8 +154,10 @@ def test_the_resource_option_sets_the_timeout(plugin: Plugin, namespace: str) ->
     assert time.monotonic() - started < awaiters.DEFAULT_TIMEOUT_SECONDS
 
 
-def test_skip_await_makes_what_never_becomes_ready(plugin: Plugin, namespace: str) -> None:
-    plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False, annotations={"skipAwait": "true"}))
+def test_skip_await_makes_what_never_becomes_ready(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
+    made = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False, annotations={"skipAwait": "true"}))
+    assert made.id == f"{namespace}/it"
+    assert not kube.get("apps/v1", "Deployment", "it", namespace)["status"].get("readyReplicas")
 
 
 def test_cancel_ends_a_wait(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
