@@ -118,7 +118,7 @@ class Training:
     def _start(self, rank: int) -> subprocess.Popen[bytes]:
         container = self.template["spec"]["containers"][0]
         given = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
-        added = {"NAMESPACE": NAMESPACE, "JOB_COMPLETION_INDEX": str(rank), "MEETING_TIMEOUT_S": "15"}
+        added = {"NAMESPACE": NAMESPACE, "JOB_COMPLETION_INDEX": str(rank), "MEETING_TIMEOUT_S": "60"}
         allocation = self._allocation()
         spec = sandbox.SandboxSpec(
             pod=f"{NAMESPACE}/{_pod_name(rank)}",

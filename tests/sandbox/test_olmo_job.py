@@ -14,6 +14,7 @@ from simulator.world.faults import new_fault
 from tests.sandbox.blob_server import Blobs, blob_server
 from tests.sandbox.job import node_name
 from tests.sandbox.olmo import Training, prepare
+from tests.waiting import eventually
 
 FOLDER = "preprocessed/olmo-mix/v1_5/gpt-neox-20b-pii-special"
 FILES = (f"{FOLDER}/part-000-00000.npy", f"{FOLDER}/part-000-00001.npy")
@@ -182,6 +183,8 @@ def test_training_waits_for_as_long_as_the_preparation_is_at_work(tmp_path: Path
     stop = threading.Event()
 
     def prepare_slowly() -> None:
+        log = job.folder / "rank-0.log"
+        eventually(lambda: log.exists() and "Waiting for the data" in log.read_text(), "the training waits")
         for second in range(1000, 1012):
             job.put_alive(ALIVE, second)
             stop.wait(0.5)
@@ -193,7 +196,6 @@ def test_training_waits_for_as_long_as_the_preparation_is_at_work(tmp_path: Path
     stop.set()
     preparation.join()
     assert code == 0, log
-    assert "Waiting for the data" in log
 
 
 def test_data_that_is_cut_short_is_named(training: Training) -> None:
