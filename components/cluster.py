@@ -46,7 +46,7 @@ class Cluster(Component):
         self.resource = self._cluster()
         self.name = self.resource.name
         self.id = self.resource.id
-        self.kubelet_object_id = self.resource.identity_profile.apply(_kubelet_object_id)
+        self.kubelet_object_id = self._kubelet_object_id()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
@@ -96,6 +96,18 @@ class Cluster(Component):
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
 
+    def _kubelet_object_id(self) -> pulumi.Output[str]:
+        """Asked of Azure: in the preview of an update the resource's own outputs are unknown.
+
+        The role that hangs on it would be shown as replaced, with the cluster's access to its images.
+        """
+        found = containerservice.get_managed_cluster_output(
+            resource_group_name=self.resource_group,
+            resource_name=self.name,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return found.identity_profile.apply(lambda identities: str((identities or {})["kubeletidentity"].object_id))
+
     def _warn_if_behind(self, runs: str | None, group: str, cluster: str) -> None:
         wanted = self.settings.cluster.kubernetes_version
         if runs and not f"{runs}.".startswith(f"{wanted}."):
@@ -106,10 +118,6 @@ class Cluster(Component):
                 "&& pulumi up --refresh",
                 self,
             )
-
-
-def _kubelet_object_id(identities: Any) -> str:
-    return str(identities["kubeletidentity"].object_id)
 
 
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:

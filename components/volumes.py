@@ -23,6 +23,12 @@ STORAGE_CLASS = "ai-on-aks-blob"
 """There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
 
 
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+"""A volume stays until its claim is gone. A claim that a killed update did not record goes with its namespace, and that
+after the volume: whoever waited for the volume would wait in vain.
+"""
+
+
 class ContainerVolume(Component):
     """One container in one namespace."""
 
@@ -48,7 +54,7 @@ class ContainerVolume(Component):
         )
         volume = core.PersistentVolume(
             f"volume-{name}",
-            metadata={"name": self._names.volume},
+            metadata={"name": self._names.volume, "annotations": _NOT_AWAITED},
             spec=volume_spec(access, self._names),
             opts=self.child(depends_on=[secret]),
         )

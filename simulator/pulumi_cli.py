@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator import environment, paths
@@ -16,14 +16,14 @@ class PulumiFailed(Exception):
     """pulumi ended with an error; what it printed was shown, or is the message."""
 
 
-def run(*arguments: str, stack: str | None = None) -> None:
-    """Shows what pulumi prints. Raises PulumiFailed.
+def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] | None = None) -> None:
+    """Shows what pulumi prints, with `variables` in its environment. Raises PulumiFailed.
 
     An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it.
     """
     pulumi = subprocess.Popen(
         _command(arguments, stack),
-        env=environment.environment(),
+        env={**environment.environment(), **(variables or {})},
         cwd=paths.ROOT,
         start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
     )

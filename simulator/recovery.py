@@ -14,6 +14,7 @@ from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
 CLUSTER = "azure-native:containerservice:ManagedCluster"
+_UPSERT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true"}
 
 
 def recover(stack: str, told: Callable[[str], None]) -> None:
@@ -36,6 +37,19 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
     _adopt(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found])
     told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
+
+
+def takes_over(stack: str, told: Callable[[str], None]) -> dict[str, str]:
+    """Variables of the kubernetes plugin for the next `up`: after an update that failed, it takes over what it finds.
+
+    When a plugin is killed, the engine goes on long enough to forget what that plugin was making, and the object may be
+    there. Values that others than Pulumi have set in an object are refused as conflicts still. Raises PulumiFailed.
+    """
+    last = read("stack", "history", "--json", "--page-size", "1", stack=stack)
+    if not last or last[0]["result"] == "succeeded":
+        return {}
+    told("the last update failed: objects that it made without recording them are taken over")
+    return _UPSERT
 
 
 def _adopt(stack: str, exported: Object, made: list[Object]) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from simulator import images, jobs, paths, pulumi_cli, stacks
 from simulator.kube.client import KubeClient
-from simulator.recovery import recover
+from simulator.recovery import recover, takes_over
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
@@ -27,7 +27,8 @@ def up() -> None:
         _make_sure_of(stack)
         recover(stack, console.print)
         with images.pushed_meanwhile():
-            pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack)
+            found = takes_over(stack, console.print)
+            pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack, variables=found)
         outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error

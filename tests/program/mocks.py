@@ -128,6 +128,8 @@ class Azure(pulumi.runtime.Mocks):
         match args.token.split(":")[-1]:
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+            case "getManagedCluster":
+                return ADDED["ManagedCluster"], []
             case "readStackOutputs":
                 return self._stack_outputs(args.args["name"]), []
             case "getSubscriptionFeatureRegistration":

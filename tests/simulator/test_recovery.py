@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from simulator.kube.client import ApiError, KubeClient
-from tests.simulator.checkout import Checkout, clients, kill, listening, processes
+from tests.simulator.checkout import Checkout, CommandFailed, clients, kill, listening, processes
 from tests.simulator.world import ended, eventually
 
 pytestmark = pytest.mark.simulator
@@ -99,7 +99,18 @@ def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
     assert not latest.get("pending_operations")
     assert not [resource for resource in latest["resources"] if resource.get("delete")]
     assert not list((checkout.home / "state").rglob("*.attrs"))  # killed in the middle of one, nothing reads the stack
-    checkout.inside("pulumi preview --stack dev --non-interactive --expect-no-changes")
+
+
+def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None:
+    """The engine forgets what a plugin was making when that dies, and then stops with an error."""
+    urn = "urn:pulumi:dev::ai-on-aks::kubernetes:batch/v1:Job::health-check"
+    pulumi = "pulumi {} --stack dev --non-interactive"
+    checkout.inside(pulumi.format(f"state delete --yes {urn}"))
+    with pytest.raises(CommandFailed, match="already exists"):
+        checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
+    said = checkout.make("up").stdout
+    assert "the last update failed: objects that it made without recording them are taken over" in said
+    checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 
 def test_killed_while_the_stack_is_destroyed(checkout: Checkout) -> None:

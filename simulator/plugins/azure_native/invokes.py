@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.azure.subscription import Subscription
+from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline
+from simulator.plugins.azure_native.resources import API_VERSION, definition
 from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import Properties, has_unknown, reveal
 
@@ -36,18 +38,21 @@ class Function:
     api_version: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
-    is_getter: bool = False
-    """A getter of a resource also tells the API version."""
+    resource: str = ""
+    """Of a getter, the type that the SDK shows its answer as, if that is simulated as a resource too."""
 
 
 FUNCTIONS: Mapping[str, Function] = {
+    "azure-native:containerservice:getManagedCluster": Function(
+        "GET", _CLUSTER, "2025-09-01", resource="azure-native:containerservice:ManagedCluster"
+    ),
     "azure-native:containerservice:listManagedClusterAdminCredentials": Function(
         "POST", f"{_CLUSTER}/listClusterAdminCredential", "2025-09-01", {"serverFqdn": "server-fqdn"}
     ),
     "azure-native:containerservice:listManagedClusterUserCredentials": Function(
         "POST", f"{_CLUSTER}/listClusterUserCredential", "2025-09-01", {"serverFqdn": "server-fqdn", "format": "format"}
     ),
-    "azure-native:features:getSubscriptionFeatureRegistration": Function("GET", _FEATURE, "2021-07-01", is_getter=True),
+    "azure-native:features:getSubscriptionFeatureRegistration": Function("GET", _FEATURE, "2021-07-01"),
     "azure-native:storage:listStorageAccountKeys": Function("POST", f"{_ACCOUNT}/listKeys", "2024-01-01"),
     "azure-native:storage:listStorageAccountServiceSAS": Function(
         "POST", f"{_ACCOUNT}/listServiceSas", "2024-01-01", body=_SERVICE_SAS
@@ -98,8 +103,10 @@ def _call(
 ) -> Properties:
     if function.method == "POST":
         return arm.post(path, function.api_version, deadline, query, body)
-    resource = arm.get(path, function.api_version, deadline)
-    return resource | ({"azureApiVersion": function.api_version} if function.is_getter else {})
+    found = arm.get(path, function.api_version, deadline)
+    if function.resource:
+        return convert.outputs(definition(function.resource), found)
+    return found | {API_VERSION: function.api_version}
 
 
 def _path(token: str, function: Function, given: Mapping[str, Any]) -> str:
