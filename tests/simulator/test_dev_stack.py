@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from config.versions import versions
 from tests.simulator.world import Stack, ended, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
@@ -50,6 +51,14 @@ def test_secrets_stay_secret(stack: Stack) -> None:
 
 def test_a_second_up_changes_nothing(stack: Stack) -> None:
     assert "unchanged" in stack.up("--expect-no-changes")
+
+
+def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces_nothing(stack: Stack) -> None:
+    newer = list(versions().kubernetes.newest)[1]
+    stack.set(cluster={"localAccounts": True, "kubernetesVersion": newer})
+    operations = {name: step["op"] for name, step in stack.planned().items()}
+    stack.set(cluster={"localAccounts": True})
+    assert {name: op for name, op in operations.items() if op != "same"} == {CLUSTER: "update", POOL: "update"}
 
 
 def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Stack) -> None:

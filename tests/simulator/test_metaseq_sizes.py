@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -34,9 +33,7 @@ def choose(stack: Stack, size: str, nodes: int) -> None:
 
 def planned(stack: Stack) -> dict[str, Object]:
     """Inputs of all that a preview would make, by `<type> <name>`."""
-    told, _ = json.JSONDecoder().raw_decode(stack.pulumi("preview", "--json"))  # warnings may follow it
-    found = (step["newState"] for step in told["steps"])
-    return {f"{state['type']} {state['urn'].rpartition('::')[2]}": state.get("inputs", {}) for state in found}
+    return {name: step["newState"].get("inputs", {}) for name, step in stack.planned().items()}
 
 
 def options(text: str) -> dict[str, str]:

@@ -164,6 +164,14 @@ class Stack:
             found.setdefault(name, step["op"])
         return found
 
+    def planned(self) -> dict[str, Object]:
+        """The engine's steps of a preview, by `<type> <name>`."""
+        told, _ = json.JSONDecoder().raw_decode(self.pulumi("preview", "--json"))  # warnings may follow it
+        named = (step["urn"].split("::")[2:] for step in told["steps"])
+        return {
+            f"{types.rpartition('$')[2]} {name}": step for (types, name), step in zip(named, told["steps"], strict=True)
+        }
+
     def refreshed(self) -> dict[str, list[str]]:
         """What a `refresh` found otherwise: top-level properties by `<type> <name>`, none of what is gone."""
         return {
