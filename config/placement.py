@@ -11,11 +11,14 @@ from config.base import at
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import DEFAULT_POOL, Placement, StackFile
 from config.near import hint, near
-from config.pools import MAX_NODES, PoolSettings
+from config.pools import PoolSettings
 from config.rules import chart_value, operator
 from config.skus import catalogue
 from config.translate import problems_of, unknown_key
 from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+
+_NUM_NODES = "numNodes"
+"""The option by which workloads take another number of nodes than their pool has."""
 
 
 class Placer:
@@ -82,35 +85,37 @@ class Placer:
         key = self._pool_key(spec, options) if self._pools else None  # no pool at all is another rule's business
         if key is None:
             return None
-        pool = self._pools[key]
-        nodes = _nodes(spec, options, pool)
-        if nodes > pool.max_nodes:
-            self.problems.append(self._too_few(spec, key, pool, nodes))
-            return None
-        self._add(spec, self._unfit(spec, options, key))
-        return Placement(options, key, pool, nodes)
+        ground = self._ground(spec, options, key)
+        unfit = self._unfit(spec, options, ground)
+        self._add(spec, unfit)
+        if ground.nodes <= ground.pool.max_nodes:
+            return Placement(options, key, ground.pool, ground.nodes)
+        if not any(_NUM_NODES in problem.fix for problem in unfit):  # else it is to run on another number of them
+            self.problems.append(ground.too_few(spec.name, ground.nodes))
+        return None
 
-    def _unfit(self, spec: WorkloadSpec, options: WorkloadOptions, key: str) -> list[Problem]:
-        """What the workload itself finds wrong with a pool; sizes that are unknown are another rule's business."""
+    def _ground(self, spec: WorkloadSpec, options: WorkloadOptions, key: str) -> Ground:
         pool = self._pools[key]
-        if pool.vm_sku not in catalogue():
-            return []
-        ground = Ground(
+        return Ground(
             pool_key=key,
             pool=pool,
             pool_path=self._path(key),
+            most_path=self._most_path(key),
             nodes=_nodes(spec, options, pool),
             containers=self._stack.storage.containers,
             scratch=pool.scratch and self._stack.operators.local_nvme_scratch.enabled,
         )
-        return list(spec.problems(options, ground))
+
+    def _unfit(self, spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> list[Problem]:
+        """What the workload itself finds wrong with a pool; sizes that are unknown are another rule's business."""
+        return list(spec.problems(options, ground)) if ground.pool.vm_sku in catalogue() else []
 
     def _best(self, spec: WorkloadSpec, options: WorkloadOptions, keys: Iterable[str]) -> str:
         """The first of some pools with enough nodes and the fewest problems: mostly none."""
 
         def faults(key: str) -> tuple[bool, int]:
-            too_few = _nodes(spec, options, self._pools[key]) > self._pools[key].max_nodes
-            return too_few, len(self._unfit(spec, options, key))
+            ground = self._ground(spec, options, key)
+            return ground.nodes > ground.pool.max_nodes, len(self._unfit(spec, options, ground))
 
         return min(keys, key=faults)
 
@@ -139,13 +144,10 @@ class Placer:
         what = f"is {pool.vm_sku}, which has no InfiniBand, and workload {spec.name} needs it"
         return Problem(path, what, ", ".join(usable), set_command(path, usable[0]))
 
-    def _too_few(self, spec: WorkloadSpec, key: str, pool: PoolSettings, nodes: int) -> Problem:
-        if pool.autoscale:
-            path: Path = ("pools", key, "autoscale", "max")
-        else:
-            path = (*self._path(key), "count") if self._path(key) else ("nodeCount",)
-        what = f"is {pool.max_nodes}, but workload {spec.name} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
-        return Problem(path, what, f"{nodes} to {MAX_NODES}, or a stack without {spec.name}", set_command(path, nodes))
+    def _most_path(self, key: str) -> Path:
+        if self._pools[key].autoscale:
+            return "pools", key, "autoscale", "max"
+        return (*self._path(key), "count") if self._path(key) else ("nodeCount",)
 
     def _path(self, key: str) -> Path:
         """What stands before a pool's properties: nothing for the default pool, whose are at the top."""

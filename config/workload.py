@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from config.base import EMPTY_IS_UNSET, Model
-from config.errors import Path, Problem
+from config.errors import Path, Problem, set_command
 from config.overrides import PodOverrides
-from config.pools import PoolSettings
+from config.pools import MAX_NODES, PoolSettings
 from config.references import Image
 from config.storage import ContainerSettings
 
@@ -56,11 +56,19 @@ class Ground:
     pool: PoolSettings
     pool_path: Path
     """What stands before the pool's properties in the stack file: ("pools", key), or nothing for the default pool."""
+    most_path: Path
+    """Where the most nodes that the pool can have are set."""
     nodes: int
     containers: Mapping[str, ContainerSettings]
     """Blob containers of the platform."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
+
+    def too_few(self, workload: str, nodes: int) -> Problem:
+        """The pool cannot have as many nodes as the workload needs."""
+        what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
+        allowed = f"{nodes} to {MAX_NODES}, or a stack without {workload}"
+        return Problem(self.most_path, what, allowed, set_command(self.most_path, nodes))
 
 
 class WorkloadSpec(Protocol):

@@ -9,12 +9,12 @@ from typing import Any
 
 from simulator import paths
 from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes.options import TAKES_OVER
 from simulator.plugins.kubernetes.recovery import release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
 CLUSTER = "azure-native:containerservice:ManagedCluster"
-_UPSERT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true"}
 
 
 def recover(stack: str, told: Callable[[str], None]) -> None:
@@ -49,7 +49,7 @@ def takes_over(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     if not last or last[0]["result"] == "succeeded":
         return {}
     told("the last update failed: objects that it made without recording them are taken over")
-    return _UPSERT
+    return {TAKES_OVER: "true"}
 
 
 def _adopt(stack: str, exported: Object, made: list[Object]) -> None:

@@ -47,7 +47,9 @@ def container(**options: Any) -> dict[str, Any]:
 
 def problems(**options: Any) -> list[tuple[str, str, str]]:
     settings = PoolSettings(vm_sku=H100)
-    ground = Ground(pool_key="gpu", pool=settings, pool_path=(), nodes=1, containers={}, scratch=True)
+    ground = Ground(
+        pool_key="gpu", pool=settings, pool_path=(), most_path=("nodeCount",), nodes=1, containers={}, scratch=True
+    )
     found = WORKLOAD.problems(JupyterLabOptions(**options), ground)
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
 

@@ -77,7 +77,9 @@ def gigabytes(name: str, nodes: int, micro_batch: int = 1, state_bytes: int = PL
 
 def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
     pool = PoolSettings(vm_sku=vm_sku, count=count)
-    return Ground(pool_key="gpu", pool=pool, pool_path=(), nodes=nodes, containers={}, scratch=False)
+    return Ground(
+        pool_key="gpu", pool=pool, pool_path=(), most_path=("nodeCount",), nodes=nodes, containers={}, scratch=False
+    )
 
 
 def refused(size: str, nodes: int, count: int = 2) -> Problem:

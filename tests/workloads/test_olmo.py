@@ -51,7 +51,7 @@ def container(**fields: Any) -> dict[str, Any]:
 
 def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
-    facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "nodes": nodes}
+    facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
     facts |= {"containers": CONTAINERS, "scratch": True}
     return Ground(**{**facts, **changes})
 

@@ -7,32 +7,34 @@ from collections.abc import Iterator
 from config.errors import Path, Problem, set_command
 from config.skus import VmSku, catalogue
 from config.workload import Ground
-from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes
 from workloads.metaseq.sizes import models
 
-_SIZE: Path = ("workloadOptions", "metaseq", "modelSize")
-_NODES: Path = ("workloadOptions", "metaseq", "numNodes")
+_SIZE: Path = ("workloadOptions", NAME, "modelSize")
+_NODES: Path = ("workloadOptions", NAME, "numNodes")
 
 
 def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
-    """One at most; VM sizes that are unknown are another rule's business."""
+    """What is wrong with size and nodes; VM sizes that are unknown are another rule's business."""
     sku = catalogue().get(ground.pool.vm_sku)
     if sku is None or not sku.gpus:
         return
     try:
         plan(models().sizes[options.model_size], sku, ground.nodes)
     except Unfit as reason:
-        yield _problem(options.model_size, str(reason), sku, ground)
+        yield from _problems(options.model_size, str(reason), sku, ground)
 
 
-def _problem(size: str, reason: str, sku: VmSku, ground: Ground) -> Problem:
+def _problems(size: str, reason: str, sku: VmSku, ground: Ground) -> Iterator[Problem]:
     """Other numbers of nodes mend it if the pool has them, else a smaller model does, else more nodes or other ones."""
     nodes = usable_nodes(models().sizes[size], sku)
     others = [name for name, other in models().sizes.items() if ground.nodes in usable_nodes(other, sku)]
     at_hand = [count for count in nodes if count <= ground.pool.max_nodes]
+    count = 0
     if counts := at_hand or (nodes if not others else []):
-        fix = set_command(_NODES, min(counts, key=lambda count: abs(count - ground.nodes)))
+        count = min(counts, key=lambda count: abs(count - ground.nodes))
+        fix = set_command(_NODES, count)
     elif others:
         fix = set_command(_SIZE, others[-1])
     else:
@@ -40,4 +42,6 @@ def _problem(size: str, reason: str, sku: VmSku, ground: Ground) -> Problem:
         fix = set_command((*ground.pool_path, "vmSku"), next(better).name)
     here = f"numNodes {ground.nodes} with {', '.join(others)}; " if others else ""
     there = f"{size} with numNodes {', '.join(map(str, nodes))}" if nodes else f"no numNodes with {size}"
-    return Problem(_SIZE, f"is {size}, which {reason}", here + there, fix)
+    yield Problem(_SIZE, f"is {size}, which {reason}", here + there, fix)
+    if count > ground.pool.max_nodes:
+        yield ground.too_few(NAME, count)

@@ -97,6 +97,8 @@ def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Probl
         what = f"is {nodes}, but {training.name} needs {least} nodes of {size.name}: it {short}"
         counts = [count for count in training.node_counts(size.gpus, micro_batch=1) if count >= least]
         yield Problem(where, what, ", ".join(map(str, counts)), set_command(where, counts[0]))
+        if counts[0] > ground.pool.max_nodes:
+            yield ground.too_few(NAME, counts[0])
     else:
         what = f"is {size.name}, where {training.name} {short}"
         better = [each.name for each in _sizes() if each.infiniband or least_nodes(training, each) == 1]
@@ -119,10 +121,11 @@ def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Proble
     if training.fits(gpus, micro_batch):
         return
     counts = training.node_counts(size.gpus, micro_batch)
+    fewer = [count for count in counts if count < min(ground.nodes, ground.pool.max_nodes + 1)]
     smaller = training.largest_micro_batch(gpus)
     where: Path = (*_OPTIONS, "numNodes")
     if smaller is None and counts:
-        fix = set_command(where, max([count for count in counts if count < ground.nodes] or counts[:1]))
+        fix = set_command(where, max(fewer or counts[:1]))
     else:
         where = (*_OPTIONS, "microBatch")
         fix = set_command(where, smaller or 1)

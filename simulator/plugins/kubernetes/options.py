@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+TAKES_OVER = "SIMULATOR_TAKES_OVER"
+"""Variable by which `make up` asks for upserts. The SDK writes those of the official plugin into the provider's inputs."""
 _PREFIX = "kubernetes:config:"
 # Settings of the official plugin that this stand-in refuses, with what to do instead.
 UNSUPPORTED = {
@@ -44,7 +46,7 @@ class Options:
             delete_unreachable=_flag(given, "deleteUnreachable", "DELETE_UNREACHABLE"),
             skip_update_unreachable=_flag(given, "skipUpdateUnreachable", "SKIP_UPDATE_UNREACHABLE"),
             patch_force=_flag(given, "enablePatchForce", "ENABLE_PATCH_FORCE"),
-            upsert=_flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
+            upsert=TAKES_OVER in os.environ or _flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
             config_map_mutable=_flag(given, "enableConfigMapMutable", "ENABLE_CONFIGMAP_MUTABLE"),
             secret_mutable=_flag(given, "enableSecretMutable", "ENABLE_SECRET_MUTABLE"),
             helm=json.loads(given.get("helmReleaseSettings") or "{}"),
