@@ -107,7 +107,7 @@ def _key_problems(key: str, path: Path) -> Iterator[Problem]:
         f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
         f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
         f"AKS allows {MAX_POOL_NAME})",
-        f"rename the key {key} to {better} under pools in the stack file, with all that stands below it",
+        f"rename the key {key or repr(key)} to {better} under pools in the stack file, with all that stands below it",
     )
 
 

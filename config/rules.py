@@ -109,7 +109,8 @@ def _default_pool(stack: StackFile) -> Iterator[Problem]:
         yield from gpu_sku_problems(stack.vm_sku, path)
         return
     usable = gpu_sizes()
-    yield Problem(path, "is not set, and pools are not either", ", ".join(usable), set_command(path, usable[0]))
+    what, fix = "is not set, and pools are not either", set_command(path, usable[0])
+    yield Problem(path, what, ", ".join(usable), fix, lacking=("pools",))
 
 
 def _system_pool(stack: StackFile) -> Iterator[Problem]:

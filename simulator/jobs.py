@@ -12,7 +12,12 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import placements
 
 Object = dict[str, Any]
-_KINDS = (("batch.volcano.sh/v1alpha1", "Job"), ("batch/v1", "Job"), ("apps/v1", "Deployment"))
+_KINDS = {
+    "vcjob": ("batch.volcano.sh/v1alpha1", "Job"),
+    "job": ("batch/v1", "Job"),
+    "deployment": ("apps/v1", "Deployment"),
+}
+"""As kubectl calls them."""
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
 _POLL_S = 1.0
@@ -33,6 +38,8 @@ class Workload:
     """Whether to wait for its end, and not only for its start."""
     phase: str = "Unknown"
     message: str = ""
+    kind: str = ""
+    """As kubectl calls it; empty where there is no such object."""
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
     verdicts: tuple[str, ...] = ()
@@ -41,6 +48,16 @@ class Workload:
     @property
     def failed(self) -> bool:
         return self.phase in _BAD
+
+    @property
+    def complaint(self) -> str:
+        """What to tell of one that is not as it should be, and what to do."""
+        told = f"{self.name} is {self.phase}" + (f": {self.message}" if self.message else "")
+        told += f"\n  look at it:   {self.command}"
+        if self.failed:
+            gone = f"kubectl delete {self.kind} -n {self.namespace} {self.object_name} && " if self.kind else ""
+            told += f"\n  run it again: {gone}pulumi up --refresh"
+        return told
 
     @property
     def settled(self) -> bool:
@@ -52,13 +69,13 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
     found = []
     for name, output in sorted(outputs.items()):
         namespace, object_name = output["namespace"], output["name"]
-        workload = _find(kube, namespace, object_name)
+        kind, workload = _find(kube, namespace, object_name)
         uid = workload["metadata"]["uid"] if workload else ""
         phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
         if phase == "Pending":
             message = message or _held_up(kube, namespace, uid)
         ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
-        told = (output["command"], output["ends"], phase, message)
+        told = (output["command"], output["ends"], phase, message, kind)
         found.append(Workload(name, namespace, object_name, *told, tuple(ran_on)))
     return found
 
@@ -82,26 +99,26 @@ def judged(kube: KubeClient, workload: Workload) -> Workload:
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:
-    """Until all have settled or time is up; `told` is given a line at each change."""
+    """Until all have settled or time is up; `told` is given a line at each change, and none twice."""
     deadline = time.monotonic() + timeout_s
-    last: dict[str, str] = {}
+    said: set[str] = set()
     while True:
         workloads = observed()
         for workload in workloads:
             line = f"{workload.name}: {workload.phase} {workload.message}".rstrip()
-            if last.get(workload.name) != line:
-                last[workload.name] = line
+            if line not in said:
+                said.add(line)
                 told(line)
         if all(workload.settled for workload in workloads) or time.monotonic() > deadline:
             return workloads
         time.sleep(_POLL_S)
 
 
-def _find(kube: KubeClient, namespace: str, name: str) -> Object | None:
-    for api_version, kind in _KINDS:
+def _find(kube: KubeClient, namespace: str, name: str) -> tuple[str, Object | None]:
+    for called, (api_version, kind) in _KINDS.items():
         if found := kube.find(api_version, kind, name, namespace):
-            return found
-    return None
+            return called, found
+    return "", None
 
 
 def _held_up(kube: KubeClient, namespace: str, uid: str) -> str:

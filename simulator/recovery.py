@@ -40,10 +40,10 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
 
 
 def takes_over(stack: str, told: Callable[[str], None]) -> dict[str, str]:
-    """Variables of the kubernetes plugin for the next `up`: after an update that failed, it takes over what it finds.
+    """Variables of the kubernetes plugin for the next `up`: after one that failed, it takes over what it has made.
 
     When a plugin is killed, the engine goes on long enough to forget what that plugin was making, and the object may be
-    there. Values that others than Pulumi have set in an object are refused as conflicts still. Raises PulumiFailed.
+    there. Raises PulumiFailed.
     """
     last = read("stack", "history", "--json", "--page-size", "1", stack=stack)
     if not last or last[0]["result"] == "succeeded":

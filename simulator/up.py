@@ -28,7 +28,7 @@ def up() -> None:
         recover(stack, console.print)
         with images.pushed_meanwhile():
             found = takes_over(stack, console.print)
-            pulumi_cli.run("up", "--yes", "--skip-preview", stack=stack, variables=found)
+            pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
         outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
@@ -105,5 +105,5 @@ def _show(workloads: list[jobs.Workload]) -> None:
 def _judge(workloads: list[jobs.Workload]) -> None:
     bad = [workload for workload in workloads if not workload.settled or workload.failed]
     if bad:
-        lines = [f"{w.name} is {w.phase}: {w.message or 'no message'}; look at it with: {w.command}" for w in bad]
-        raise UpFailed("\n".join(lines))
+        where = "`make shell` enters the simulator, where these commands act."
+        raise UpFailed("\n".join([*(workload.complaint for workload in bad), where]))

@@ -76,7 +76,11 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
 
 def _make(environment: Path, locks: list[Path]) -> None:
     print("Making the Python environment, once: a minute or two.", file=sys.stderr)
-    shutil.rmtree(environment, ignore_errors=True)
+    temporary = environment.parent / "tmp"  # what a killed pip leaves behind is removed by the next run
+    for folder in (environment, temporary):
+        shutil.rmtree(folder, ignore_errors=True)
+    temporary.mkdir()
+    os.environ["TMPDIR"] = str(temporary)
     if _run([sys.executable, "-m", "venv", str(environment)]) != 0:
         raise _BootstrapError(
             f"{sys.executable} cannot make a virtual environment: its venv module is missing or incomplete.\n"
@@ -93,6 +97,7 @@ def _make(environment: Path, locks: list[Path]) -> None:
             "the locked Python dependencies could not be installed; pip says why above.\n"
             "They come from the package index that pip is set up for (pip config list). Run the same command again."
         )
+    shutil.rmtree(temporary)
     (environment / _COMPLETE).touch()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,19 @@ _GIB = 2**30
 
 def _free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Of all programs that are run meanwhile: killed, they would leave theirs in /tmp for good."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        del os.environ["TMPDIR"]
+        if before is not None:
+            os.environ["TMPDIR"] = before
 
 
 @dataclass
@@ -35,7 +50,7 @@ class Installer:
     def install(self, tools: list[Tool]) -> None:
         """Returns when all tools are in the store's bin folder; optional ones that cannot be had are only named."""
         if self.missing(tools):
-            with self.store.exclusively(waiting=self._say_waiting):
+            with self.store.exclusively(waiting=self._say_waiting), _temporary_files_in(self.store.temporary):
                 self._make(self.missing(tools))
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))

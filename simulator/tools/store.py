@@ -29,6 +29,11 @@ class Store:
         return self.root / "staging"
 
     @property
+    def temporary(self) -> Path:
+        """For temporary files of pip, npm and Go. There while the lock is held."""
+        return self.staging / "tmp"
+
+    @property
     def go(self) -> Path:
         return self.root / "go"
 
@@ -51,7 +56,11 @@ class Store:
                 waiting()
                 fcntl.flock(lock, fcntl.LOCK_EX)
             shutil.rmtree(self.staging, ignore_errors=True)  # what a killed run left half-made
-            yield
+            self.temporary.mkdir(parents=True)
+            try:
+                yield
+            finally:
+                shutil.rmtree(self.staging, ignore_errors=True)
 
     @contextmanager
     def making(self, key: str) -> Iterator[Path]:

@@ -57,7 +57,8 @@ def _heal(options: argparse.Namespace) -> None:
     if options.node and options.node not in {fault.node for fault in store.load()}:
         check_node(options.node, known_nodes())
     healed = store.heal(options.kind, options.node, options.device)
-    print("\n".join(f"healed: {fault}" for fault in healed) or "nothing of that kind is broken")
+    nothing = "nothing like that is broken" if store.load() else "nothing is broken"
+    print("\n".join(f"healed: {fault}" for fault in healed) or nothing)
 
 
 def known_nodes() -> Nodes:

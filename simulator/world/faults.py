@@ -94,8 +94,9 @@ def new_fault(
         known = FaultKind(kind)
     except ValueError:
         raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
-    if seconds < 0 or gbps < 0:
-        raise FaultError("--seconds and --gbps are above 0")
+    for option, number in (("seconds", seconds), ("gbps", gbps)):
+        if number < 0:
+            raise FaultError(f"--{option} {number}: it is above 0")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from simulator.kube.client import ApiError, KubeClient
-from tests.simulator.checkout import Checkout, CommandFailed, clients, kill, listening, processes
-from tests.simulator.world import ended, eventually
+from tests.simulator.checkout import Checkout, clients, kill, listening, processes
+from tests.simulator.world import CommandFailed, ended, eventually
 
 pytestmark = pytest.mark.simulator
 STACK_STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")

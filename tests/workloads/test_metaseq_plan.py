@@ -202,7 +202,9 @@ def test_a_model_too_big_for_its_nodes_gets_more_where_the_pool_has_them() -> No
 
 
 def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_ones() -> None:
-    assert refused("175b", 3, count=3).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
+    nodes, pool = problems(MetaseqOptions(model_size="175b", num_nodes=3), ground(3, count=3))
+    assert nodes.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
+    assert (pool.what, pool.fix) == ("is 3, but workload metaseq needs 8 nodes", "pulumi config set nodeCount 8")
     four_gpus = ground(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
     (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
     assert problem.fix == f"pulumi config set vmSku {H100}"

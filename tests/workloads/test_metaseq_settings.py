@@ -54,6 +54,12 @@ def test_a_model_too_big_for_smaller_gpus() -> None:
     assert fix == NODES
 
 
+def test_a_batch_that_more_nodes_than_the_pool_has_cannot_share_needs_no_more_nodes() -> None:
+    what, _, fix = told(nodeCount=2, modelSize="1.3b", workloadOptions={"metaseq": {"numNodes": 5}})
+    assert what == "modelSize is 1.3b, which has batches of 512 sequences, which 5 nodes cannot share equally"
+    assert fix == NODES
+
+
 def test_a_batch_that_three_nodes_cannot_share() -> None:
     what, allowed, fix = told(nodeCount=3, modelSize="6.7b", workloadOptions={"metaseq": {"numNodes": 3}})
     assert what == "modelSize is 6.7b, which has batches of 1024 sequences, which 3 nodes cannot share equally"

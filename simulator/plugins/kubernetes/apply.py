@@ -47,6 +47,8 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
         if isinstance(failure, ApiError):
             if preview and _namespace_missing(failure):
                 raise NamespaceMissing(str(failure)) from failure
+            if forgotten := _forgotten(session, inputs, failure):
+                return update(session, urn, inputs, forgotten, manager, (), preview=preview)
             if not failure.not_found:
                 raise _with_advice(failure)
         session.engine.status(urn, f"Retry #{number}; creation failed: {failure}")
@@ -77,6 +79,16 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
     metadata = {name: obj["metadata"][name] for name in ("name", "namespace") if obj["metadata"].get(name)}
     empty = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": metadata}
     session.kube.apply(empty, field_manager=manager)
+
+
+def _forgotten(session: Session, inputs: Object, failure: ApiError) -> Object | None:
+    """The object that is in the way, if a killed plugin made it and the engine does not know."""
+    if not session.options.takes_over or failure.reason != "AlreadyExists":
+        return None
+    wanted = _scoped(session, inputs)
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace", "default")
+    live = session.kube.find(wanted["apiVersion"], wanted["kind"], name, namespace)
+    return live if live and managed_fields.has_creator(live) else None
 
 
 def _create_once(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TAKES_OVER = "SIMULATOR_TAKES_OVER"
-"""Variable by which `make up` asks for upserts. The SDK writes those of the official plugin into the provider's inputs."""
+"""Variable by which `make up` asks for what a killed plugin has made; the official one can only upsert everything."""
 _PREFIX = "kubernetes:config:"
 # Settings of the official plugin that this stand-in refuses, with what to do instead.
 UNSUPPORTED = {
@@ -30,6 +30,8 @@ class Options:
     skip_update_unreachable: bool = False
     patch_force: bool = False
     upsert: bool = False
+    takes_over: bool = False
+    """Whether an object that is there, and that this plugin has made, is updated where it was to be created."""
     config_map_mutable: bool = False
     secret_mutable: bool = False
     helm: Mapping[str, str] = field(default_factory=dict)  # helmReleaseSettings: driver, repositoryCache, ...
@@ -46,7 +48,8 @@ class Options:
             delete_unreachable=_flag(given, "deleteUnreachable", "DELETE_UNREACHABLE"),
             skip_update_unreachable=_flag(given, "skipUpdateUnreachable", "SKIP_UPDATE_UNREACHABLE"),
             patch_force=_flag(given, "enablePatchForce", "ENABLE_PATCH_FORCE"),
-            upsert=TAKES_OVER in os.environ or _flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
+            upsert=_flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
+            takes_over=TAKES_OVER in os.environ,
             config_map_mutable=_flag(given, "enableConfigMapMutable", "ENABLE_CONFIGMAP_MUTABLE"),
             secret_mutable=_flag(given, "enableSecretMutable", "ENABLE_SECRET_MUTABLE"),
             helm=json.loads(given.get("helmReleaseSettings") or "{}"),

@@ -10,6 +10,7 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes.options import TAKES_OVER
 from simulator.plugins.marshal import Properties
 from tests.plugins.kubernetes.engine import Failed, Plugin
 
@@ -51,6 +52,28 @@ def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespac
     plugin.create(CONFIG_MAP, "first", config_map(namespace))
     second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
     assert second.state["data"] == {"a": "2"}
+    plugin.close()
+
+
+def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
+    kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TAKES_OVER, "true")
+    plugin = Plugin({"kubeconfig": kubeconfig})
+    plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
+    second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
+    assert second.state["data"] == {"a": "2"}
+    plugin.close()
+
+
+def test_what_others_made_is_not_taken_over(
+    kubeconfig: str, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TAKES_OVER, "true")
+    kube.create(config_map(namespace) | {"data": {"a": "1"}})
+    plugin = Plugin({"kubeconfig": kubeconfig})
+    with pytest.raises(Failed, match="already exists"):
+        plugin.create(CONFIG_MAP, "theirs", config_map(namespace))
     plugin.close()
 
 
