@@ -6,26 +6,16 @@ import contextlib
 import os
 import secrets
 import shlex
-import shutil
 import sys
 from pathlib import Path
 
-from simulator import files, paths, ports
+from simulator import files, paths, ports, stand_ins
 from simulator.azure import managed_identity
 from simulator.azure.blobs import trust
 
 PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
-_WITH_THE_CLI = ("pulumi-language-python", "pulumi-resource-pulumi-python")
-"""What a released CLI has beside itself: the language host, and the host of the program's own (dynamic) providers."""
-OFFICIAL = {
-    **{name: ("bin", name) for name in _WITH_THE_CLI},
-    "pulumi-resource-kubernetes": ("plugins", "resource-kubernetes-v*"),
-}
-"""Stand-ins that make way for the official part where PULUMI_HOME holds it. The azure-native one never does: the
-official plugin speaks to the real Azure only."""
-STAND_INS = (*OFFICIAL, "pulumi-resource-azure-native")
 _CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
 _ALWAYS_UNSET = (
     "ARM_CLIENT_ID",
@@ -73,6 +63,7 @@ def settings() -> dict[str, str]:
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
     passphrase = home / "passphrase"
     files.replace(passphrase, PASSPHRASE)
+    stand_ins.install()
     return {
         "SIMULATOR_HOME": str(home),
         "SIMULATOR_ARM_ENDPOINT": endpoint,
@@ -86,6 +77,7 @@ def settings() -> dict[str, str]:
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # else plugins that the user has on PATH would serve
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
         **_blobs(endpoint),
@@ -128,29 +120,8 @@ def shell_lines() -> str:
     return "\n".join(lines)
 
 
-def serving(stand_in: str) -> Path:
-    """The file that serves a plugin: the official one in PULUMI_HOME if it is there, else the stand-in."""
-    if stand_in in OFFICIAL:
-        folder, pattern = OFFICIAL[stand_in]
-        found = sorted((paths.home() / "pulumi" / folder).glob(pattern))
-        if found:
-            return found[-1]
-        beside_cli = shutil.which(stand_in, path=str(paths.tools_bin()))
-        if stand_in in _WITH_THE_CLI and beside_cli:
-            return Path(beside_cli)
-    return paths.ROOT / "simulator" / "plugins" / "bin" / stand_in
-
-
 def _path() -> str:
-    """PATH with the tools, this Python and the stand-ins that are needed in front of what was there."""
-    links = paths.home().resolve() / "bin"
-    links.mkdir(parents=True, exist_ok=True)
-    for name in STAND_INS:
-        target = serving(name)
-        if target.is_relative_to(paths.ROOT / "simulator"):
-            files.link(links / name, target)
-        else:
-            (links / name).unlink(missing_ok=True)
-    first = [str(links), str(paths.tools_bin()), str(Path(sys.executable).parent)]
+    """PATH with the tools and this Python in front of what was there."""
+    first = [str(paths.tools_bin()), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

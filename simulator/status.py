@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 from rich.console import Console
 from rich.table import Table
 
-from simulator import daemon, environment, paths
+from simulator import daemon, environment, paths, stand_ins
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import volcano
 from simulator.sandbox import sandbox
@@ -22,8 +23,8 @@ def show(console: Console) -> int:
     state = daemon.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
-    for stand_in in environment.STAND_INS:
-        console.print(f"{stand_in}: {_served(stand_in)}", highlight=False)
+    for stand_in in stand_ins.ALL:
+        console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
     reason = sandbox.available()
     console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
     console.print(f"Volcano: real {volcano.version_running()} under the chart of 1.15 (newer ones do not build here)")
@@ -40,8 +41,7 @@ def _running(state: Object | None) -> str:
     return f"runs (pid {state['pid']})" if state.get("ready") else "starting"
 
 
-def _served(stand_in: str) -> str:
-    file = environment.serving(stand_in)
+def _served(file: Path) -> str:
     own = file.is_relative_to(paths.ROOT / "simulator")
     return f"stand-in ({file.relative_to(paths.ROOT)})" if own else f"official ({file})"
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from simulator import environment, paths
+from simulator import environment, paths, stand_ins
+from simulator.plugins import kubernetes
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,9 @@ def test_a_passphrase_that_is_another_becomes_the_simulators(home: Path) -> None
 
 def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path) -> None:
     name = "pulumi-resource-kubernetes"
-    stand_in, official = home / "bin" / name, home / "pulumi" / "plugins" / "resource-kubernetes-v4.0.0"
+    plugins = home / "pulumi" / "plugins"
+    stand_in = plugins / f"resource-kubernetes-v{kubernetes.VERSION}+simulator" / name
+    official = plugins / "resource-kubernetes-v4.0.0"
     environment.settings()
     assert stand_in.readlink() == paths.ROOT / "simulator" / "plugins" / "bin" / name
     official.mkdir(parents=True)
@@ -39,6 +43,14 @@ def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path)
     official.rmdir()
     environment.settings()
     assert stand_in.is_symlink()
+
+
+def test_nothing_on_path_serves_in_place_of_a_stand_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CLI would prefer it, or warn of a stand-in there."""
+    monkeypatch.setenv("PATH", str(home / "own"))
+    inside = environment.environment()
+    assert inside["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"
+    assert not [stand_in.name for stand_in in stand_ins.ALL if shutil.which(stand_in.name, path=inside["PATH"])]
 
 
 def _written(home: Path) -> dict[str, tuple[int, int]]:

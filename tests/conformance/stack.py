@@ -12,8 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from simulator import paths
-from simulator.environment import OFFICIAL
+from simulator import paths, stand_ins
 from simulator.plugins.kubernetes import VERSION
 from tests.plugins.kubernetes.stack import PLUGINS, PREAMBLE, Result, Stack
 
@@ -58,14 +57,14 @@ class ConformanceStack(Stack):
     def _install(self, plugin: Path) -> None:
         """Into the stack's own PULUMI_HOME, and off PATH, where the engine would take the stand-in before it."""
         installed = self.folder / "home" / "plugins" / plugin.parent.name
-        stand_ins = self.folder / "bin"
-        for folder in (installed, stand_ins):
+        others = self.folder / "bin"
+        for folder in (installed, others):
             folder.mkdir(parents=True)
         for file in plugin.parent.iterdir():
             (installed / file.name).symlink_to(file.resolve())
-        for name in OFFICIAL.keys() - {PLUGIN}:
-            (stand_ins / name).symlink_to(PLUGINS / name)
-        self.environment["PATH"] = self.environment["PATH"].replace(str(PLUGINS), str(stand_ins), 1)
+        for name in {other.name for other in stand_ins.ALL} - {PLUGIN}:
+            (others / name).symlink_to(PLUGINS / name)
+        self.environment["PATH"] = self.environment["PATH"].replace(str(PLUGINS), str(others), 1)
 
     def program(self, text: str, **values: Any) -> None:
         (self.folder / "values.json").write_text(json.dumps(values))

@@ -51,7 +51,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, _request: language_pb2.GetRequiredPackagesRequest, _context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """None: what is named here the engine downloads at once, even where a stand-in of it is on PATH.
+        """None: what is named here the engine downloads at once, even where a stand-in of it is there.
 
         The engine asks for a provider when the first resource of it is registered, which is soon enough.
         """

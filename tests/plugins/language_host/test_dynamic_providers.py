@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import environment
+from simulator import stand_ins
 from tests.plugins.kubernetes.stack import PLUGINS, Stack
 from tests.waiting import eventually
 
@@ -70,9 +70,10 @@ def test_official_host_beside_the_cli_is_used(tmp_path: Path, monkeypatch: pytes
     official = tmp_path / "tools" / LAUNCHER.name
     official.parent.mkdir()
     monkeypatch.setattr("simulator.paths.tools_bin", lambda: official.parent)
-    assert environment.serving(LAUNCHER.name) == LAUNCHER
+    (stand_in,) = (each for each in stand_ins.ALL if each.name == LAUNCHER.name)
+    assert stand_in.serving() == LAUNCHER
     official.touch(mode=0o755)
-    assert environment.serving(LAUNCHER.name) == official
+    assert stand_in.serving() == official
 
 
 def test_ends_with_an_engine_that_is_killed() -> None:
