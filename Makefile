@@ -43,7 +43,7 @@ lock-images: ## writes the digests of base images into docker/, where registries
 	@$(RUN) exec "$$python" -m simulator.tools.image_lock
 
 test: ## all tests
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/conformance

@@ -85,15 +85,15 @@ def processes(home: Path, program: str = "") -> list[int]:
     return [pid for pid, name in _with(f"{MARK}={home.resolve()}") if program in ("", name)]
 
 
-def clients(home: Path) -> list[int]:
-    """pulumi, its plugins and what they started, in the environment of the simulator in `home`."""
-    return [pid for pid, _ in _with(f"PULUMI_HOME={home.resolve()}/pulumi")]
+def clients(home: Path, program: str = "") -> list[int]:
+    """pulumi, its plugins and what they started, in the environment of the simulator in `home`; or one of these."""
+    return [pid for pid, name in _with(f"PULUMI_HOME={home.resolve()}/pulumi") if program in ("", name)]
 
 
-def kill(pids: list[int]) -> None:
+def kill(pids: list[int], how: signal.Signals = signal.SIGKILL) -> None:
     for pid in pids:
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, how)
         except ProcessLookupError:  # it ended meanwhile
             continue
 

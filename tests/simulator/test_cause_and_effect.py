@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from simulator.kube.client import ApiError
 from tests.simulator.cluster import (
     CLUSTER_POLICY,
     Object,
@@ -77,6 +78,15 @@ def tolerate(stack: Stack, tolerations: list[Object]) -> None:
     eventually(passed_on, "the operator has passed the tolerations on")
 
 
+def reboot(stack: Stack, pod: Object) -> None:
+    """As far as the pod notices it: it is made anew. Its DaemonSet may have been first, with the new tolerations."""
+    try:
+        stack.kube.delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["namespace"])
+    except ApiError as error:
+        if not error.not_found:
+            raise
+
+
 # -- left out ----------------------------------------------------------------------------------------------------------
 
 
@@ -102,12 +112,14 @@ def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) 
 def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: Stack) -> None:
     tolerations = stack.kube.get(*CLUSTER_POLICY)["spec"]["daemonsets"]["tolerations"]
     tolerate(stack, [NVIDIA_DEFAULT])
-    for pod in stack.kube.list("v1", "Pod", "nvidia-operator", labels="app=nvidia-device-plugin-daemonset"):
-        stack.kube.delete("v1", "Pod", pod["metadata"]["name"], "nvidia-operator")  # as a reboot of its node would
-    eventually(partial(offers_none, stack), "the nodes offer no GPUs")
-    stack.kube.create(gang("hungry", 2))
-    assert "gang unschedulable" in unschedulable(stack, "hungry")
-    tolerate(stack, tolerations)
+    try:
+        for pod in stack.kube.list("v1", "Pod", "nvidia-operator", labels="app=nvidia-device-plugin-daemonset"):
+            reboot(stack, pod)
+        eventually(partial(offers_none, stack), "the nodes offer no GPUs")
+        stack.kube.create(gang("hungry", 2))
+        assert "gang unschedulable" in unschedulable(stack, "hungry")
+    finally:
+        tolerate(stack, tolerations)
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
     eventually(partial(completed, stack, "hungry"), "the gang completes")
 
