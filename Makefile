@@ -1,7 +1,7 @@
 # The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench conformance kills up down clean shell env start stop status test check tools images lock-images \
+.PHONY: help bench conformance kills up down clean shell env start stop status test test-long check tools images lock-images \
 	stack-file upstream upstream-charts
 
 STACK ?= dev
@@ -42,8 +42,11 @@ images: ## builds docker/ and pushes it to REGISTRY; without one, registers its 
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
 	@$(RUN) exec "$$python" -m simulator.tools.image_lock
 
-test: ## all tests
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: ## the tests, but for the suites below
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+test-long: ## the tests that are marked long: drift, all model sizes, Azure's refusals, nodes without InfiniBand
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/conformance

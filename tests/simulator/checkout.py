@@ -85,9 +85,9 @@ def processes(home: Path, program: str = "") -> list[int]:
     return [pid for pid, name in _with(f"{MARK}={home.resolve()}") if program in ("", name)]
 
 
-def clients(home: Path, program: str = "") -> list[int]:
-    """pulumi, its plugins and what they started, in the environment of the simulator in `home`; or one of these."""
-    return [pid for pid, name in _with(f"PULUMI_HOME={home.resolve()}/pulumi") if program in ("", name)]
+def clients(home: Path) -> list[int]:
+    """pulumi, its plugins and what they started, in the environment of the simulator in `home`."""
+    return [pid for pid, _ in _with(f"PULUMI_HOME={home.resolve()}/pulumi")]
 
 
 def kill(pids: list[int], how: signal.Signals = signal.SIGKILL) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.azure_cluster import SCRIPT_IMAGE, AzureCluster
 from tests.simulator.world import Stack, World, gpu_nodes
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 H100 = "Standard_ND96isr_H100_v5"
 TAG = "0123456789ab"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulator.world import Stack, ended, gpu_nodes
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap nccl-allreduce"
 CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
 JOB = "kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"

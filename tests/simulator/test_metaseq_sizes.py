@@ -10,7 +10,7 @@ import yaml
 from simulator import paths
 from tests.simulator.world import Object, Stack
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 TABLE = yaml.safe_load((paths.ROOT / "workloads" / "metaseq" / "models.yaml").read_text())
 NODES = {"66b": 2, "175b": 8}
 """Fewest nodes of 8 H100 that have the memory; one for all others."""

@@ -56,21 +56,23 @@ def installing(checkout: Checkout) -> bool:
         return False
 
 
-def install_held(checkout: Checkout) -> bool:
-    """The same, with its Helm stopped: it might be done before it is killed."""
-    helms = clients(checkout.home, "helm")
-    kill(helms, signal.SIGSTOP)
-    if not installing(checkout):
-        kill(helms, signal.SIGCONT)
+def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
+    """Whether the moment has come, with everything stopped at it: Helm would end its release while others are killed."""
+    if not moment():
         return False
-    return True
+    everything = clients(checkout.home)
+    kill(everything, signal.SIGSTOP)
+    if moment():
+        return True
+    kill(everything, signal.SIGCONT)
+    return False
 
 
 def interrupted(checkout: Checkout, target: str, moment: Callable[[], bool], what: str) -> str:
     """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed."""
     command = checkout.begin(target)
     try:
-        eventually(lambda: moment() or command.poll() is not None, what)
+        eventually(lambda: held(checkout, moment) or command.poll() is not None, what)
         assert command.poll() is None, f"ended before {what}: {command.communicate()[0]}"
     finally:
         if command.poll() is None:
@@ -85,7 +87,7 @@ def test_killed_while_the_cluster_is_made(checkout: Checkout) -> None:
 
 
 def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
-    said = interrupted(checkout, "up", lambda: install_held(checkout), "a release is pending")
+    said = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
     assert "took over the lock of an update that was killed" in said
     assert installing(checkout)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, Object, offers_gpus, policy_is_ready
 from tests.simulator.world import Stack, eventually, gpu_nodes, names
 
-pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 
 

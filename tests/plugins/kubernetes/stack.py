@@ -37,6 +37,7 @@ class Stack:
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_IGNORE_AMBIENT_PLUGINS": "",  # `make shell` sets it, and here it is PATH that has the stand-ins
             "SIMULATOR_HOME": str(folder / "simulator"),
             "SIMULATOR_PYTHON": sys.executable,
             "KUBECONFIG_TEXT": kubeconfig,
