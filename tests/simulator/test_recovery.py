@@ -57,7 +57,7 @@ def installing(checkout: Checkout) -> bool:
 
 
 def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
-    """Whether the moment has come, with everything stopped at it: Helm would end its release while others are killed."""
+    """Whether the moment has come, with everything stopped at it: Helm would end its release while others die."""
     if not moment():
         return False
     everything = clients(checkout.home)
