@@ -155,6 +155,9 @@ def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str
         recorder.azure, "ai-on-aks", stack, preview=False, monitor=recorder, organization=ORGANIZATION
     )
 
+    # The SDK keeps the stack, and with it what another program has exported.
+    getattr(pulumi.runtime.get_root_resource(), "outputs", {}).clear()
+
     async def outputs() -> None:
         root = pulumi.runtime.get_root_resource()
         for name, value in getattr(root, "outputs", {}).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from typing import Any
 
 import pulumi
@@ -80,7 +79,7 @@ def test_a_stack_name_too_long_for_the_cluster() -> None:
 
 def test_the_program_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine shows a RunError's text and nothing else."""
-    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(as_engine({"vmSku": H100, "nodeCount": "-5"})))
+    pulumi.runtime.set_all_config(as_engine({"vmSku": H100, "nodeCount": "-5"}))
     monkeypatch.setattr(pulumi, "get_project", lambda: "ai-on-aks")
     monkeypatch.setattr(pulumi, "get_stack", lambda: "dev")
     with pytest.raises(pulumi.RunError, match="nodeCount is '-5'") as caught:
