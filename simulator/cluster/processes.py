@@ -39,14 +39,29 @@ def leftovers() -> list[int]:
 
 
 def end_leftovers(timeout_s: float = 10) -> list[int]:
-    """Ends what a killed simulator left running; returns the processes that do not end even when killed."""
+    """Ends what a killed simulator left running; returns the processes that do not end even when killed.
+
+    One that is ending loses its environment, and so its mark, before it closes its ports: it is known by its id then.
+    """
+    found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + timeout_s
         for pid in leftovers():
             _signal(pid, number)
-        while (running := leftovers()) and time.monotonic() < deadline:
+            found.add(pid)
+        while (running := [pid for pid in found if _runs(pid)]) and time.monotonic() < deadline:
             time.sleep(0.05)
+            found.update(leftovers())
     return running
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process still holds anything: a zombie does not."""
+    try:
+        state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -38,6 +38,16 @@ def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) 
     assert processes.end_leftovers(timeout_s=0.2) == []
 
 
+def test_one_that_is_ending_and_so_has_lost_its_mark_is_waited_for(
+    deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may still hold its ports, which whoever starts next needs."""
+    seen = iter([[deaf.pid]])
+    monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
+    monkeypatch.setattr(processes, "_signal", lambda *_: None)
+    assert processes.end_leftovers(timeout_s=0.1) == [deaf.pid]
+
+
 def test_a_stop_tells_of_processes_that_do_not_end(
     deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
