@@ -80,6 +80,29 @@ def test_a_log_that_cannot_be_read_is_no_lack_of_a_verdict(code: int) -> None:
         _judged({"a": ApiError(code, "", "refused")})
 
 
+def test_a_failed_job_is_told_with_the_commands_that_show_it_and_run_it_again() -> None:
+    failed = obj("Job", "olmo", status={"conditions": [{"type": "Failed", "status": "True", "message": "too often"}]})
+    assert observed(Kube(failed), "olmo").complaint.splitlines() == [
+        "olmo is Failed: too often",
+        "  look at it:   kubectl logs",
+        "  run it again: kubectl delete vcjob -n ai olmo && pulumi up --refresh",
+    ]
+
+
+def test_a_job_that_only_waits_is_not_to_be_run_again() -> None:
+    assert observed(Kube(obj("Job", "olmo")), "olmo").complaint == "olmo is Pending\n  look at it:   kubectl logs"
+
+
+def test_what_alternates_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_POLL_S", 0)
+    held_up = (obj("Job", "olmo"), waiting("olmo-0", "olmo"))
+    done = obj("Job", "olmo", status={"conditions": [{"type": "Complete", "status": "True"}]})
+    seen = iter([Kube(obj("Job", "olmo")), Kube(*held_up), Kube(obj("Job", "olmo")), Kube(*held_up), Kube(done)])
+    told: list[str] = []
+    jobs.wait(lambda: [observed(next(seen), "olmo")], 60, told.append)
+    assert told == ["olmo: Pending", "olmo: Pending ImagePullBackOff: no such image", "olmo: Complete"]
+
+
 def _judged(logs: dict[str, str | ApiError]) -> jobs.Workload:
     ran_on = tuple((pod, "node") for pod in logs)
     workload = jobs.Workload("health-check", "ai", "health-check", "kubectl logs", ends=True, ran_on=ran_on)

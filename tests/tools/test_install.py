@@ -161,6 +161,19 @@ def test_two_runs_side_by_side_build_once(workshop: Workshop, monkeypatch: pytes
     assert "Another run is preparing the tools" in workshop.said
 
 
+def test_temporary_files_of_builds_are_the_stores_and_go_with_it(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = workshop.root / "told"
+    monkeypatch.setenv("FAKE_GO_THEN", f'echo "$TMPDIR" >{told}; touch "$TMPDIR/left"')
+    tool = workshop.tool()
+    workshop.installer(tool).install([tool])
+    used = Path(told.read_text().strip())
+    assert used.is_relative_to(workshop.root / "cache")
+    assert not used.exists()
+    assert os.environ.get("TMPDIR") != str(used)
+
+
 INTERRUPTED = """
 import sys
 from pathlib import Path
