@@ -14,3 +14,11 @@ def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: 
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
         time.sleep(0.1)
     return value
+
+
+def eventually_equals(actual: Callable[[], Any], expected: Any, seconds: float = 120) -> None:
+    """Waits until `actual` gives what is expected; fails with the difference of what it gave last."""
+    deadline = time.monotonic() + seconds
+    while (value := actual()) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert value == expected

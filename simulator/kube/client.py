@@ -42,6 +42,11 @@ class ApiError(Exception):
     def conflict(self) -> bool:
         return self.code == httpx.codes.CONFLICT
 
+    @property
+    def passing(self) -> bool:
+        """Whether the same call may be granted soon: the server has too much to do, or does not reach etcd."""
+        return self.code == httpx.codes.TOO_MANY_REQUESTS or self.code >= httpx.codes.INTERNAL_SERVER_ERROR
+
 
 class NoKindMatch(Exception):
     """The server does not serve this kind (its CRD is missing, say)."""

@@ -225,16 +225,20 @@ class PodWorker:
         )
 
     def _insist(self, call: Callable[[], Object]) -> None:
-        """Waits out an API server that restarts; a pod that is gone, or is another by now, needs nothing any more."""
+        """Waits out an API server or etcd that restarts; a pod that is gone, or another by now, needs nothing more."""
+        refusal: Exception | None = None
         for _ in range(_MAX_TRIES):
             try:
                 call()
             except ApiError as error:
-                if not (error.not_found or error.conflict):
-                    _log.error("pod %s: %s", self._pod["metadata"]["name"], error)
-                return
-            except httpx.TransportError:
-                time.sleep(0.5)
+                refusal = error
+                if error.not_found or error.conflict:
+                    return
+                if not error.passing:
+                    break
+            except httpx.TransportError as error:
+                refusal = error
             else:
                 return
-        _log.error("pod %s: the API server does not answer; its state is not told", self._pod["metadata"]["name"])
+            time.sleep(0.5)
+        _log.error("pod %s: its state is not told: %s", self._pod["metadata"]["name"], refusal)

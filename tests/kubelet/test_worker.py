@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from simulator.kube.client import ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller
@@ -104,6 +105,36 @@ def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluste
     pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
     start(cluster, pod, lambda ctx: _write(ctx, "/data/step10")).join()
     assert seen == [{"step10": "weights"}]
+
+
+UNAVAILABLE = ApiError(500, "InternalError", "rpc error: code = Unavailable desc = transport is closing")
+FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "told"),
+    [
+        (
+            [httpx.ConnectError("connection refused"), UNAVAILABLE, ApiError(429, "TooManyRequests", "later")],
+            "Succeeded",
+        ),
+        ([FORBIDDEN], "Running"),
+    ],
+)
+def test_the_end_is_told_once_the_api_server_and_etcd_are_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refusals: list[Exception], told: str
+) -> None:
+    original, left = cluster.kube.patch, iter(refusals)
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            for refusal in left:
+                raise refusal
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(cluster.kube, "patch", patch)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == told
 
 
 def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluster) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
 
+from tests.simulator import evidence
 from tests.simulator.world import Stack, World
 
 ONE_TEST = {"workloads": "nccl-allreduce", "workloadOptions": None, "modelSize": None, "storage": None}
@@ -36,3 +37,13 @@ def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     yield create
     for stack in made:
         stack.destroy()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows with a failed test how its clusters stood: it may fail once in a hundred runs only."""
+    report = yield
+    world = getattr(item, "funcargs", {}).get("world")
+    if report.failed and world is not None:
+        report.sections.append(("clusters", evidence.of(world)))
+    return report

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import httpx
 import pytest
 
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.status import is_ready
 from tests.simulator.checkout import kill, listening, processes
-from tests.simulator.world import Stack, World, ended, eventually, job_phase
+from tests.simulator.world import Stack, World, ended, eventually, eventually_equals, job_phase
 
 pytestmark = pytest.mark.simulator
 Object = dict[str, Any]
@@ -52,21 +54,27 @@ def daemons(world: World) -> list[int]:
     return found
 
 
-def running(kube: KubeClient) -> dict[str, str]:
-    """Nodes and pods that are ready, by name, and what makes them the same: their uid."""
-    found = {}
-    for obj in (*kube.list("v1", "Node"), *kube.list("v1", "Pod")):
-        conditions = {c["type"]: c["status"] for c in obj["status"].get("conditions", [])}
-        if conditions.get("Ready") == "True":
-            found[f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"] = obj["metadata"]["uid"]
-    return found
-
-
-def as_before(kube: KubeClient, before: dict[str, str]) -> bool:
+def standing(kube: KubeClient) -> dict[str, tuple[str, bool]]:
+    """Nodes, and pods that have not ended, by name: their uid, which makes them the same, and whether ready."""
     try:
-        return running(kube) == before
-    except (ApiError, httpx.HTTPError):  # the API server is still starting
-        return False
+        pods = [pod for pod in kube.list("v1", "Pod") if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        return {
+            f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}": (obj["metadata"]["uid"], is_ready(obj))
+            for obj in (*kube.list("v1", "Node"), *pods)
+        }
+    except (ApiError, httpx.HTTPError) as error:  # the API server is still starting
+        return {f"{type(error).__name__}: {error}": ("", False)}
+
+
+def settled(kube: KubeClient) -> dict[str, tuple[str, bool]]:
+    """What stands once all of it is ready: a job may end before a daemon that it does not need is."""
+
+    def all_ready() -> dict[str, tuple[str, bool]]:
+        now = standing(kube)
+        return now if all(ready for _, ready in now.values()) else {}
+
+    found: dict[str, tuple[str, bool]] = eventually(all_ready, "all is ready")
+    return found
 
 
 def test_start_is_idempotent_and_a_restart_changes_no_address(empty: World) -> None:
@@ -114,7 +122,7 @@ def test_two_simulators_side_by_side(world: World, empty: World) -> None:
 
 @pytest.mark.parametrize("part", ["etcd", "kube-apiserver", "kwok", "kube-scheduler", "vc-scheduler"])
 def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
-    before = running(stack.kube)
+    before = settled(stack.kube)
     killed = processes(stack.world.home, part)
     assert killed
     kill(killed)
@@ -122,19 +130,19 @@ def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
         lambda: len(now := processes(stack.world.home, part)) == len(killed) and not set(now) & set(killed),
         f"{part} runs again",
     )
-    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
+    eventually_equals(partial(standing, stack.kube), before)
 
 
 def test_state_survives_a_stop(stack: Stack) -> None:
     world = stack.world
-    before = running(stack.kube)
+    before = settled(stack.kube)
     ports, kubeconfig = (world.home / "ports.json").read_text(), (world.home / "kubeconfig").read_text()
     world.simulator("stop")
     assert processes(world.home) == []
     world.simulator("start")
     assert (world.home / "ports.json").read_text() == ports
     assert (world.home / "kubeconfig").read_text() == kubeconfig
-    eventually(lambda: as_before(stack.kube, before), "nodes and pods are as before")
+    eventually_equals(partial(standing, stack.kube), before)
     stack.up("--expect-no-changes")
 
 
@@ -155,7 +163,7 @@ def begin_job(stack: Stack) -> None:
 
 def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(stack: Stack) -> None:
     world = stack.world
-    before = running(stack.kube)
+    before = settled(stack.kube)
     kubeconfig = (world.home / "kubeconfig").read_text()
     begin_job(stack)
     kill([daemon_pid(world)])
@@ -163,7 +171,7 @@ def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(sta
     assert "stopped" in answer.stdout
     world.simulator("start")
     assert ended(stack.kube) == "Completed"
-    eventually(lambda: before.items() <= running(stack.kube).items(), "nodes and pods are as before")
+    eventually(lambda: before.items() <= standing(stack.kube).items(), "nodes and pods are as before")
     assert (world.home / "kubeconfig").read_text() == kubeconfig
 
 

@@ -21,6 +21,7 @@ from simulator.azure import subscription
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
 from tests.waiting import eventually as eventually
+from tests.waiting import eventually_equals as eventually_equals
 
 Object = dict[str, Any]
 PARTS = ("__main__.py", "Pulumi.yaml", "components", "config", "workloads", "simulator", "docker", "requirements.txt")

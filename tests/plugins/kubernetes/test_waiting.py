@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.kube.client import KubeClient
+from simulator.kube.client import ApiError, KubeClient
 from simulator.plugins.kubernetes import awaiters
 from simulator.plugins.marshal import Properties
 from tests.plugins.kubernetes.engine import Failed, Plugin, Resource
@@ -192,3 +192,30 @@ def test_deletion_waits_until_the_object_is_gone(plugin: Plugin, namespace: str,
 
 def kube_of(plugin: Plugin) -> KubeClient:
     return KubeClient.from_kubeconfig(plugin.variables["kubeconfig"])
+
+
+def test_a_wait_outlasts_an_api_server_that_does_not_reach_etcd(
+    plugin: Plugin, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, refused = KubeClient.get, {"Available": 2, "gone": 2}
+
+    def get(self: KubeClient, api_version: str, kind: str, name: str, namespace: str | None = None) -> Properties:
+        found: Properties = original(self, api_version, kind, name, namespace)
+        if kind == "Deployment":
+            waits_for = "gone" if found["metadata"].get("deletionTimestamp") else "Available"
+            if refused[waits_for]:
+                refused[waits_for] -= 1
+                raise ApiError(500, "InternalError", "rpc error: code = Unavailable desc = connection refused")
+        return found
+
+    monkeypatch.setattr(KubeClient, "get", get)
+    wanted = deployment(namespace, run=True)
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    resource = plugin.create(DEPLOYMENT, "it", wanted)
+    assert resource.state["status"]["availableReplicas"] == 1
+    with ThreadPoolExecutor(1) as pool:
+        deleting = pool.submit(plugin.delete, resource)
+        eventually(lambda: refused == {"Available": 0, "gone": 0}, "the wait goes on after each refusal")
+        kube.patch("apps/v1", "Deployment", "it", namespace, {"metadata": {"finalizers": None}})
+        deleting.result()
+    assert kube.find("apps/v1", "Deployment", "it", namespace) is None

@@ -109,6 +109,8 @@ def _remaining(session: Session, live: Object) -> Object | None:
     except ApiError as error:
         if error.not_found:
             return None
+        if error.passing:
+            return live
         raise AwaitFailed(str(error), live) from error
     except httpx.TransportError:  # an API server that restarts
         return live

@@ -1,0 +1,51 @@
+"""What a failed test of the simulator leaves to be read: its clusters' pods, their last warnings, the daemon's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.status import is_ready
+from tests.simulator.world import Object, World, log
+
+_WARNINGS, _LOG_LINES = 15, 15
+
+
+def of(world: World) -> str:
+    """Some lines about every cluster there is."""
+    told = [
+        line for kubeconfig in sorted(world.home.glob("clusters/*/admin.kubeconfig")) for line in _cluster(kubeconfig)
+    ]
+    return "\n".join([*told, "the daemon's log:", *(world.home / "daemon.log").read_text().splitlines()[-_LOG_LINES:]])
+
+
+def _cluster(kubeconfig: Path) -> Iterator[str]:
+    yield f"cluster {kubeconfig.parent.name}:"
+    try:
+        with KubeClient.from_kubeconfig(kubeconfig.read_text()) as kube:
+            for pod in kube.list("v1", "Pod"):
+                yield _pod(pod)
+                if pod["status"].get("phase") == "Failed":
+                    yield from log(kube, pod["metadata"]["name"], pod["metadata"]["namespace"]).splitlines()[
+                        -_LOG_LINES:
+                    ]
+            warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
+            yield from (_event(event) for event in warnings[-_WARNINGS:])
+    except (ApiError, httpx.HTTPError) as error:
+        yield f"{type(error).__name__}: {error}"
+
+
+def _pod(pod: Object) -> str:
+    metadata, status = pod["metadata"], pod["status"]
+    ready = "ready" if is_ready(pod) else "not ready"
+    leaving = ", leaving" if metadata.get("deletionTimestamp") else ""
+    what = f"{status.get('phase')}, {ready}{leaving} on {pod['spec'].get('nodeName', 'no node')}"
+    return f"  {metadata['namespace']}/{metadata['name']} since {metadata['creationTimestamp']}: {what}"
+
+
+def _event(event: Object) -> str:
+    about = event["involvedObject"]
+    return f"  {about['kind']} {about.get('name')}: {event.get('reason')}: {event.get('message')}"
