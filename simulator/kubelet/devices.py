@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from simulator.world.hardware import NodeHardware
 Object = dict[str, Any]
 Allocation = dict[str, list[Any]]
 GPU = "nvidia.com/gpu"
+_ENDED = ("Succeeded", "Failed")
 
 
 def requested(pod: Object) -> dict[str, int]:
@@ -28,31 +30,41 @@ def requested(pod: Object) -> dict[str, int]:
 class DeviceManager:
     """Hands out devices to pods of a node, lowest first, and takes them back when the pod has ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
+        """`pods` gives all there are now."""
+        self._pods = pods
         self._held: dict[str, Allocation] = {}  # by pod uid
         self._node: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def allocate(self, pod: Object, hardware: NodeHardware, is_rdma: Callable[[str], bool]) -> Allocation:
-        """`is_rdma` tells which resources are the HCAs of an SR-IOV or shared device plugin."""
-        uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
-        if uid not in self._held:
-            wanted = requested(pod)
-            hcas = sum(count for name, count in wanted.items() if is_rdma(name))
-            free_gpus = [g.index for g in hardware.gpus if g.healthy and g.index not in self._taken(node, "gpus")]
-            infiniband = [h.name for h in hardware.hcas if h.link_layer == "InfiniBand" and h.state == "ACTIVE"]
-            free_hcas = [name for name in infiniband if name not in self._taken(node, "hcas")]
-            self._held[uid] = {"gpus": free_gpus[: wanted.get(GPU, 0)], "hcas": free_hcas[:hcas]}
-            self._node[uid] = node
-        return self._held[uid]
+        """`is_rdma` tells which resources are the HCAs of an SR-IOV or shared device plugin.
 
-    def keep(self, uids: Iterable[str]) -> None:
-        """Takes back what pods other than these held."""
-        alive = set(uids)
+        What ended pods held is taken back first: the scheduler has given it away as soon as it saw their end.
+        """
+        uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
+        with self._lock:
+            if uid not in self._held:
+                self._release()
+                wanted = requested(pod)
+                hcas = sum(count for name, count in wanted.items() if is_rdma(name))
+                free_gpus = [g.index for g in hardware.gpus if g.healthy and g.index not in self._taken(node, "gpus")]
+                infiniband = [h.name for h in hardware.hcas if h.link_layer == "InfiniBand" and h.state == "ACTIVE"]
+                free_hcas = [name for name in infiniband if name not in self._taken(node, "hcas")]
+                self._held[uid] = {"gpus": free_gpus[: wanted.get(GPU, 0)], "hcas": free_hcas[:hcas]}
+                self._node[uid] = node
+            return self._held[uid]
+
+    def held(self) -> dict[str, Allocation]:
+        """What pods that have not ended hold, by their uid."""
+        with self._lock:
+            self._release()
+            return dict(self._held)
+
+    def _release(self) -> None:
+        alive = {pod["metadata"]["uid"] for pod in self._pods() if pod.get("status", {}).get("phase") not in _ENDED}
         for uid in [uid for uid in self._held if uid not in alive]:
             del self._held[uid], self._node[uid]
-
-    def of(self, uid: str) -> Allocation:
-        return self._held.get(uid, {"gpus": [], "hcas": []})
 
     def _taken(self, node: str, kind: str) -> set[Any]:
         return {device for uid, held in self._held.items() if self._node[uid] == node for device in held[kind]}

@@ -80,7 +80,7 @@ class Kubelet:
         self._ips: dict[str, str] = {}
         self._ports: dict[tuple[str, str, int], int] = {}
         self._ports_lock = threading.Lock()
-        self._devices = DeviceManager()
+        self._devices = DeviceManager(self._pods.items)
         self._api_port = plane.port("apiserver")
         self._keeper = NodeKeeper(self.kube, self._devices, offers, self.folder)
         scripts = Scripts(self._keeper, self.folder / "world", self._api_port)

@@ -48,7 +48,6 @@ class NodeKeeper:
             patch = status_patch(node, offered)
             if patch:
                 self._patch_status(name, patch)
-        self._devices.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
         self._show_world(nodes, pods, hardware)
 
     def hardware(self, node: Object) -> NodeHardware:
@@ -104,7 +103,8 @@ class NodeKeeper:
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
         """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
-        allocations = {snapshot.pod_key(pod): self._devices.of(pod["metadata"]["uid"]) for pod in pods}
+        held = self._devices.held()
+        allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}
         for pod in pods:
             for folder in run_folder(folders.of_pod(self._folder, pod), "").glob("*/pod"):

@@ -57,6 +57,7 @@ class Scripts:
             group=security.get("runAsGroup", 0),
             ip=str(ctx.pod.get("status", {}).get("podIP", "")),
             api_port=self._api_port,
+            uid=ctx.pod["metadata"]["uid"],
             node_dir=ctx.volumes.node_root,
         )
         try:

@@ -106,7 +106,8 @@ def prepare(spec: SandboxSpec) -> None:
         files.replace(etc / name, text)
     searched = [mount.target for mount in spec.mounts] + [target for _, target in image_of(spec).files]
     shared = [mount.target for mount in spec.mounts if mount.shared and spec.privileged]
-    itself = {"pod": spec.pod, "mounts": searched, "shared": shared, "commands": image_of(spec).commands}
+    pod = {"pod": spec.pod, "uid": spec.uid}
+    itself = {**pod, "mounts": searched, "shared": shared, "commands": image_of(spec).commands}
     files.replace(spec.run_dir / "self.json", json.dumps(itself))
     files.replace(spec.run_dir / "performance.json", json.dumps(performance.numbers()))
 

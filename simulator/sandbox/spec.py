@@ -54,6 +54,8 @@ class SandboxSpec:
     ip: str = ""
     api_port: int | None = None
     """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""
+    uid: str = ""
+    """The pod's own: a pod of the same name may have been there before."""
     node_dir: Path | None = None
     """The file system of its node (`machine.py`); one of its own where there is none."""
 

@@ -121,6 +121,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
     added = {name for context in contexts for name in (context.get("capabilities") or {}).get("add") or []}
     conditions = status.get("conditions") or []
     return {
+        "uid": pod["metadata"].get("uid", ""),
         "node": spec.get("nodeName", ""),
         "phase": status.get("phase", "Pending"),
         "ready": any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions),

@@ -202,7 +202,7 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
         ("w-2.w", _server(), True, "Could not resolve hostname w-2.w"),
         ("w-1", _server(), True, "Could not resolve hostname w-1"),
         ("w-1.w", _server(sshd=None), True, "Connection refused"),
-        ("w-1.w", _server(phase="Succeeded"), True, "Connection refused"),
+        ("w-1.w", _server(phase="Succeeded"), True, "Could not resolve hostname w-1.w"),
         ("w-1.w", _server(), False, "No route to host"),
         ("w-1.w", _server(sshd={"port": 22, "authorized_keys": []}), True, "Permission denied"),
     ],
@@ -210,6 +210,13 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
 def test_ssh_fails(tmp_path: Path, host: str, server: world.Pod, ready: bool, message: str) -> None:
     with pytest.raises(ssh.SshError, match=message):
         ssh.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
+
+
+def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
+    """Both are called so by their headless service; a pod that ended is in no endpoints."""
+    tries = {"ai/w-0-a": _pod("w-0", phase="Failed", ip="10.244.0.9"), "ai/w-0-b": _pod("w-0", ip="10.244.0.4")}
+    before, now = (world.Pod(key, pod.facts) for key, pod in tries.items())
+    assert _world(_pod("other", ip="10.244.0.7"), before, now).resolve("w-0.w") is now
 
 
 def test_ssh_refuses_keys_that_others_may_read(tmp_path: Path) -> None:

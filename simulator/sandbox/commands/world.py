@@ -45,6 +45,10 @@ class Pod:
         return bool(self.facts["phase"] == "Running")
 
     @property
+    def ended(self) -> bool:
+        return self.facts["phase"] in ("Succeeded", "Failed")
+
+    @property
     def sshd(self) -> Json | None:
         """What its ssh server published; None where none runs."""
         return self.said("sshd")
@@ -64,9 +68,9 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """Names by which pods of its namespace find it: its address, and its headless service's record."""
-        found = {self.ip} if self.ip else set()
-        if self.facts["subdomain"]:
+        """By which pods of its namespace find it: address and headless service's record. Ended pods have neither."""
+        found = {self.ip} if self.ip and not self.ended else set()
+        if self.facts["subdomain"] and found:
             short = f"{self.hostname}.{self.facts['subdomain']}"
             found |= {short + suffix.format(self.namespace) for suffix in SERVICE_SUFFIXES}
         return found
@@ -84,7 +88,7 @@ class World:
         """The pod of that name or address in this pod's namespace; names of pods without an address do not resolve."""
         if host in (self.me.hostname, "localhost"):
             return self.me
-        same = (pod for pod in self.pods.values() if pod.namespace == self.me.namespace and pod.ip)
+        same = (pod for pod in self.pods.values() if pod.namespace == self.me.namespace)
         return next((pod for pod in same if host in pod.names), None)
 
     def node_of(self, pod: Pod) -> Json:
@@ -102,19 +106,20 @@ class World:
 
 
 def load_self() -> Json:
-    """What the sandbox was told of its own pod: key, commands, mounts."""
+    """What the sandbox was told of its own pod: key, uid, commands, mounts."""
     found: Json = json.loads((FOLDER / "self.json").read_text())
     return found
 
 
 def load() -> World:
     """The world now. Waits for it to show this pod, which has only just been made. Raises TimeoutError."""
-    own = load_self()["pod"]
+    itself = load_self()
+    own = itself["pod"]
     file = FOLDER / "world" / "world.json"
     deadline = time.monotonic() + APPEARANCE_SECONDS
     while time.monotonic() < deadline:
         snapshot = json.loads(file.read_text()) if file.exists() else {"pods": {}}
-        if own in snapshot["pods"]:
+        if snapshot["pods"].get(own, {}).get("uid") == itself["uid"]:
             pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
             return World(snapshot["nodes"], pods, pods[own])
         time.sleep(0.1)
