@@ -70,6 +70,7 @@ def settings() -> dict[str, str]:
         "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
         "SIMULATOR_PYTHON": sys.executable,
         "KUBECONFIG": str(kubeconfig_file()),
+        "KUBECACHEDIR": str(paths.kube_cache()),
         "PULUMI_HOME": str(home / "pulumi"),
         # Without the backend's own metadata beside each file: it is not written in one step, and a pulumi killed
         # in the middle leaves a stack that no command reads any more ("error: EOF").

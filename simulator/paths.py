@@ -21,6 +21,11 @@ def bytecode() -> Path:
     return Path(os.environ.get("PYTHONPYCACHEPREFIX") or home().resolve() / "pycache")
 
 
+def kube_cache() -> Path:
+    """Where kubectl and helm keep what each API server serves: else in ~/.kube, for ever."""
+    return home().resolve() / "kube-cache"
+
+
 def cache() -> Path:
     """Tools and virtual environments, keyed by version; safe to delete, shared by checkouts."""
     if chosen := os.environ.get("AI_ON_AKS_CACHE"):

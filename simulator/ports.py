@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from simulator import files, paths
 _KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
 """First and last port of those that connections are given: one chosen there may be taken when it is needed again."""
 _LOWEST, _END = 10_000, 65_536
+_ENDING_S = 10
 
 
 class PortTaken(Exception):
@@ -79,8 +81,13 @@ def _write(file: Path, ports: dict[str, int]) -> None:
 
 
 def _probe(number: int, name: str, variable: str) -> None:
-    if not _is_free(number):
-        raise PortTaken(_taken(number, name, variable))
+    """Raises PortTaken. A port that no process owns is one's that is ending: it is free in a moment."""
+    deadline = time.monotonic() + _ENDING_S
+    while not _is_free(number):
+        owner = _owner(number)
+        if owner or time.monotonic() > deadline:
+            raise PortTaken(_taken(number, name, variable, owner))
+        time.sleep(0.1)
 
 
 def _is_free(number: int) -> bool:
@@ -106,13 +113,13 @@ def _chosen(variable: str) -> int | None:
     return int(text)
 
 
-def _taken(number: int, name: str, variable: str) -> str:
+def _taken(number: int, name: str, variable: str, owner: str) -> str:
     mend = (
         f"set {variable} to a free one, or unset it"
         if _chosen(variable)
         else f"end what listens there, or delete {paths.home().name}/ports.json to have new ports chosen"
     )
-    return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{_owner(number)}: {mend}."
+    return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{owner}: {mend}."
 
 
 def _owner(number: int) -> str:

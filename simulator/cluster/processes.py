@@ -56,12 +56,12 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
 
 
 def _runs(pid: int) -> bool:
-    """Whether the process still holds anything: a zombie does not."""
+    """Whether the process still holds anything: a zombie does not, unless it is only the first of several threads."""
     try:
         state = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0]
+        return state not in ("Z", "X") or len(list(Path("/proc", str(pid), "task").iterdir())) > 1
     except OSError:
         return False
-    return state not in ("Z", "X")
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from simulator.tools.build import end_of, run
@@ -21,8 +23,9 @@ def install(tool: Tool, source: Npm, module: Path, folder: Path, *, log: Path) -
     package.mkdir()
     for name in ("package.json", "package-lock.json"):
         shutil.copy(module / name, package)
-    with log.open("wb") as output:
-        code = run(["npm", "ci", *_OPTIONS], cwd=package, environment=None, output=output.fileno())
+    with log.open("wb") as output, tempfile.TemporaryDirectory(prefix="npm-", dir=folder.parent) as cache:
+        environment = {"npm_config_cache": cache, **os.environ}  # npm's own is in the home folder
+        code = run(["npm", "ci", *_OPTIONS], cwd=package, environment=environment, output=output.fileno())
     if code != 0:
         raise ToolError(
             f"{tool.label} could not be installed (npm ci exited with {code}). The end of {log}:\n{end_of(log)}\n"

@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from simulator import cli, paths
+from simulator import cli, paths, ports
 from simulator.cluster import processes
+from tests.waiting import eventually
 
 DEAF = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+ENDING = """
+import ctypes, socket, threading, time
+listening = socket.create_server(("127.0.0.1", {port}))
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@contextlib.contextmanager
+def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that listens, as one that is ending may: its first thread is over, another is not."""
+    with subprocess.Popen([sys.executable, "-c", ENDING.format(port=port)]) as process:
+        try:
+            eventually(lambda: "\nState:\tZ" in Path(f"/proc/{process.pid}/status").read_text())
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -46,6 +66,21 @@ def test_one_that_is_ending_and_so_has_lost_its_mark_is_waited_for(
     monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
     monkeypatch.setattr(processes, "_signal", lambda *_: None)
     assert processes.end_leftovers(timeout_s=0.1) == [deaf.pid]
+
+
+def test_one_whose_first_thread_has_ended_is_waited_for_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks like a zombie, as processes of many threads do on a busy machine; the others still hold its ports."""
+    with ending() as process:
+        seen = iter([[process.pid]])
+        monkeypatch.setattr(processes, "leftovers", lambda: next(seen, []))
+        monkeypatch.setattr(processes, "_signal", lambda *_: None)
+        assert processes.end_leftovers(timeout_s=0.1) == [process.pid]
+
+
+def test_a_start_waits_for_the_port_of_one_that_is_ending() -> None:
+    with ending(ports.port("arm")) as process:
+        threading.Timer(0.5, process.kill).start()
+        assert ports.require_free("arm") == ports.port("arm")
 
 
 def test_a_stop_tells_of_processes_that_do_not_end(

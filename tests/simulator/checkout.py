@@ -19,7 +19,7 @@ from tests.simulator.world import CommandFailed
 class Checkout:
     folder: Path
     scratch: Path
-    """Its TMPDIR."""
+    """Its TMPDIR, and its user's home folder."""
 
     @classmethod
     def copy(cls, folder: Path) -> Checkout:
@@ -40,7 +40,8 @@ class Checkout:
         hidden = ("SIMULATOR_", "PULUMI_", "PYTHON", "MAKE", "STACK", "KUBECONFIG")
         shared = "PYTHONPYCACHEPREFIX"  # compiling the SDKs anew in each checkout would take most of the tests' time
         kept = {key: value for key, value in os.environ.items() if key == shared or not key.startswith(hidden)}
-        return {**kept, "TMPDIR": str(self.scratch), **changes}
+        places = {"TMPDIR": str(self.scratch), "HOME": str(self.scratch), "AI_ON_AKS_CACHE": str(paths.cache())}
+        return {**kept, **places, **changes}
 
     def run(self, *command: str, check: bool = True, **changes: str) -> subprocess.CompletedProcess[str]:
         answer = subprocess.run(

@@ -46,6 +46,16 @@ def test_installs_once_from_the_lock_and_runs_no_scripts(workshop: Workshop, too
     assert "installed from npm" in workshop.said
 
 
+def test_what_npm_keeps_goes_again(workshop: Workshop, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own cache would be in the user's home folder."""
+    monkeypatch.delenv("npm_config_cache", raising=False)
+    monkeypatch.setenv("FAKE_NPM_THEN", 'touch "$npm_config_cache/kept"; echo "$npm_config_cache" >>"$FAKE_GO_CALLS"')
+    workshop.installer(tool).install([tool])
+    cache = Path(workshop.calls.read_text().splitlines()[-1])
+    assert cache.is_relative_to(workshop.root / "cache")
+    assert not cache.exists()
+
+
 def test_another_lock_is_installed_anew(workshop: Workshop, tool: Tool) -> None:
     workshop.installer(tool).install([tool])
     (workshop.root / "modules" / "hello" / "package-lock.json").write_text("{ }")

@@ -104,17 +104,15 @@ def _executable() -> str:
 @contextmanager
 def _kubeconfig(session: Session) -> Iterator[dict[str, str]]:
     """Helm's environment, with a kubeconfig that only this user can read and that goes when helm has ended."""
-    inside = os.environ.get("SIMULATOR_HOME")
-    folder = Path(inside) / "tmp" if inside else None
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        _remove_orphans(folder)
+    folder = paths.home() / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    _remove_orphans(folder)
     given = session.options.helm
     settings = {variable: given[name] for name, variable in _SETTINGS.items() if given.get(name)}
     with tempfile.NamedTemporaryFile("w", prefix=f"{_PREFIX}{os.getpid()}-", dir=folder) as file:  # made with mode 0600
         yaml.safe_dump(session.config, file)
         file.flush()
-        yield {**os.environ, **settings, "KUBECONFIG": file.name}
+        yield {**os.environ, **settings, "KUBECONFIG": file.name, "KUBECACHEDIR": str(paths.kube_cache())}
 
 
 def _remove_orphans(folder: Path) -> None:
