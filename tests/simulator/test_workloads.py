@@ -181,7 +181,9 @@ def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
     return {"anew": run(platform, name) != before, "pods": len(used), "elsewhere": sorted(set(used) - set(nodes))}
 
 
-@pytest.mark.parametrize("size", ["Standard_ND96isr_H200_v5", "Standard_ND96asr_v4"])
+@pytest.mark.parametrize(
+    "size", ["Standard_ND96isr_H200_v5", pytest.param("Standard_ND96asr_v4", marks=pytest.mark.long)]
+)
 def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) -> None:
     before = {name: run(platform, name) for name in WORKLOADS}
     platform.set(vmSku=size)
