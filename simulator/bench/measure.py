@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from simulator.bench import recorded
 from simulator.bench.engine import Timing, World
 
 STACK = "dev"
+_ROUNDS = 3
 _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "simulator", "workloads")
 
 
@@ -73,12 +74,21 @@ def measure(folder: Path, told: Callable[[str], None]) -> Measures:
 
 
 def _run(world: World, project: Path, between: Callable[[], None]) -> Run:
+    """The medians of several rounds: the first of all also compiles what it imports."""
     world.quiet(project, "stack", "init", STACK)
     world.quiet(project, "stack", "select", STACK)
-    preview, up = world.timed(project, "preview"), world.timed(project, "up")
-    between()
-    again = world.timed(project, "preview"), world.timed(project, "up")
-    return Run(preview, up, *again, world.timed(project, "destroy"))
+    rounds = []
+    for _ in range(_ROUNDS):
+        preview, up = world.timed(project, "preview"), world.timed(project, "up")
+        between()
+        again = world.timed(project, "preview"), world.timed(project, "up")
+        rounds.append((preview, up, *again, world.timed(project, "destroy")))
+    return Run(*(_median(timings) for timings in zip(*rounds, strict=True)))
+
+
+def _median(timings: Iterable[Timing]) -> Timing:
+    ordered = sorted(timings, key=lambda timing: timing.seconds)
+    return ordered[len(ordered) // 2]
 
 
 def _project(folder: Path) -> Path:

@@ -43,7 +43,13 @@ def import_sdks(types: set[str]) -> None:
         if package == "azure-native":
             importlib.import_module(f"pulumi_azure_native.{module}")
         elif package == "kubernetes":
-            importlib.import_module("pulumi_kubernetes")
+            importlib.import_module(f"pulumi_kubernetes.{kubernetes_module(*module.split('/'))}")
+
+
+def kubernetes_module(group: str, version: str) -> str:
+    """Where the SDK has the classes of an API group: `rbac.authorization.k8s.io/v1` in `rbac.v1`."""
+    own = "." not in group or group.endswith((".k8s.io", "helm.sh"))
+    return f"{group.split('.')[0]}.{version}" if own else "apiextensions"
 
 
 def main() -> None:
