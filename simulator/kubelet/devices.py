@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from simulator.kubelet.status import has_ended
 from simulator.world.hardware import NodeHardware
 
 Object = dict[str, Any]
 Allocation = dict[str, list[Any]]
 GPU = "nvidia.com/gpu"
-_ENDED = ("Succeeded", "Failed")
 
 
 def requested(pod: Object) -> dict[str, int]:
@@ -62,7 +62,7 @@ class DeviceManager:
             return dict(self._held)
 
     def _release(self) -> None:
-        alive = {pod["metadata"]["uid"] for pod in self._pods() if pod.get("status", {}).get("phase") not in _ENDED}
+        alive = {pod["metadata"]["uid"] for pod in self._pods() if not has_ended(pod)}
         for uid in [uid for uid in self._held if uid not in alive]:
             del self._held[uid], self._node[uid]
 

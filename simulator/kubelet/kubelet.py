@@ -41,6 +41,7 @@ from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
+from simulator.kubelet.status import has_ended
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 from simulator.sandbox import machine, sandbox
@@ -51,7 +52,6 @@ Object = dict[str, Any]
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
 _TICK_S = 1.0
-_ENDED = ("Succeeded", "Failed")
 
 
 class Kubelet:
@@ -167,7 +167,7 @@ class Kubelet:
             self._ips.pop(uid, None)
             with self._ports_lock:
                 self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}
-        self._claims.keep(pod["metadata"]["uid"] for pod in pods if pod.get("status", {}).get("phase") not in _ENDED)
+        self._claims.keep(pod["metadata"]["uid"] for pod in pods if not has_ended(pod))
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
         self._faked.keep(alive)
@@ -186,7 +186,7 @@ class Kubelet:
             self._end_worker(pod)
         elif uid in self._workers:
             self._workers[uid].restore(pod)
-        elif pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+        elif not has_ended(pod):
             self._start_worker(pod, node)
 
     def _start_worker(self, pod: Object, node: Object) -> None:

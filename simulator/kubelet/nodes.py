@@ -14,6 +14,7 @@ from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_pat
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.programs import Offers
 from simulator.kubelet.shim import run_folder
+from simulator.kubelet.status import has_ended
 from simulator.world import snapshot
 from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware
@@ -24,7 +25,6 @@ FAULT = "simulator/fault"
 RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
 """Annotation of pods that KWOK runs, and its values: nobody while the node is down."""
 _STRATEGIC = "application/strategic-merge-patch+json"
-_ENDED = ("Succeeded", "Failed")
 
 
 class NodeKeeper:
@@ -81,7 +81,7 @@ class NodeKeeper:
         """Takes a pod from KWOK, which would make it ready at once, and gives it back; other pods' workers report."""
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
         kept_by_kwok = RUN_BY in pod["metadata"].get("annotations", {})
-        if pod.get("status", {}).get("phase") in _ENDED or (ready and not kept_by_kwok):
+        if has_ended(pod) or (ready and not kept_by_kwok):
             return
         patches: list[Callable[[], object]] = [partial(self._patch_ready, name, namespace, ready=ready)]
         if kept_by_kwok:

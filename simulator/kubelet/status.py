@@ -21,6 +21,11 @@ def is_ready(pod: Object) -> bool:
     return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
+def has_ended(pod: Object) -> bool:
+    """Whether its phase is a last one."""
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
 @dataclass
 class ContainerState:
     """Where one container stands. `exit_code` is None while it waits or runs."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.status import has_ended
 from simulator.operators._loop import is_ready, label
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -86,7 +87,7 @@ class Upgrader:
 
     def _stays(self, pod: Object) -> bool:
         owners = {ref["kind"] for ref in pod["metadata"].get("ownerReferences", [])}
-        done = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        done = has_ended(pod)
         return done or "DaemonSet" in owners or label(pod, self._driver.skip_label) == "true"
 
     def _evict(self, pod: Object) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet.status import is_ready
 from tests.simulator.world import Object, World, log
 
@@ -19,7 +19,9 @@ def of(world: World) -> str:
     told = [
         line for kubeconfig in sorted(world.home.glob("clusters/*/admin.kubeconfig")) for line in _cluster(kubeconfig)
     ]
-    return "\n".join([*told, "the daemon's log:", *(world.home / "daemon.log").read_text().splitlines()[-_LOG_LINES:]])
+    file = world.home / "daemon.log"
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else ["there is none"]
+    return "\n".join([*told, "the daemon's log:", *lines[-_LOG_LINES:]])
 
 
 def _cluster(kubeconfig: Path) -> Iterator[str]:
@@ -34,7 +36,7 @@ def _cluster(kubeconfig: Path) -> Iterator[str]:
                     ]
             warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
             yield from (_event(event) for event in warnings[-_WARNINGS:])
-    except (ApiError, httpx.HTTPError) as error:
+    except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # it may be going, or be gone
         yield f"{type(error).__name__}: {error}"
 
 

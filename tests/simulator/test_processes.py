@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from simulator.kube.client import ApiError, KubeClient
-from simulator.kubelet.status import is_ready
+from simulator.kubelet.status import has_ended, is_ready
 from tests.simulator.checkout import kill, listening, processes
 from tests.simulator.world import Stack, World, ended, eventually, eventually_equals, job_phase
 
@@ -57,7 +57,7 @@ def daemons(world: World) -> list[int]:
 def standing(kube: KubeClient) -> dict[str, tuple[str, bool]]:
     """Nodes, and pods that have not ended, by name: their uid, which makes them the same, and whether ready."""
     try:
-        pods = [pod for pod in kube.list("v1", "Pod") if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        pods = [pod for pod in kube.list("v1", "Pod") if not has_ended(pod)]
         return {
             f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}": (obj["metadata"]["uid"], is_ready(obj))
             for obj in (*kube.list("v1", "Node"), *pods)
