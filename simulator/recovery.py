@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from simulator import paths
 from simulator.kube.client import KubeClient
-from simulator.plugins.kubernetes.options import TAKES_OVER
+from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.recovery import release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
@@ -30,29 +30,33 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     if kubeconfig:
         for line in release_leftovers(kubeconfig):
             told(line)
-    pending = _pending(deployment)
-    if not pending:
+    pending = _pending(deployment, "creating")
+    going = _pending(deployment, "deleting")
+    if not pending and not going:
         return
     kube = KubeClient.from_kubeconfig(kubeconfig) if kubeconfig else None
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
-    _adopt(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found])
-    told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
+    _settle(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found], going)
+    if pending:
+        told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
+    if going:
+        told(f"{len(going)} resources were being deleted: looked which are gone")
 
 
-def takes_over(stack: str, told: Callable[[str], None]) -> dict[str, str]:
-    """Variables of the kubernetes plugin for the next `up`: after one that failed, it takes over what it has made.
+def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
+    """Variables of the kubernetes plugin for the next `up` or `destroy`, where the one before failed.
 
     When a plugin is killed, the engine goes on long enough to forget what that plugin was making, and the object may be
-    there. Raises PulumiFailed.
+    there; or what it deleted is gone, and the state has it. Raises PulumiFailed.
     """
     last = read("stack", "history", "--json", "--page-size", "1", stack=stack)
     if not last or last[0]["result"] == "succeeded":
         return {}
-    told("the last update failed: objects that it made without recording them are taken over")
-    return {TAKES_OVER: "true"}
+    told("the last update failed: what it made or deleted without recording it is taken as it is")
+    return {GOES_ON: "true"}
 
 
-def _adopt(stack: str, exported: Object, made: list[Object]) -> None:
+def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:
     """Takes resources into the state as they were asked for, forgets all pending operations, and reads what is there.
 
     `pulumi refresh --import-pending-creates` is for that, but 3.246 marks them as being imported and imports nothing.
@@ -61,7 +65,8 @@ def _adopt(stack: str, exported: Object, made: list[Object]) -> None:
     exported["deployment"]["resources"] += made
     exported["deployment"].pop("pending_operations")
     quiet("stack", "import", "--force", stack=stack, stdin=json.dumps(exported))
-    targets = [part for resource in made for part in ("--target", resource["urn"])]
+    urns = [*(resource["urn"] for resource in made), *going]
+    targets = [part for urn in urns for part in ("--target", urn)]
     if targets:
         quiet("refresh", "--yes", "--skip-preview", *targets, stack=stack)
 
@@ -75,10 +80,10 @@ def _kubeconfig(deployment: Object) -> str | None:
     return None
 
 
-def _pending(deployment: Object) -> dict[str, Object]:
-    """Resources whose creation was under way, by URN."""
+def _pending(deployment: Object, operation: str) -> dict[str, Object]:
+    """Resources with which that was under way, by URN."""
     operations = deployment.get("pending_operations") or []
-    return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == "creating"}
+    return {op["resource"]["urn"]: op["resource"] for op in operations if op["type"] == operation}
 
 
 def _made(resource: Object, kube: KubeClient | None) -> str | None:

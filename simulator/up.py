@@ -9,7 +9,7 @@ from rich.console import Console
 
 from simulator import images, jobs, paths, pulumi_cli, stacks
 from simulator.kube.client import KubeClient
-from simulator.recovery import recover, takes_over
+from simulator.recovery import goes_on, recover
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
@@ -27,7 +27,7 @@ def up() -> None:
         _make_sure_of(stack)
         recover(stack, console.print)
         with images.pushed_meanwhile():
-            found = takes_over(stack, console.print)
+            found = goes_on(stack, console.print)
             pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
         outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     except pulumi_cli.PulumiFailed as error:
@@ -55,7 +55,8 @@ def down() -> None:
         sizes = _sizes()
         if stack in sizes:
             recover(stack, console.print)
-            pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack)
+            found = goes_on(stack, console.print)
+            pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=found)
         else:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:

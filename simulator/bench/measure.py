@@ -16,7 +16,7 @@ from simulator.bench import recorded
 from simulator.bench.engine import Timing, World
 
 STACK = "dev"
-_ROUNDS = 3
+_ROUNDS, _PREVIEWS = 3, 3
 _PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "simulator", "workloads")
 
 
@@ -55,34 +55,52 @@ class Measures:
 
 
 def measure(folder: Path, told: Callable[[str], None]) -> Measures:
-    """Runs both, one after the other, in `folder`, which is emptied first. Raises BenchFailed."""
+    """Runs both in `folder`, which is emptied first, by turns: so what else the machine does meets both.
+
+    The first round also compiles what the programs import: the medians leave it out. Raises BenchFailed.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     world = World(folder / "world")
     told("starting a simulated world")
     start = world.simulator("start")
+    exported: list[dict[str, Any]] = []
+    real, bare = _project(folder / "real"), folder / "bare"
+    rounds: dict[Path, list[list[Timing]]] = {real: [], bare: []}
     try:
-        real = _project(folder / "real")
-        exported: list[dict[str, Any]] = []
-        told("the program")
-        first = _run(world, real, lambda: exported.append(world.read(real, "stack", "export", "--show-secrets")))
-        told("the bare program")
-        bare = _bare_project(folder / "bare", exported[0])
-        second = _run(world, bare, lambda: None)
+        _stack(world, real)
+        for number in range(1, _ROUNDS + 1):
+            told(f"the program, {number} of {_ROUNDS}")
+            rounds[real].append(_round(world, real, lambda: exported.append(_export(world, real))))
+            if number == 1:
+                _bare_project(bare, exported[0])
+                _stack(world, bare)
+            told(f"the bare program, {number} of {_ROUNDS}")
+            rounds[bare].append(_round(world, bare, lambda: None))
     finally:
         world.simulator("clean")
-    return Measures(first, second, exported[0], start)
+    return Measures(_medians(rounds[real]), _medians(rounds[bare]), exported[0], start)
 
 
-def _run(world: World, project: Path, between: Callable[[], None]) -> Run:
-    """The medians of several rounds: the first of all also compiles what it imports."""
+def _stack(world: World, project: Path) -> None:
     world.quiet(project, "stack", "init", STACK)
     world.quiet(project, "stack", "select", STACK)
-    rounds = []
-    for _ in range(_ROUNDS):
-        preview, up = world.timed(project, "preview"), world.timed(project, "up")
-        between()
-        again = world.timed(project, "preview"), world.timed(project, "up")
-        rounds.append((preview, up, *again, world.timed(project, "destroy")))
+
+
+def _export(world: World, project: Path) -> dict[str, Any]:
+    exported: dict[str, Any] = world.read(project, "stack", "export", "--show-secrets")
+    return exported
+
+
+def _round(world: World, project: Path, between: Callable[[], None]) -> list[Timing]:
+    """The commands of a `Run`, in its order."""
+    preview = _median(world.timed(project, "preview") for _ in range(_PREVIEWS))
+    up = world.timed(project, "up")
+    between()
+    again = world.timed(project, "preview"), world.timed(project, "up")
+    return [preview, up, *again, world.timed(project, "destroy")]
+
+
+def _medians(rounds: Iterable[Iterable[Timing]]) -> Run:
     return Run(*(_median(timings) for timings in zip(*rounds, strict=True)))
 
 
@@ -99,10 +117,9 @@ def _project(folder: Path) -> Path:
     return folder
 
 
-def _bare_project(folder: Path, export: dict[str, Any]) -> Path:
+def _bare_project(folder: Path, export: dict[str, Any]) -> None:
     shutil.copytree(Path(__file__).parent / "bare", folder)
     (folder / "simulator").symlink_to(paths.ROOT / "simulator")  # charts are named relative to the project
     (folder / "resources.json").write_text(json.dumps(recorded.entries(export)), encoding="utf-8")
     salt = yaml.safe_load((paths.ROOT / f"Pulumi.{STACK}.yaml").read_text("utf-8"))["encryptionsalt"]
     (folder / f"Pulumi.{STACK}.yaml").write_text(f"encryptionsalt: {salt}\n", encoding="utf-8")
-    return folder

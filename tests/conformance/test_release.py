@@ -11,7 +11,7 @@ import pytest
 
 from simulator.kube.client import KubeClient
 from tests.conformance.conftest import NewStack, Rows
-from tests.conformance.stack import ConformanceStack, Json, official
+from tests.conformance.stack import ConformanceStack, Json
 
 pytestmark = pytest.mark.conformance
 SECTION = "Release"
@@ -177,7 +177,6 @@ def test_uninstallation(world: World, rows: Rows) -> None:
     rows.is_("a release left pending, too", [], world.records("pending"))
 
 
-@pytest.mark.xfail(official() is None, reason="the stand-in forgives it: docs/simulator.md", strict=True)
 def test_uninstallation_of_what_is_gone(world: World, rows: Rows) -> None:
     world.program({"removed": FIRST["removed"]})
     up = world.stack.up()

@@ -121,7 +121,7 @@ def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
     said = checkout.make("up").stdout
-    assert "the last update failed: objects that it made without recording them are taken over" in said
+    assert "the last update failed: what it made or deleted without recording it is taken as it is" in said
     checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 
@@ -131,7 +131,7 @@ def test_killed_while_the_stack_is_destroyed(checkout: Checkout) -> None:
 
 
 def test_down_destroys_the_rest_and_leaves_no_process_and_no_file(checkout: Checkout) -> None:
-    checkout.make("down")
+    assert "resources were being deleted: looked which are gone" in checkout.make("down").stdout
     assert not state(checkout).get("resources")
     assert not (checkout.home / CLUSTER).exists()
     assert processes(checkout.home) == []

@@ -1,16 +1,18 @@
-"""The least program that could register what a deployment has: same types, same inputs, same order, nothing else.
+"""The least program that could declare what a deployment has: same types, same inputs, same order, nothing else.
 
-`resources.json` lists the resources; `make bench` compares the real program with this one. It imports the SDKs of those
-types, as any program does that declares them.
+`resources.json` lists the resources; `make bench` compares the real program with this one. It makes them of the SDKs'
+classes, as any program does: an `azure_native.storage.StorageAccount(...)` a line, without the lines.
 """
 
 import base64
 import importlib
+import inspect
 import json
 from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 
 Made = dict[str, pulumi.Resource]
 
@@ -37,37 +39,45 @@ def options(entry: dict[str, Any], made: Made) -> pulumi.ResourceOptions:
     )
 
 
-def import_sdks(types: set[str]) -> None:
-    """The modules of a program that makes these resources."""
-    for package, module, _ in (kind.split(":", 2) for kind in types):
-        if package == "azure-native":
-            importlib.import_module(f"pulumi_azure_native.{module}")
-        elif package == "kubernetes":
-            importlib.import_module(f"pulumi_kubernetes.{kubernetes_module(*module.split('/'))}")
+def sdk_class(kind: str) -> Any | None:
+    """The class that an SDK has for a resource type; None for a dynamic provider's."""
+    package, module, name = kind.split(":", 2)
+    if package == "azure-native":
+        return getattr(importlib.import_module(f"pulumi_azure_native.{module}"), name)
+    return kubernetes_class(module, name) if package == "kubernetes" else None
 
 
-def kubernetes_module(group: str, version: str) -> str:
-    """Where the SDK has the classes of an API group: `rbac.authorization.k8s.io/v1` in `rbac.v1`."""
-    own = "." not in group or group.endswith((".k8s.io", "helm.sh"))
-    return f"{group.split('.')[0]}.{version}" if own else "apiextensions"
+def kubernetes_class(module: str, name: str) -> Any:
+    """Those of `rbac.authorization.k8s.io/v1` are in `rbac.v1`; what CRDs define has one class for all."""
+    group, version = module.split("/")
+    if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
+        return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
+    custom = kubernetes.apiextensions
+    return custom.CustomResourcePatch if name.endswith("Patch") else custom.CustomResource
+
+
+def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:
+    """One resource. A class' arguments are the inputs in snake case, now and then with a `_` more."""
+    sdk = sdk_class(entry["type"])
+    if not sdk:
+        return pulumi.CustomResource(entry["type"], entry["name"], entry["inputs"], options(entry, made))
+    parameters = inspect.signature(sdk._internal_init).parameters
+    arguments = {name.replace("_", "").lower(): name for name in parameters}
+    inputs = {arguments[key.lower()]: value for key, value in entry["inputs"].items()}
+    return sdk(entry["name"], opts=options(entry, made), **inputs)
 
 
 def main() -> None:
-    """Registers everything in the recorded order."""
+    """Declares everything in the recorded order."""
     made: Made = {}
-    entries = json.loads(Path(__file__).with_name("resources.json").read_text(encoding="utf-8"))
-    import_sdks({entry["type"] for entry in entries})
-    for entry in entries:
+    for entry in json.loads(Path(__file__).with_name("resources.json").read_text(encoding="utf-8")):
         if entry["type"] == "pulumi:providers:kubernetes":
             cluster = made[entry["cluster"]]
-            text = kubeconfig(cluster, *entry["names"])
-            made[entry["label"]] = pulumi.ProviderResource("kubernetes", entry["name"], {"kubeconfig": text})
+            made[entry["label"]] = kubernetes.Provider(entry["name"], kubeconfig=kubeconfig(cluster, *entry["names"]))
         elif not entry["custom"]:
             made[entry["label"]] = pulumi.ComponentResource(entry["type"], entry["name"])
         else:
-            made[entry["label"]] = pulumi.CustomResource(
-                entry["type"], entry["name"], entry["inputs"], options(entry, made)
-            )
+            made[entry["label"]] = declare(entry, made)
 
 
 main()

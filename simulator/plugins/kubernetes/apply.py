@@ -83,7 +83,7 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
 
 def _forgotten(session: Session, inputs: Object, failure: ApiError) -> Object | None:
     """The object that is in the way, if a killed plugin made it and the engine does not know."""
-    if not session.options.takes_over or failure.reason != "AlreadyExists":
+    if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
     name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace", "default")

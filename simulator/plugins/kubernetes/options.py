@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-TAKES_OVER = "SIMULATOR_TAKES_OVER"
-"""Variable by which `make up` asks for what a killed plugin has made; the official one can only upsert everything."""
+GOES_ON = "SIMULATOR_GOES_ON"
+"""Variable by which `make up` and `make down` say that an update which failed goes on. The official plugin knows none:
+it can only upsert everything, and needs a refresh where a release is gone."""
 _PREFIX = "kubernetes:config:"
 # Settings of the official plugin that this stand-in refuses, with what to do instead.
 UNSUPPORTED = {
@@ -30,8 +31,9 @@ class Options:
     skip_update_unreachable: bool = False
     patch_force: bool = False
     upsert: bool = False
-    takes_over: bool = False
-    """Whether an object that is there, and that this plugin has made, is updated where it was to be created."""
+    goes_on: bool = False
+    """Whether a killed plugin may have worked without a record: an object that is there, and that this plugin has made,
+    is updated where it was to be created, and a release may be gone."""
     config_map_mutable: bool = False
     secret_mutable: bool = False
     helm: Mapping[str, str] = field(default_factory=dict)  # helmReleaseSettings: driver, repositoryCache, ...
@@ -49,7 +51,7 @@ class Options:
             skip_update_unreachable=_flag(given, "skipUpdateUnreachable", "SKIP_UPDATE_UNREACHABLE"),
             patch_force=_flag(given, "enablePatchForce", "ENABLE_PATCH_FORCE"),
             upsert=_flag(given, "upsertExistingObjects", "UPSERT_EXISTING_OBJECTS"),
-            takes_over=TAKES_OVER in os.environ,
+            goes_on=GOES_ON in os.environ,
             config_map_mutable=_flag(given, "enableConfigMapMutable", "ENABLE_CONFIGMAP_MUTABLE"),
             secret_mutable=_flag(given, "enableSecretMutable", "ENABLE_SECRET_MUTABLE"),
             helm=json.loads(given.get("helmReleaseSettings") or "{}"),

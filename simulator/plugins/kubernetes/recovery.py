@@ -30,7 +30,8 @@ def release_leftovers(kubeconfig: str) -> list[str]:
 def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
     name = f"{record.namespace}/{record.name}"
     if record.status == "pending-install":
-        helm(session, options.uninstall_arguments({"name": record.name, "namespace": record.namespace}))
+        release = {"name": record.name, "namespace": record.namespace}
+        helm(session, options.uninstall_arguments(release, may_be_gone=True))
         return f"uninstalled release {name}, whose installation was killed"
     try:
         kube.delete("v1", "Secret", record.secret, record.namespace)

@@ -10,7 +10,7 @@ import yaml
 from pulumi.runtime.proto import provider_pb2
 
 from simulator.kube.client import KubeClient
-from simulator.plugins.kubernetes.options import TAKES_OVER
+from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.marshal import Properties
 from tests.plugins.kubernetes.engine import Failed, Plugin
 
@@ -58,7 +58,7 @@ def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespac
 def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
     kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(TAKES_OVER, "true")
+    monkeypatch.setenv(GOES_ON, "true")
     plugin = Plugin({"kubeconfig": kubeconfig})
     plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
     second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
@@ -69,7 +69,7 @@ def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
 def test_what_others_made_is_not_taken_over(
     kubeconfig: str, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(TAKES_OVER, "true")
+    monkeypatch.setenv(GOES_ON, "true")
     kube.create(config_map(namespace) | {"data": {"a": "1"}})
     plugin = Plugin({"kubeconfig": kubeconfig})
     with pytest.raises(Failed, match="already exists"):

@@ -38,7 +38,7 @@ def test_options_become_flags() -> None:
     upgrade = options.upgrade_arguments(given | {"maxHistory": 3, "cleanupOnFail": True})
     assert upgrade[upgrade.index("--history-max") + 1] == "3"
     assert "--cleanup-on-fail" in upgrade
-    assert "--wait" not in options.uninstall_arguments(given | {"skipAwait": True})
+    assert "--wait" not in options.uninstall_arguments(given | {"skipAwait": True}, may_be_gone=False)
 
 
 def test_helm_s_own_words_are_kept() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from simulator import paths
 from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.release import records
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret
 from tests.plugins.kubernetes.conftest import wait_for_record
@@ -185,7 +186,19 @@ def test_deletion_takes_the_objects_along(
     plugin.delete(made)
     assert kube.find("v1", "ConfigMap", "rel", namespace) is None
     assert plugin.refresh(made) is None
-    plugin.delete(made)  # gone already
+
+
+def test_a_release_that_is_gone_is_deleted_only_where_a_failed_update_goes_on(
+    plugin: Plugin, release: Properties, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plugin.create(RELEASE, "rel", release)
+    plugin.delete(made)
+    with pytest.raises(Failed, match="uninstall: Release not loaded: rel: release: not found"):
+        plugin.delete(made)
+    monkeypatch.setenv(GOES_ON, "true")
+    going_on = Plugin({"kubeconfig": kubeconfig})
+    going_on.delete(made)
+    going_on.close()
 
 
 def test_cancel_leaves_a_failed_release(plugin: Plugin, release: Properties, kube: KubeClient, namespace: str) -> None:

@@ -114,7 +114,8 @@ def _look(session: Session, live: Object, before: Object | None, check: Check) -
         live = session.kube.get(kind.api_version, kind.name, metadata["name"], metadata.get("namespace"))
         return live, check(Look(session.kube, live, before))
     except (ApiError, NoKindMatch, httpx.TransportError) as error:
-        if isinstance(error, httpx.TransportError) or (isinstance(error, ApiError) and error.passing):  # it restarts
+        passing = error.passing if isinstance(error, ApiError) else isinstance(error, httpx.TransportError)
+        if passing:  # it restarts
             return live, Progress(done=False, status=f"The API server does not answer: {error}", reasons=[str(error)])
         raise AwaitFailed(str(error), live) from error
 

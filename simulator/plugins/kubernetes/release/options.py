@@ -114,11 +114,12 @@ def upgrade_arguments(options: Object) -> list[str]:
     return ["upgrade", options["name"], *chart_arguments(options), *_flags(options, _UPGRADE), *kept]
 
 
-def uninstall_arguments(options: Object) -> list[str]:
+def uninstall_arguments(options: Object, *, may_be_gone: bool) -> list[str]:
     """Waits for the objects to go, unless the release was not waited for when it came."""
-    wait = options.get("atomic") or not options.get("skipAwait")
-    arguments = ["uninstall", options["name"], "--namespace", options["namespace"], "--ignore-not-found"]
-    return [*arguments, "--wait", "--timeout", _timeout(options)] if wait else arguments
+    arguments = ["uninstall", options["name"], "--namespace", options["namespace"]]
+    if options.get("atomic") or not options.get("skipAwait"):
+        arguments += ["--wait", "--timeout", _timeout(options)]
+    return [*arguments, "--ignore-not-found"] if may_be_gone else arguments
 
 
 def template_arguments(options: Object) -> list[str]:

@@ -136,11 +136,11 @@ def read(session: Session, request: provider_pb2.ReadRequest) -> tuple[str, Prop
 
 
 def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
-    """Returns when the release is gone; one that is gone already is no error."""
+    """Returns when the release is gone; one that is gone already is an error, unless an update that failed goes on."""
     plain: Object = reveal(decode(request.properties))
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
-    helm(session, options.uninstall_arguments(plain))
+    helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on))
 
 
 def _chart_version(session: Session, plain: Object) -> str:
