@@ -28,7 +28,7 @@ class MissingExecutables(LookupError):
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(
-            f"missing here: {', '.join(names)} (Debian, Ubuntu: apt install coreutils findutils hostname mawk)"
+            f"missing here: {', '.join(names)} (Debian, Ubuntu: apt install coreutils findutils hostname mawk tar)"
         )
 
 

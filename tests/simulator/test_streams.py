@@ -76,6 +76,15 @@ def test_the_exit_code_is_the_commands(cluster: AzureCluster) -> None:
     assert "command terminated with exit code 7" in failed.stderr
 
 
+def test_files_are_copied_out_and_in(cluster: AzureCluster, tmp_path: Path) -> None:
+    copy = tmp_path / "greeting"
+    assert kubectl(cluster, "cp", "server:/tmp/greeting", str(copy)).returncode == 0
+    assert copy.read_text() == "hello\n"
+    copy.write_text("changed\n")
+    assert kubectl(cluster, "cp", str(copy), "server:/tmp/copy").returncode == 0
+    assert kubectl(cluster, "exec", "server", "--", "cat", "/tmp/copy").stdout == "changed\n"
+
+
 def test_a_command_that_is_not_in_the_image(cluster: AzureCluster) -> None:
     failed = kubectl(cluster, "exec", "server", "--", "vim")
     assert failed.returncode != 0
