@@ -29,7 +29,7 @@ class KubernetesAccess(Component):
     kubeconfig: pulumi.Output[str]
     provider: kubernetes.Provider
     first_contact: pulumi.ResourceHookBinding | None
-    """For the namespaces: bears with a role assignment that does not act yet."""
+    """For namespaces and volumes: bears with a role assignment that does not act yet."""
 
     def __init__(
         self, name: str, cluster: Cluster, settings: ClusterSettings, opts: pulumi.ResourceOptions | None = None

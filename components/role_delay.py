@@ -1,7 +1,7 @@
 """Azure RBAC needs up to five minutes to let a new role assignment into a cluster (Microsoft's Entra ID guide for AKS).
 
 Until then the API server answers 403 Forbidden. Nothing of Azure tells when it is over, so the first objects that are
-made in the cluster, its namespaces, are tried again. Everything else in it comes after a namespace.
+made in the cluster, its namespaces and volumes, are tried again. Everything else in it comes after a namespace.
 """
 
 from __future__ import annotations

@@ -23,12 +23,6 @@ STORAGE_CLASS = "ai-on-aks-blob"
 """There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
 
 
-_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
-"""A volume stays until its claim is gone. A claim that a killed update did not record goes with its namespace, and that
-after the volume: whoever waited for the volume would wait in vain.
-"""
-
-
 class ContainerVolume(Component):
     """One container in one namespace."""
 
@@ -41,9 +35,14 @@ class ContainerVolume(Component):
         *,
         namespace: str,
         needs: Sequence[pulumi.Resource],
+        hooks: pulumi.ResourceHookBinding | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`needs` is what has to be there first: the namespace."""
+        """`needs` is what has to be there first, the namespace; `hooks` are its own.
+
+        The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
+        killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
+        """
         super().__init__(name, opts)
         self._names = VolumeNames(access, namespace)
         self._needs = list(needs)
@@ -54,15 +53,15 @@ class ContainerVolume(Component):
         )
         volume = core.PersistentVolume(
             f"volume-{name}",
-            metadata={"name": self._names.volume, "annotations": _NOT_AWAITED},
+            metadata={"name": self._names.volume},
             spec=volume_spec(access, self._names),
-            opts=self.child(depends_on=[secret]),
+            opts=self.child(hooks=hooks),
         )
         claim = core.PersistentVolumeClaim(
             f"claim-{name}",
             metadata={"name": self._names.claim, "namespace": namespace},
             spec=claim_spec(access, volume.metadata["name"]),
-            opts=self.child(depends_on=self._needs),
+            opts=self.child(depends_on=[*self._needs, secret]),
         )
         upload = self._upload(f"upload-{name}", access)
         self.volume = BlobVolume(

@@ -37,7 +37,7 @@ class Workspace(Component):
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
-        self.volumes = _Volumes(self, space_name, space, containers)
+        self.volumes = _Volumes(self, space_name, space, containers, hooks)
         self.register_outputs({"namespace": self.namespace})
 
 
@@ -86,15 +86,22 @@ class _Volumes(Mapping[str, BlobVolume]):
         space_name: str,
         space: kubernetes.core.v1.Namespace,
         containers: Mapping[str, ContainerAccess],
+        hooks: pulumi.ResourceHookBinding | None,
     ) -> None:
         self._parent, self._space_name, self._space, self._containers = parent, space_name, space, containers
+        self._hooks = hooks
         self._made: dict[str, BlobVolume] = {}
 
     def __getitem__(self, container: str) -> BlobVolume:
         if container not in self._made:
             access = self._containers[container]
             made = ContainerVolume(
-                container, access, namespace=self._space_name, needs=[self._space], opts=self._parent.child()
+                container,
+                access,
+                namespace=self._space_name,
+                needs=[self._space],
+                hooks=self._hooks,
+                opts=self._parent.child(),
             )
             self._made[container] = made.volume
         return self._made[container]

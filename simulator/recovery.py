@@ -10,10 +10,11 @@ from typing import Any
 from simulator import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.options import GOES_ON
-from simulator.plugins.kubernetes.recovery import release_leftovers
+from simulator.plugins.kubernetes.recovery import delete_forgotten, release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 Object = dict[str, Any]
+NAMESPACE = "kubernetes:core/v1:Namespace"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
@@ -54,6 +55,19 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
         return {}
     told("the last update failed: what it made or deleted without recording it is taken as it is")
     return {GOES_ON: "true"}
+
+
+def take_away_forgotten(stack: str, told: Callable[[str], None]) -> None:
+    """Before a `destroy` after an update that failed: what that one made without recording it. Raises PulumiFailed."""
+    deployment = (read("stack", "export", stack=stack) or {}).get("deployment") or {}
+    kubeconfig = _kubeconfig(deployment)
+    if kubeconfig is None:
+        return
+    ids = [(each["type"], each["id"]) for each in deployment["resources"] if each["type"].startswith("kubernetes:")]
+    namespaces = [name for kind, name in ids if kind == NAMESPACE]
+    known = {(name.rpartition("/")[0], f"{kind.rpartition(':')[2]} {name.rpartition('/')[2]}") for kind, name in ids}
+    for line in delete_forgotten(kubeconfig, namespaces, known):
+        told(line)
 
 
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from simulator import images, jobs, paths, pulumi_cli, stacks
 from simulator.kube.client import KubeClient
-from simulator.recovery import goes_on, recover
+from simulator.recovery import goes_on, recover, take_away_forgotten
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
@@ -56,6 +56,8 @@ def down() -> None:
         if stack in sizes:
             recover(stack, console.print)
             found = goes_on(stack, console.print)
+            if found:
+                take_away_forgotten(stack, console.print)
             pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=found)
         else:
             console.print(f"there is no stack {stack} in the simulator")

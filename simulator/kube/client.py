@@ -121,6 +121,17 @@ class KubeClient:
             raise NoKindMatch(api_version, kind)
         return found
 
+    def namespaced_kinds(self) -> list[tuple[str, str]]:
+        """API version, the preferred one, and kind of whatever in namespaces can be listed and deleted."""
+        groups = self.raw("GET", "/apis")["groups"]
+        versions = ["/api/v1", *(f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups)]
+        served = [(path.split("/", 2)[2], entry) for path in versions for entry in self.raw("GET", path)["resources"]]
+        return [
+            (version, entry["kind"])
+            for version, entry in served
+            if entry["namespaced"] and {"list", "delete"} <= set(entry["verbs"])
+        ]
+
     def _discover(self, api_version: str) -> None:
         prefix = "/api/" if "/" not in api_version else "/apis/"
         try:

@@ -38,7 +38,7 @@ def declared(namespace: str = "ai", **given: Any) -> tuple[Recorder, BlobVolume]
     volumes: list[BlobVolume] = []
 
     def declare() -> None:
-        volumes.append(ContainerVolume("olmo-data", access(**given), namespace=namespace, needs=[]).volume)
+        volumes.append(ContainerVolume("olmo-data", access(**given), namespace=namespace, needs=[], hooks=None).volume)
         pulumi.export("annotations", dict(volumes[0].annotations))
 
     return deploy(declare), volumes[0]

@@ -57,7 +57,7 @@ def installing(checkout: Checkout) -> bool:
 
 
 def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
-    """Whether the moment has come, with everything stopped at it: Helm would end its release while others die."""
+    """Whether the moment has come, with everything stopped at it: a release could end while others die."""
     if not moment():
         return False
     everything = clients(checkout.home)
@@ -90,6 +90,28 @@ def test_killed_while_a_release_is_installed(checkout: Checkout) -> None:
     said = interrupted(checkout, "up", lambda: installing(checkout), "a release is pending")
     assert "took over the lock of an update that was killed" in said
     assert installing(checkout)
+
+
+def test_only_the_plugin_killed_while_a_release_is_installed(checkout: Checkout) -> None:
+    """The engine then ends by itself, and Helm with the plugin, as the official plugin's does: it is a part of it."""
+    command = checkout.begin("up")
+
+    def plugin() -> list[int]:
+        return [pid for pid in clients(checkout.home) if is_kubernetes_plugin(pid)]
+
+    eventually(lambda: (plugin() and installing(checkout)) or command.poll() is not None, "a release is pending")
+    kill(plugin())
+    said, _ = command.communicate(timeout=300)
+    assert "whose installation was killed" in said
+    assert command.returncode != 0
+    assert installing(checkout)
+
+
+def is_kubernetes_plugin(pid: int) -> bool:
+    try:
+        return b"simulator.plugins.kubernetes" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # ended meanwhile
+        return False
 
 
 def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
@@ -125,8 +147,15 @@ def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None
     checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 
-def test_killed_while_the_stack_is_destroyed(checkout: Checkout) -> None:
-    interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release is being deleted")
+def test_what_a_killed_plugin_has_made_does_not_hold_up_down(checkout: Checkout) -> None:
+    """Here a claim, which holds its volume, and the job that mounts it and another claim."""
+    claim = next(r["urn"] for r in state(checkout)["resources"] if r["urn"].endswith("::claim-olmo-data"))
+    checkout.inside(f"pulumi state delete --yes --stack dev --non-interactive --target-dependents '{claim}'")
+    with pytest.raises(CommandFailed, match="already exists"):
+        checkout.inside(f"pulumi up --yes --skip-preview --stack dev --non-interactive --target '{claim}'")
+    said = interrupted(checkout, "down", lambda: under_way(checkout, "Release", "deleting"), "a release goes")
+    assert "deleted PersistentVolumeClaim ai/olmo-data-" in said
+    assert "deleted Job ai/olmo, which a killed update had made" in said
     assert state(checkout)["resources"]
 
 

@@ -1,15 +1,18 @@
-"""Releases left "in progress" by a Helm that was killed: they block every later upgrade, with the official plugin too.
+"""What a killed plugin leaves: releases "in progress", and objects that nobody recorded.
 
-The official plugin leaves them to the user (pulumi/pulumi-kubernetes#2054); here `make up` releases them first.
-Nothing that was deployed is lost: a first install that never finished is uninstalled, an upgrade that never finished is
-forgotten, and the next `pulumi up` does either again.
+The official plugin leaves both to the user. A release in progress blocks every later upgrade
+(pulumi/pulumi-kubernetes#2054); here `make up` releases them first. Nothing that was deployed is lost: a first install
+that never finished is uninstalled, an upgrade that never finished is forgotten, and the next `pulumi up` does either
+again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from simulator.kube.client import ApiError, KubeClient
+from simulator.plugins.kubernetes import managed_fields
 from simulator.plugins.kubernetes.kubeconfig import load
 from simulator.plugins.kubernetes.release import options, records
 from simulator.plugins.kubernetes.release.helm import helm
@@ -25,6 +28,25 @@ def release_leftovers(kubeconfig: str) -> list[str]:
     with session.kube as kube:
         pending = [record for record in records.everywhere(kube) if record.pending]
         return [_free(session, kube, record) for record in pending if not _helm_runs(record)]
+
+
+def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
+    """Deletes what Pulumi has made in these namespaces and the state does not have. Returns a line for each.
+
+    `known` has the namespaces, kinds and names of what the state has: (`ai`, `Job olmo`). A job that was forgotten
+    holds its claims, and a claim its volume: a `destroy` would wait in vain. Raises ApiError or httpx.HTTPError.
+    """
+    with connected(load(kubeconfig)).kube as kube:
+        lost = [
+            (version, kind, live["metadata"]["name"], namespace)
+            for version, kind in kube.namespaced_kinds()
+            for namespace in namespaces
+            for live in kube.list(version, kind, namespace)
+            if managed_fields.has_creator(live) and (namespace, f"{kind} {live['metadata']['name']}") not in known
+        ]
+        for version, kind, name, namespace in lost:
+            kube.delete(version, kind, name, namespace)
+    return [f"deleted {kind} {namespace}/{name}, which a killed update had made" for _, kind, name, namespace in lost]
 
 
 def _free(session: Session, kube: KubeClient, record: records.Record) -> str:

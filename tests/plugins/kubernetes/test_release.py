@@ -15,6 +15,7 @@ from simulator.plugins.kubernetes.release import records
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret
 from tests.plugins.kubernetes.conftest import wait_for_record
 from tests.plugins.kubernetes.engine import Failed, Plugin
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.simulator
 
@@ -199,6 +200,45 @@ def test_a_release_that_is_gone_is_deleted_only_where_a_failed_update_goes_on(
     going_on = Plugin({"kubeconfig": kubeconfig})
     going_on.delete(made)
     going_on.close()
+
+
+def test_a_release_that_a_killed_plugin_installed_is_taken_as_it_is_where_a_failed_update_goes_on(
+    plugin: Plugin, release: Properties, kubeconfig: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plugin.create(RELEASE, "rel", release)
+    monkeypatch.setenv(GOES_ON, "true")
+    going_on = Plugin({"kubeconfig": kubeconfig})
+    assert going_on.create(RELEASE, "rel", release).state == made.state
+    with pytest.raises(Failed, match="cannot re-use a name that is still in use"):
+        going_on.create(RELEASE, "rel", release | {"values": {"size": 6}})
+    going_on.close()
+
+
+def test_what_a_deletion_keeps_is_told(plugin: Plugin, release: Properties, chart: Path) -> None:
+    kept = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n"
+    (chart / "templates" / "kept.yaml").write_text(kept)
+    plugin.delete(plugin.create(RELEASE, "rel", release))
+    (told,) = [line for line in plugin.engine.messages if line.startswith("Helm uninstall returned information: ")]
+    assert "These resources were kept due to the resource policy:" in told
+    assert "[ConfigMap] kept" in told
+
+
+def test_cancel_does_not_reach_a_deletion(
+    plugin: Plugin, release: Properties, kube: KubeClient, namespace: str
+) -> None:
+    made = plugin.create(RELEASE, "rel", release)
+    kube.patch("v1", "ConfigMap", "rel", namespace, {"metadata": {"finalizers": ["test.invalid/holds"]}})
+    with ThreadPoolExecutor(1) as pool:
+        deleting = pool.submit(plugin.delete, made)
+        try:
+            eventually(
+                lambda: kube.get("v1", "ConfigMap", "rel", namespace)["metadata"].get("deletionTimestamp"), "it goes"
+            )
+            plugin.cancel()
+        finally:
+            kube.patch("v1", "ConfigMap", "rel", namespace, {"metadata": {"finalizers": None}})
+        deleting.result(60)
+    assert records.latest(kube, namespace, "rel") is None
 
 
 def test_cancel_leaves_a_failed_release(plugin: Plugin, release: Properties, kube: KubeClient, namespace: str) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,52 +36,49 @@ class HelmError(PluginError):
     """Helm refused or failed; the message is its own, without its prefix."""
 
 
-def helm(session: Session, arguments: list[str], values: Mapping[str, Any] | None = None) -> str:
+def helm(
+    session: Session, arguments: list[str], values: Mapping[str, Any] | None = None, *, cancellable: bool = True
+) -> str:
     """What helm prints on stdout. `values` are added as the last values file. Raises HelmError.
 
-    A cancelled session ends helm with SIGTERM, which it takes as a cancelled operation.
+    A cancelled session ends helm with SIGTERM, which it takes as a cancelled operation, unless it is not `cancellable`.
     """
     command = [_executable(), *arguments]
     if values is not None:
         command += ["--values", "-"]
     with _kubeconfig(session) as environment:
-        return _run(session, command, json.dumps(values or {}), environment)
+        cancelled = session.cancelled if cancellable else threading.Event()
+        return _run(cancelled, command, json.dumps(values or {}), environment)
 
 
-def _run(session: Session, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
+def _run(cancelled: threading.Event, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
     tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
-    # Files, not pipes: when the plugin is killed, a broken pipe would end helm before it has marked the release failed.
-    with tempfile.TemporaryFile("w+") as stdout, tempfile.TemporaryFile("w+") as stderr:
-        process = subprocess.Popen(
-            tethered,
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=stderr,
-            text=True,
-            env=dict(environment),
-            start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
-        )
-        _await_end(session, process, stdin)
-        stdout.seek(0)
-        stderr.seek(0)
-        if process.returncode:
-            raise HelmError(_reason(stderr.read()) or f"helm ended with exit code {process.returncode}")
-        return stdout.read()
+    process = subprocess.Popen(
+        tethered,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(environment),
+        start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
+    )
+    stdout, stderr = _await_end(cancelled, process, stdin)
+    if process.returncode:
+        raise HelmError(_reason(stderr) or f"helm ended with exit code {process.returncode}")
+    return stdout
 
 
-def _await_end(session: Session, process: subprocess.Popen[str], stdin: str) -> None:
+def _await_end(cancelled: threading.Event, process: subprocess.Popen[str], stdin: str) -> tuple[str, str]:
     pending: str | None = stdin
     told_to_stop = False
     while True:
         try:
-            process.communicate(pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
+            return process.communicate(pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
         except subprocess.TimeoutExpired:
             pending = None
-        else:
-            return
         if told_to_stop:
             process.kill()
-        elif session.cancelled.is_set():
+        elif cancelled.is_set():
             process.terminate()
             told_to_stop = True
 

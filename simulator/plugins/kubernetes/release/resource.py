@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import yaml
@@ -72,6 +73,8 @@ def create(session: Session, request: provider_pb2.CreateRequest) -> tuple[str, 
     plain: Object = reveal(inputs)
     kube, namespace, name = session.kube, plain["namespace"], plain["name"]
     before = records.latest(kube, namespace, name)
+    if before and session.options.goes_on and _is_wanted(before, plain):  # a killed plugin did not live to tell
+        return identity(namespace, name), _state(inputs, before)
     failure: HelmError | None = None
     try:
         helm(session, options.install_arguments(plain), plain["values"])
@@ -140,7 +143,15 @@ def delete(session: Session, request: provider_pb2.DeleteRequest) -> None:
     plain: Object = reveal(decode(request.properties))
     if session.client is None:
         raise PluginError(f'can\'t delete Helm Release with unreachable cluster. Reason: "{session.unreachable}"')
-    helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on))
+    # helm_release.go, Delete: no cancellation reaches it, and what Helm has to say is a warning.
+    said = helm(session, options.uninstall_arguments(plain, may_be_gone=session.options.goes_on), cancellable=False)
+    if information := said.rpartition('release "')[0].strip():
+        session.engine.log(request.urn, f"Helm uninstall returned information: {json.dumps(information)}", WARNING)
+
+
+def _is_wanted(record: records.Record, plain: Object) -> bool:
+    found = (record.status, record.chart["version"], record.values)
+    return found == ("deployed", plain["version"], plain["values"])
 
 
 def _chart_version(session: Session, plain: Object) -> str:
