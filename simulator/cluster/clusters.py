@@ -13,6 +13,7 @@ from typing import Any
 from simulator import paths, ports
 from simulator.cluster import addons
 from simulator.cluster.controlplane import ControlPlane, NotReady
+from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.network import ClusterNetwork
 from simulator.cluster.provisioner import Provisioner
 from simulator.kube.client import ApiError, KubeClient
@@ -40,6 +41,7 @@ class RunningCluster:
             self.kubelet = Kubelet(self.plane, self.network, programs, offers, cloud, cluster_id)
             parts.callback(self.kubelet.stop)
             parts.callback(Provisioner(self.kube, self.plane.folder).stop)
+            parts.callback(LoadBalancers(self.kube).stop)
             self._parts = parts.pop_all()
 
     def stop(self) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable
 from typing import Any
 
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube import events
+from simulator.kube.client import KubeClient
 from simulator.kubelet.pulls import Waiting
-from simulator.kubelet.status import now
 
 Object = dict[str, Any]
-_log = logging.getLogger(__name__)
 
 
 class Teller:
@@ -53,28 +51,6 @@ def _as_event(image: str, waiting: Waiting) -> tuple[str, str]:
 
 
 def warn(kube: KubeClient, pod: Object, reason: str, message: str) -> None:
-    """Makes a Warning. Best effort, as a kubelet's: a namespace that is being deleted takes none."""
-    metadata, at = pod["metadata"], now()
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "uid": metadata["uid"],
-        },
-        "type": "Warning",
-        "reason": reason,
-        "message": message[:1024],  # the API server takes no more
-        "source": {"component": "kubelet", "host": pod["spec"].get("nodeName", "")},
-        "count": 1,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
-    }
-    try:
-        kube.create(event)
-    except ApiError as error:
-        _log.info("no event for pod %s: %s", metadata["name"], error)
+    """Makes a Warning of the kubelet's."""
+    source = {"component": "kubelet", "host": pod["spec"].get("nodeName", "")}
+    events.record(kube, pod, "Warning", reason, message, source)

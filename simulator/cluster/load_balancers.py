@@ -1,0 +1,128 @@
+"""The part of Azure's cloud controller manager that gives Services of type LoadBalancer their addresses.
+
+What a Service has is in its status, and nowhere else: so it stays over restarts, and is free once the Service is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Container
+from ipaddress import IPv4Network, ip_address
+from typing import Any, Literal
+
+import httpx
+
+from simulator.kube import events
+from simulator.kube.client import ApiError, KubeClient
+
+Object = dict[str, Any]
+PUBLIC = IPv4Network("203.0.113.0/24")  # for documentation (RFC 5737), so nobody's
+NODE_SUBNET = IPv4Network("10.224.0.0/16")  # AKS's default
+FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
+INTERNAL = "service.beta.kubernetes.io/azure-load-balancer-internal"
+_TICK_S = 1.0
+_log = logging.getLogger(__name__)
+
+
+class LoadBalancers:
+    """One cluster's; its thread runs until `stop`."""
+
+    def __init__(self, kube: KubeClient) -> None:
+        self._kube = kube
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, name="load-balancers", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_TICK_S):
+            try:
+                step(self._kube)
+            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
+                continue
+            except Exception:  # noqa: BLE001 - one Service's fault must not stop all others; the daemon's log has it
+                _log.exception("load balancers")
+
+
+def step(kube: KubeClient) -> None:
+    """Gives addresses and takes them back. It lists anew, so that no address is given twice."""
+    services = kube.list("v1", "Service")
+    taken = {address for service in services for address in _addresses(service)}
+    for service in services:
+        try:
+            _sync(kube, service, taken)
+        except ApiError as error:  # what is refused for one Service must not keep others from theirs
+            _log.warning("load balancer of service %s: %s", service["metadata"]["name"], error)
+
+
+def free_address(network: IPv4Network, taken: Container[str]) -> str | None:
+    """Counts from the network's end: nodes have theirs from the start of their subnet (`simulator/azure/nodes.py`)."""
+    candidates = (str(network[-place]) for place in range(2, network.num_addresses))
+    return next((address for address in candidates if address not in taken), None)
+
+
+def _sync(kube: KubeClient, service: Object, taken: set[str]) -> None:
+    metadata, spec = service["metadata"], service["spec"]
+    if "loadBalancerClass" in spec:  # another controller's
+        return
+    if spec["type"] == "LoadBalancer" and not metadata.get("deletionTimestamp"):
+        _ensure(kube, service, taken)
+    elif FINALIZER in _finalizers(service):
+        _release(kube, service)
+
+
+def _ensure(kube: KubeClient, service: Object, taken: set[str]) -> None:
+    internal = service["metadata"].get("annotations", {}).get(INTERNAL) == "true"
+    network = NODE_SUBNET if internal else PUBLIC
+    kept = next((address for address in _addresses(service) if ip_address(address) in network), None)
+    begun = FINALIZER in _finalizers(service)
+    address = kept or free_address(network, taken)
+    if begun and (kept or address is None):  # it has what it wants, or was told that there is none
+        return
+    if not begun:
+        _set_finalizers(kube, service, [*_finalizers(service), FINALIZER])
+    _tell(kube, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer")
+    if address is None:
+        why = f"failed to ensure load balancer: no address of {network} is free"
+        _tell(kube, service, "Warning", "SyncLoadBalancerFailed", f"Error syncing load balancer: {why}")
+        return
+    taken.add(address)
+    _set_ingress(kube, service, [{"ip": address, "ipMode": "VIP"}])
+    _tell(kube, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer")
+
+
+def _release(kube: KubeClient, service: Object) -> None:
+    """The finalizer goes last: a kill before that leaves all to be done again."""
+    _tell(kube, service, "Normal", "DeletingLoadBalancer", "Deleting load balancer")
+    emptied = _set_ingress(kube, service, None)
+    _set_finalizers(kube, emptied, [name for name in _finalizers(service) if name != FINALIZER])
+    _tell(kube, service, "Normal", "DeletedLoadBalancer", "Deleted load balancer")
+
+
+def _addresses(service: Object) -> list[str]:
+    ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress", [])
+    return [entry["ip"] for entry in ingress if "ip" in entry]
+
+
+def _finalizers(service: Object) -> list[str]:
+    names: list[str] = service["metadata"].get("finalizers", [])
+    return names
+
+
+def _set_finalizers(kube: KubeClient, service: Object, names: list[str]) -> None:
+    """A patch replaces the whole list, so it is refused where the Service has changed meanwhile."""
+    metadata = service["metadata"]
+    body = {"metadata": {"finalizers": names, "resourceVersion": metadata["resourceVersion"]}}
+    kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body)
+
+
+def _set_ingress(kube: KubeClient, service: Object, ingress: list[Object] | None) -> Object:
+    """The Service as it is then."""
+    metadata, body = service["metadata"], {"status": {"loadBalancer": {"ingress": ingress}}}
+    return kube.patch("v1", "Service", metadata["name"], metadata["namespace"], body, subresource="status")
+
+
+def _tell(kube: KubeClient, service: Object, severity: Literal["Normal", "Warning"], reason: str, message: str) -> None:
+    events.record(kube, service, severity, reason, message, {"component": "service-controller"})

@@ -1,0 +1,44 @@
+"""Events of objects, as `kubectl describe` shows them."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from typing import Any, Literal
+
+from simulator.kube.client import ApiError, KubeClient
+
+Object = dict[str, Any]
+_log = logging.getLogger(__name__)
+
+
+def record(
+    kube: KubeClient,
+    obj: Object,
+    severity: Literal["Normal", "Warning"],
+    reason: str,
+    message: str,
+    source: dict[str, str],
+) -> None:
+    """Makes an event. Best effort, as with Kubernetes' own parts: a namespace that is being deleted takes none."""
+    metadata = obj["metadata"]
+    at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    involved = {key: obj[key] for key in ("apiVersion", "kind")}
+    involved |= {key: metadata[key] for key in ("name", "namespace", "uid")}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "involvedObject": involved,
+        "type": severity,
+        "reason": reason,
+        "message": message[:1024],  # the API server takes no more
+        "source": source,
+        "count": 1,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+    }
+    try:
+        kube.create(event)
+    except ApiError as error:
+        _log.info("no event for %s %s: %s", obj["kind"].lower(), metadata["name"], error)
