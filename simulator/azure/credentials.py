@@ -5,9 +5,8 @@
 | no Entra, local accounts   | client certificate      | certificate       |
 | Entra, local accounts      | kubelogin (exec plugin) | certificate       |
 | Entra, no local accounts   | kubelogin (exec plugin) | 400 BadRequest    |
-| no Entra, no local accounts| 400 BadRequest          | 400 BadRequest    |
 
-Source: AKS's pages on kubeconfig access and on local accounts.
+A cluster without either is refused. Source: AKS's pages on kubeconfig access and on local accounts.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ def user(world: World, cluster: Record, form: str | None) -> Body:
         raise bad_request(message, code="InvalidParameter", target="format")
     if cluster.properties.get("aadProfile", {}).get("managed"):
         return _answer("clusterUser", _kubelogin(world, cluster))
-    if cluster.properties["disableLocalAccounts"]:
-        raise bad_request(_REFUSED)
     return _answer("clusterUser", _certificate(world, cluster, "clusterUser", ""))
 
 

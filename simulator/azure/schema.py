@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from config.near import near
+from simulator.azure import tags
 from simulator.azure.errors import Problem
 
 FOLDER = Path(__file__).resolve().parent / "types"
@@ -126,9 +127,7 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
     elif field.type == "object":
         yield from _check_object(value, field, path, what)
     elif field.type == "map":
-        for key, item in value.items():
-            if field.values:
-                yield from _check(item, field.values, f"{path}.{key}", what)
+        yield from _check_map(value, field, path, what)
     elif field.type == "array":
         yield from _limits(value, field, path)
         for index, item in enumerate(value):
@@ -156,9 +155,20 @@ def _check_object(value: Mapping[str, Any], field: Field, path: str, what: str) 
             yield Problem(dot + name, f"Required parameter '{dot}{name}' is missing (null).")
 
 
+def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> Iterator[Problem]:
+    """A map called `tags` holds the tags of a resource, whatever its type."""
+    if path.rpartition(".")[2] == "tags":
+        yield from tags.problems(what.partition(" ")[0], path, value)
+    for key, item in value.items():
+        if field.values:
+            yield from _check(item, field.values, f"{path}.{key}", what)
+
+
 def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:
     if field.enum and value not in field.enum:
-        yield Problem(path, f"The value of parameter '{path}' is invalid: '{value}'. Allowed: {', '.join(field.enum)}.")
+        allowed = ", ".join(field.enum)
+        text = f"The value of parameter '{path}' is invalid (or not simulated): '{value}'. Allowed: {allowed}."
+        yield Problem(path, text)
     if field.pattern and not re.fullmatch(field.pattern, value):
         yield Problem(path, f"The value of parameter '{path}' is invalid: '{value}'. {field.hint or field.pattern}")
     size = value if isinstance(value, (int, float)) else len(value)

@@ -1,4 +1,4 @@
-"""The four cases of a cluster's credentials."""
+"""The three cases of a cluster's credentials."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ def test_local_accounts_give_an_administrators_certificate(arm: Arm, entra: bool
     assert found == ("aks-admin", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
 
 
-@pytest.mark.parametrize("entra", [True, False])
-def test_without_local_accounts_there_is_no_administrator(arm: Arm, entra: bool) -> None:
-    _cluster(arm, entra=entra, local=False)
+def test_without_local_accounts_there_is_no_administrator(arm: Arm) -> None:
+    _cluster(arm, entra=True, local=False)
     found = _user(arm, "listClusterAdminCredential")
     assert isinstance(found, str)
     assert found.startswith(REFUSED)
@@ -57,15 +56,10 @@ def test_entra_users_log_in_with_kubelogin(arm: Arm, local: bool) -> None:
     assert plugin["args"][plugin["args"].index("--tenant-id") + 1] == SUBSCRIPTION.tenant_id
 
 
-def test_users_without_entra_have_a_certificate_or_nothing(arm: Arm) -> None:
+def test_users_without_entra_have_a_certificate(arm: Arm) -> None:
     _cluster(arm, entra=False, local=True)
     found = _user(arm, "listClusterUserCredential")
     assert found == ("aks", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
-    arm.put(CLUSTER, cluster_body(disableLocalAccounts=True))
-    arm.done()
-    refused = _user(arm, "listClusterUserCredential")
-    assert isinstance(refused, str)
-    assert refused.startswith(REFUSED)
 
 
 def test_format_is_checked(arm: Arm) -> None:

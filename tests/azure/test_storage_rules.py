@@ -65,7 +65,24 @@ def test_keys_are_random_and_kept(storage: Arm) -> None:
         ("my-models", {}, "InvalidParameter", "Storage account names have 3 to 24 lower-case letters or digits."),
         ("ab", {}, "InvalidParameter", "'name' is 2 long; the least is 3"),
         ("mine", {"location": "moon"}, "LocationNotAvailableForResourceType", "'moon' is not available"),
-        ("mine", {"kind": "FileStorage"}, "InvalidParameter", "Allowed: StorageV2, BlockBlobStorage."),
+        (
+            "mine",
+            {"kind": "FileStorage"},
+            "InvalidParameter",
+            "'kind' is invalid (or not simulated): 'FileStorage'. Allowed: StorageV2, BlockBlobStorage.",
+        ),
+        (
+            "mine",
+            {"properties": {"accessTier": "Cold"}},
+            "InvalidParameter",
+            "'properties.accessTier' is invalid (or not simulated): 'Cold'. Allowed: Hot, Cool.",
+        ),
+        (
+            "mine",
+            {"properties": {"minimumTlsVersion": "TLS1_3"}},
+            "InvalidParameter",
+            "'properties.minimumTlsVersion' is invalid (or not simulated): 'TLS1_3'.",
+        ),
         ("mine", {"kind": "BlockBlobStorage"}, "InvalidValuesForRequestParameters", "needs a premium sku"),
         ("mine", {"properties": {"networkAcls": {}}}, "InvalidParameter", "(or not simulated)"),
     ],
@@ -103,7 +120,7 @@ def test_container_without_its_account(storage: Arm) -> None:
 
 def test_nothing_is_public(storage: Arm) -> None:
     answer = storage.put(CONTAINER, {"properties": {"publicAccess": "Blob"}})
-    assert "Allowed: None" in storage.refusal(answer)[2]
+    assert "is invalid (or not simulated): 'Blob'. Allowed: None." in storage.refusal(answer)[2]
 
 
 def test_deleting_takes_the_blobs_along(storage: Arm) -> None:

@@ -6,7 +6,7 @@ import hashlib
 
 from simulator.azure.errors import ArmError, bad_request, in_progress
 from simulator.azure.ids import ResourceId
-from simulator.azure.kinds import _rules, pools
+from simulator.azure.kinds import _networks, _rules, pools
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -26,6 +26,15 @@ _POOL_VERSIONS = (
     "specified, they must be stay unchanged or the same with control plane. For agent pool specific change, please use "
     "per agent pool operations: https://aka.ms/agent-pool-rest-api"
 )
+_NO_ENTRA = (  # cilium/cilium#48265; what Azure names as target is not known
+    "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
+    "Please integrate your cluster with AAD."
+)
+_NOT_USER_ASSIGNED = (
+    "Failed to perform resource identity operation. Status: 'BadRequest'. Response: '"
+    '{"error":{"code":"BadRequest","message":"The request format was unexpected, a non-UserAssigned identity type '
+    """should not contain: userAssignedIdentities"}}'."""
+)
 
 
 class ManagedClusters(Kind):
@@ -38,10 +47,12 @@ class ManagedClusters(Kind):
         properties: Body = body["properties"]
         profiles: list[Body] = properties.pop("agentPoolProfiles", [])
         _rules.check_fixed(record.id, body, existing)
+        _check_identity(record.id, body, existing)
         _keep(properties, existing.properties if existing else {})
         _fill(world, record.id, body)
         _check_version(world, record.id.name, properties, existing)
         _check_access(properties)
+        _networks.check(properties["networkProfile"])
         _check_profiles(world, record.id, profiles, existing)
         _check_pool_versions(world, record.id, profiles, properties["kubernetesVersion"])
         properties["provisioningState"] = "Updating" if existing else "Creating"
@@ -99,10 +110,11 @@ def node_group(record: Record) -> str:
 
 
 def _keep(properties: Body, old: Body) -> None:
+    """What an update that leaves it out does not change. Of Entra: Azure/acs-engine, v20180331/merge.go."""
     fixed = (
         path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
     )
-    for name in (*fixed, "kubernetesVersion"):
+    for name in (*fixed, "aadProfile", "kubernetesVersion"):
         if name in old:
             properties.setdefault(name, old[name])
 
@@ -140,8 +152,27 @@ def _check_version(world: World, name: str, properties: Body, existing: Record |
             raise bad_request(message, code="OperationNotAllowed")
 
 
+def _check_identity(resource: ResourceId, body: Body, existing: Record | None) -> None:
+    """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
+    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
+    """
+    identity: Body = body.get("identity", {})
+    kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
+    if kind == "UserAssigned" and not identity.get("userAssignedIdentities"):
+        message = "The identity ids must not be null or empty for 'UserAssigned' identity type."
+        raise bad_request(message, code="MissingIdentityIds")
+    if kind != "UserAssigned" and "userAssignedIdentities" in identity:
+        message = f"Identity operation for resource '{resource.text}' failed with error '{_NOT_USER_ASSIGNED}'."
+        raise bad_request(message, code="FailedIdentityOperation")
+    if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
+        message = "Required parameter servicePrincipalProfile is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
+
+
 def _check_access(properties: Body) -> None:
     aad = properties.get("aadProfile", {})
+    if properties["disableLocalAccounts"] and not aad.get("managed"):
+        raise bad_request(_NO_ENTRA, target="properties.disableLocalAccounts")
     if aad.get("enableAzureRBAC") and not aad.get("managed"):
         raise bad_request(
             "Azure RBAC needs aadProfile.managed to be true.", target="properties.aadProfile.enableAzureRBAC"

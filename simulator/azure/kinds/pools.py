@@ -284,7 +284,7 @@ def _check_addresses(world: World, properties: Body, resource: ResourceId, clust
         return
     pools = [properties, *(pool.properties for pool in of_cluster(world, cluster.id) if pool.id != resource)]
     needed = _ADDRESSES_PER_NODE * sum(pool["maxCount" if pool.get("enableAutoScaling") else "count"] for pool in pools)
-    there = ip_network(network["podCidr"]).num_addresses
+    there = ip_network(network["podCidr"], strict=False).num_addresses
     if needed > there:
         message = (
             f"Pre-allocated IPs {needed} exceeds IPs available {there} in Subnet Cidr {network['podCidr']}, Subnet "
