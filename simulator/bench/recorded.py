@@ -14,6 +14,8 @@ _PROVIDER = "pulumi:providers:kubernetes"
 _STACK = "pulumi:pulumi:Stack"
 _SECRET = "4dabf18193072939515e22adb298388d"  # noqa: S105 - Pulumi's mark of secrets in exported state
 _PLAIN = "plaintext"
+_PLUGINS = {"__defaults", "azureApiVersion"}
+"""Inputs that the plugins add themselves."""
 
 
 def entries(export: Mapping[str, Any]) -> list[Entry]:
@@ -47,11 +49,11 @@ def _entry(resource: Mapping[str, Any], labels: Mapping[str, str], resources: li
 
 
 def opened(value: Any) -> Any:
-    """The value with its secrets in plain text."""
+    """The value with its secrets in plain text, as a program gives it."""
     if isinstance(value, dict):
         if _SECRET in value:
             return json.loads(value[_PLAIN])
-        return {key: opened(item) for key, item in value.items() if key != "__defaults"}
+        return {key: opened(item) for key, item in value.items() if key not in _PLUGINS}
     return [opened(item) for item in value] if isinstance(value, list) else value
 
 

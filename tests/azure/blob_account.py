@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +38,8 @@ class BlobAccount:
 
     arm: Arm
     blobs: BlobService
+    _clients: list[ContainerClient] = field(default_factory=list)
+    """Closed in the end: what the garbage collector closes is a warning, in whatever test runs then."""
 
     @property
     def url(self) -> str:
@@ -45,7 +47,13 @@ class BlobAccount:
 
     def container(self, credential: str | TokenCredential | None) -> ContainerClient:
         """A client of the container `data` that has nothing but a SAS or a login, and gives up at once."""
-        return ContainerClient(self.url, "data", credential, connection_verify=str(self.blobs.ca_file), retry_total=0)
+        verify = str(self.blobs.ca_file)
+        self._clients.append(ContainerClient(self.url, "data", credential, connection_verify=verify, retry_total=0))
+        return self._clients[-1]
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
 
     def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
         """Of ARM; one that expired for negative hours."""
@@ -102,8 +110,8 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
             arm.done()
             for path in (CONTAINER, OTHER):
                 assert arm.put(path, {"properties": {}}).status_code == 201
-            with mock.patch.dict(os.environ, identity):
-                yield BlobAccount(arm, blobs)
+            with mock.patch.dict(os.environ, identity), closing(BlobAccount(arm, blobs)) as account:
+                yield account
         finally:
             client.close()
             server.stop()
