@@ -33,7 +33,8 @@ def main() -> int:
     known = durations()
     slots = schedule(deployment.works(measures.export, known), known.goal)
     found = {"overhead": _overhead(measures), "path": _path(slots, known)}
-    console.print(picture.table(slots, "up in realistic time: the deployment's own graph, durations of durations.yaml"))
+    title = "up in realistic time: the deployment's own graph, durations of durations.yaml"
+    console.print(picture.table(slots, title, console.width))
     (folder / "bench.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     (folder / "timeline.svg").write_text(picture.svg(slots, "pulumi up of dev, in realistic time"), encoding="utf-8")
     console.print(f"\nwritten: {_shown(folder / 'bench.json')}, {_shown(folder / 'timeline.svg')}")

@@ -11,7 +11,8 @@ from rich.text import Text
 from simulator.bench.schedule import Slot
 from simulator.tools.progress import elapsed
 
-_BAR_COLUMNS = 50
+_TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
+"""Of the last column, with what Rich puts around all three."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
@@ -21,12 +22,14 @@ def shown(slots: Sequence[Slot], least_s: float = 5.0) -> list[Slot]:
     return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else least_s)]
 
 
-def table(slots: Sequence[Slot], title: str) -> Table:
-    """Bars in characters; the critical chain is red."""
+def table(slots: Sequence[Slot], title: str, columns: int) -> Table:
+    """Bars in characters, as wide as so many columns allow; the critical chain is red."""
     total = max(slot.end for slot in slots)
+    names = max(len(name(slot)) for slot in shown(slots))
+    room = max(_FEWEST_BAR_COLUMNS, columns - names - _TIME_COLUMNS)
     drawn = Table(title=title, box=None, show_header=False, title_justify="left")
     for slot in shown(slots):
-        first, last = (round(at / total * _BAR_COLUMNS) for at in (slot.start, slot.end))
+        first, last = (round(at / total * (room - 1)) for at in (slot.start, slot.end))
         bar = Text(" " * first + "█" * max(1, last - first), style="red" if slot.critical else "dim")
         drawn.add_row(name(slot), bar, f"{elapsed(slot.start)} - {elapsed(slot.end)}")
     return drawn

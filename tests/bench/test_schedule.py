@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from simulator.bench import by_hand, deployment, picture, recorded
 from simulator.bench.durations import durations
@@ -92,6 +94,16 @@ def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> Non
     assert "AgentPool pool-&lt;a&gt;" in svg
     assert "up &amp; away" in svg
     assert svg.count('fill="#c0392b"') == 1
+
+
+@pytest.mark.parametrize("columns", [70, 80, 200])
+def test_the_picture_in_the_terminal_fits(columns: int) -> None:
+    slots = [Slot("azure-native:x:ManagedCluster cluster", 0, 600, critical=True), Slot("NCCL run", 600, 1776)]
+    drawn = Console(width=columns, record=True, file=io.StringIO())
+    drawn.print(picture.table(slots, "", columns))
+    text = drawn.export_text()
+    assert "…" not in text
+    assert columns - 3 <= max(len(line.rstrip()) for line in text.splitlines()) <= columns
 
 
 def test_the_bare_program_has_the_same_resources_and_no_old_credentials() -> None:
