@@ -164,12 +164,13 @@ def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_
         assert line.split(" ")[0] in ("unset", "export")
 
 
-def test_ctrl_c_during_up_and_again(checkout: Checkout) -> None:
-    """As a terminal does: the whole foreground process group gets the signal."""
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_during_up_and_again(checkout: Checkout, how: signal.Signals) -> None:
+    """As terminals and `timeout` do: the whole process group gets the signal."""
     command = checkout.begin("up")
     eventually(lambda: clients(checkout.home), "pulumi runs")
     eventually(lambda: "ResourceGroup" in _state(checkout), "the first resource is made")
-    os.killpg(command.pid, signal.SIGINT)
+    os.killpg(command.pid, how)
     start = time.monotonic()
     said, _ = command.communicate(timeout=120)
     assert command.returncode != 0
