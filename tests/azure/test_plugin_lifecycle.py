@@ -91,9 +91,11 @@ def test_interrupted_creation_is_taken_up(plugin: Plugin, arm: Arm) -> None:
 def test_cancel_ends_waiting(plugin: Plugin, arm: Arm) -> None:
     plugin.stack()
     arm.backend.gate.clear()
-    threading.Timer(0.5, plugin.cancel).start()
+    canceller = threading.Timer(0.5, plugin.cancel)
+    canceller.start()
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(POOL, pool_inputs())
+    canceller.join()  # its call is answered, before the channel is closed
     assert failure(raised).startswith("operation canceled")
 
 
