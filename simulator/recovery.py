@@ -65,9 +65,14 @@ def take_away_forgotten(stack: str, told: Callable[[str], None]) -> None:
         return
     ids = [(each["type"], each["id"]) for each in deployment["resources"] if each["type"].startswith("kubernetes:")]
     namespaces = [name for kind, name in ids if kind == NAMESPACE]
-    known = {(name.rpartition("/")[0], f"{kind.rpartition(':')[2]} {name.rpartition('/')[2]}") for kind, name in ids}
+    known = {_known(kind.rpartition(":")[2].removesuffix("Patch"), name) for kind, name in ids}
     for line in delete_forgotten(kubeconfig, namespaces, known):
         told(line)
+
+
+def _known(kind: str, identity: str) -> tuple[str, str]:
+    namespace, _, name = identity.rpartition("/")
+    return namespace, f"{kind} {name}"
 
 
 def _settle(stack: str, exported: Object, made: list[Object], going: Iterable[str]) -> None:

@@ -47,7 +47,7 @@ def create(session: Session, urn: str, inputs: Object, manager: str, *, preview:
         if isinstance(failure, ApiError):
             if preview and _namespace_missing(failure):
                 raise NamespaceMissing(str(failure)) from failure
-            if forgotten := _forgotten(session, inputs, failure):
+            if not preview and (forgotten := _forgotten(session, inputs, manager, failure)):
                 return update(session, urn, inputs, forgotten, manager, (), preview=preview)
             if not failure.not_found:
                 raise _with_advice(failure)
@@ -81,14 +81,14 @@ def relinquish(session: Session, obj: Object, manager: str) -> None:
     session.kube.apply(empty, field_manager=manager)
 
 
-def _forgotten(session: Session, inputs: Object, failure: ApiError) -> Object | None:
-    """The object that is in the way, if a killed plugin made it and the engine does not know."""
+def _forgotten(session: Session, inputs: Object, manager: str, failure: ApiError) -> Object | None:
+    """The object that is in the way, now `manager`'s, if a killed plugin made it and the engine does not know."""
     if not session.options.goes_on or failure.reason != "AlreadyExists":
         return None
     wanted = _scoped(session, inputs)
     name, namespace = wanted["metadata"]["name"], wanted["metadata"].get("namespace", "default")
     live = session.kube.find(wanted["apiVersion"], wanted["kind"], name, namespace)
-    return live if live and managed_fields.has_creator(live) else None
+    return _hand_over(session, live, manager, forgotten=True) if live and managed_fields.is_pulumis(live) else None
 
 
 def _create_once(session: Session, urn: str, inputs: Object, manager: str, *, preview: bool) -> Object:
@@ -109,11 +109,11 @@ def _apply(session: Session, wanted: Object, manager: str, *, force: bool, previ
         raise ApiError(error.code, error.reason, f"{_CONFLICT_ADVICE}\n{cause}", error.body) from error
 
 
-def _hand_over(session: Session, live: Object, manager: str) -> Object:
+def _hand_over(session: Session, live: Object, manager: str, *, forgotten: bool = False) -> Object:
     """Tries again where a controller wrote the object's status in between."""
     kind, name, namespace = kind_of(live), live["metadata"]["name"], live["metadata"].get("namespace")
     for last in (False, False, False, True):
-        patch = managed_fields.hand_over(live, manager)
+        patch = managed_fields.hand_over(live, manager, forgotten=forgotten)
         if patch is None:
             return live
         try:

@@ -18,10 +18,13 @@ _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-appl
 """Beginnings of managers' names, as fluxcd/pkg/ssa compares them (kubectl-edit counts), and their operations."""
 
 
-def hand_over(live: Object, manager: str) -> list[Object] | None:
-    """The JSON patch that gives `manager` the fields of the creating requests; None where there is nothing to give."""
+def hand_over(live: Object, manager: str, *, forgotten: bool = False) -> list[Object] | None:
+    """The JSON patch that gives `manager` the fields of the creating requests; None where there is nothing to give.
+
+    Of a `forgotten` object also those of the manager that the engine no longer knows.
+    """
     entries: list[Object] = live.get("metadata", {}).get("managedFields") or []
-    given = [entry for entry in entries if _is_handed_over(entry)]
+    given = [entry for entry in entries if _is_handed_over(entry) or (forgotten and _is_former(entry, manager))]
     if not given:
         return None
     kept = [entry for entry in entries if entry not in given]
@@ -50,6 +53,12 @@ def has_creator(live: Object) -> bool:
     return any(entry.get("manager") in _PLUGINS and entry.get("operation") == "Update" for entry in entries)
 
 
+def is_pulumis(live: Object) -> bool:
+    """Whether Pulumi manages the object, handed over or not: it has made it, or patches it."""
+    entries = live.get("metadata", {}).get("managedFields") or []
+    return any(str(entry.get("manager")).startswith(_PLUGINS) for entry in entries)
+
+
 def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False) -> bool:
     """Whether the field at `path` is owned by manager `by`; with `others`, by any manager but that one."""
     for entry in live.get("metadata", {}).get("managedFields") or []:
@@ -59,6 +68,11 @@ def owned(live: Object, path: tuple[str, ...], *, by: str, others: bool = False)
         if fields is not None and (entry.get("manager") == by) != others:
             return True
     return False
+
+
+def _is_former(entry: Object, manager: str) -> bool:
+    name, operation = _key(entry)
+    return operation == "Apply" and name.startswith(f"{CREATOR}-") and name != manager
 
 
 def _is_handed_over(entry: Object) -> bool:

@@ -42,11 +42,20 @@ def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collecti
             for version, kind in kube.namespaced_kinds()
             for namespace in namespaces
             for live in kube.list(version, kind, namespace)
-            if managed_fields.has_creator(live) and (namespace, f"{kind} {live['metadata']['name']}") not in known
+            if managed_fields.is_pulumis(live) and (namespace, f"{kind} {live['metadata']['name']}") not in known
         ]
-        for version, kind, name, namespace in lost:
-            kube.delete(version, kind, name, namespace)
+        for obj in lost:
+            _delete(kube, *obj)
     return [f"deleted {kind} {namespace}/{name}, which a killed update had made" for _, kind, name, namespace in lost]
+
+
+def _delete(kube: KubeClient, api_version: str, kind: str, name: str, namespace: str) -> None:
+    """One that is gone already is no error."""
+    try:
+        kube.delete(api_version, kind, name, namespace)
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
@@ -55,11 +64,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
         release = {"name": record.name, "namespace": record.namespace}
         helm(session, options.uninstall_arguments(release, may_be_gone=True))
         return f"uninstalled release {name}, whose installation was killed"
-    try:
-        kube.delete("v1", "Secret", record.secret, record.namespace)
-    except ApiError as error:
-        if not error.not_found:
-            raise
+    _delete(kube, "v1", "Secret", record.secret, record.namespace)
     return f"forgot revision {record.revision} of release {name}, whose upgrade was killed"
 
 

@@ -60,7 +60,8 @@ def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
 ) -> None:
     monkeypatch.setenv(GOES_ON, "true")
     plugin = Plugin({"kubeconfig": kubeconfig})
-    plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
+    first = plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
+    plugin.update(first, config_map(namespace) | {"data": {"a": "1", "b": "2"}})  # which hands it over
     second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
     assert second.state["data"] == {"a": "2"}
     plugin.close()

@@ -56,6 +56,25 @@ def test_a_killed_helm_is_recovered(
     assert again.state["status"]["status"] == "deployed"
 
 
+def test_what_is_not_in_the_state_is_deleted_if_pulumi_has_made_it(
+    plugin: Plugin, kube: KubeClient, namespace: str, kubeconfig: str
+) -> None:
+    def config_map(name: str) -> Properties:
+        metadata = {"name": name, "namespace": namespace}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+
+    for name in ("known", "lost", "updated"):
+        made = plugin.create("kubernetes:core/v1:ConfigMap", name, config_map(name))
+    plugin.update(made, config_map("updated") | {"data": {"a": "2"}})
+    kube.create(config_map("theirs"))
+    told = recovery.delete_forgotten(kubeconfig, [namespace], {(namespace, "ConfigMap known")})
+    assert sorted(told) == [
+        f"deleted ConfigMap {namespace}/{name}, which a killed update had made" for name in ("lost", "updated")
+    ]
+    left = {found["metadata"]["name"] for found in kube.list("v1", "ConfigMap", namespace)}
+    assert left & {"known", "lost", "updated", "theirs"} == {"known", "theirs"}
+
+
 def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, namespace: str, kubeconfig: str) -> None:
     with helm("install", release, kubeconfig, kube):
         assert recovery.release_leftovers(kubeconfig) == []
