@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +37,7 @@ MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
 """By resource type: API version, module, and its models: of the answer, and of the request where that has one."""
 _JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "object": "object"}
 _KNOWN_VALUES = re.compile(r"Known values are:\s*(.*?)\.(?:\s|$)", re.DOTALL)
+_BOUNDS = ("minimum", "maximum", "pattern", "min_items", "max_items")
 _TEXT = {"iso-8601", "duration", "bytearray"}
 
 
@@ -51,6 +52,8 @@ class Published:
     required: bool
     known: frozenset[str]
     """Values of an enumeration; empty where it is none."""
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    """Of minimum, maximum, pattern, min_items and max_items those that it has."""
 
 
 def published(resource_type: str) -> dict[str, Published]:
@@ -89,17 +92,17 @@ def _json(value: Any) -> str:
     return kinds[type(value)]
 
 
-def ours(field: Field, path: str = "") -> Iterator[tuple[str, Field]]:
+def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
     """Every property of one of our schemas, by paths of the same kind."""
     if path:
-        yield path, field
+        yield path, schema
     dot = f"{path}." if path else ""
-    for name, inner in field.fields.items():
+    for name, inner in schema.fields.items():
         yield from ours(inner, dot + name)
-    if field.items:
-        yield from ours(field.items, f"{path}[]")
-    if field.values:
-        yield from ours(field.values, f"{path}{{}}")
+    if schema.items:
+        yield from ours(schema.items, f"{path}[]")
+    if schema.values:
+        yield from ours(schema.values, f"{path}{{}}")
 
 
 def _properties(module: ModuleType, model: Any, path: str, seen: tuple[str, ...]) -> Iterator[Published]:
@@ -122,14 +125,15 @@ def _typed(
     module: ModuleType, kind: str, path: str, rules: dict[str, Any], known: frozenset[str], seen: tuple[str, ...]
 ) -> Iterator[Published]:
     flags = {"read_only": bool(rules.get("readonly")), "required": bool(rules.get("required"))}
+    bounds = {name: rules[name] for name in _BOUNDS if name in rules}
     if kind.startswith("["):
-        yield Published(path, "array", known=frozenset(), **flags)
+        yield Published(path, "array", known=frozenset(), bounds=bounds, **flags)
         yield from _typed(module, kind[1:-1], f"{path}[]", {}, known, seen)
     elif kind.startswith("{"):
         yield Published(path, "map", known=frozenset(), **flags)
         yield from _typed(module, kind[1:-1], f"{path}{{}}", {}, known, seen)
     elif kind in _JSON or kind in _TEXT:
-        yield Published(path, _JSON.get(kind, "string"), known=known, **flags)
+        yield Published(path, _JSON.get(kind, "string"), known=known, bounds=bounds, **flags)
     else:
         yield Published(path, "object", known=frozenset(), **flags)
         yield from _properties(module, getattr(module, kind), path, seen)

@@ -150,6 +150,11 @@ def test_busy_resource_refuses_changes_but_not_deletion(cluster: Arm) -> None:
         ({"agentPoolProfiles": [{"name": "a", "mode": "User"}]}, "BadRequest", "at least one system pool"),
         ({"dnsPrefix": "-x"}, "InvalidParameter", "DNS prefix"),
         ({"dnsPrefix": None}, "InvalidParameter", "dnsPrefix"),
+        (
+            {"linuxProfile": {"adminUsername": "1st", "ssh": {"publicKeys": [{"keyData": "ssh-rsa AAAA"}]}}},
+            "InvalidParameter",
+            "start with a letter",
+        ),
         ({"aadProfile": {"enableAzureRBAC": True}}, "BadRequest", "managed"),
         ({"securityProfile": {"workloadIdentity": {"enabled": True}}}, "BadRequest", "OIDC issuer"),
     ],
