@@ -124,16 +124,16 @@ def _properties(module: ModuleType, model: Any, path: str, seen: tuple[str, ...]
 def _typed(
     module: ModuleType, kind: str, path: str, rules: dict[str, Any], known: frozenset[str], seen: tuple[str, ...]
 ) -> Iterator[Published]:
-    flags = {"read_only": bool(rules.get("readonly")), "required": bool(rules.get("required"))}
-    bounds = {name: rules[name] for name in _BOUNDS if name in rules}
+    flags: dict[str, Any] = {"read_only": bool(rules.get("readonly")), "required": bool(rules.get("required"))}
+    flags["bounds"] = {name: rules[name] for name in _BOUNDS if name in rules}
     if kind.startswith("["):
-        yield Published(path, "array", known=frozenset(), bounds=bounds, **flags)
+        yield Published(path, "array", known=frozenset(), **flags)
         yield from _typed(module, kind[1:-1], f"{path}[]", {}, known, seen)
     elif kind.startswith("{"):
         yield Published(path, "map", known=frozenset(), **flags)
         yield from _typed(module, kind[1:-1], f"{path}{{}}", {}, known, seen)
     elif kind in _JSON or kind in _TEXT:
-        yield Published(path, _JSON.get(kind, "string"), known=known, bounds=bounds, **flags)
+        yield Published(path, _JSON.get(kind, "string"), known=known, **flags)
     else:
         yield Published(path, "object", known=frozenset(), **flags)
         yield from _properties(module, getattr(module, kind), path, seen)
