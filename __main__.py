@@ -6,8 +6,10 @@ import pulumi
 
 import workloads
 from components.borrowed_platform import BorrowedPlatform
+from components.existing import check_existing
 from components.feature_check import check_infiniband
 from components.platform import Platform
+from components.platform_guard import PlatformGuard
 from config import loader
 from config.models import Settings
 from config.warnings import warnings
@@ -19,13 +21,27 @@ def main() -> None:
     settings = loader.load(known)
     for warning in warnings(settings):
         pulumi.log.warn(warning)
+    made = _all_that_is_made()
     platform = _platform(settings)
     context = platform.context()
     deployed = {name: known[name].deploy(context, placement) for name, placement in settings.placements.items()}
 
+    if isinstance(platform, Platform):
+        PlatformGuard("guard", context, tuple(made))
     for name, value in platform.outputs().items():
         pulumi.export(name, value)
     pulumi.export("workloads", {name: found.outputs() for name, found in deployed.items()})  # where, and what shows it
+
+
+def _all_that_is_made() -> list[pulumi.Resource]:
+    """Grows with each resource that is declared from now on."""
+    made: list[pulumi.Resource] = []
+
+    def note(declared: pulumi.ResourceTransformationArgs) -> None:
+        made.append(declared.resource)
+
+    pulumi.runtime.register_stack_transformation(note)
+    return made
 
 
 def _platform(settings: Settings) -> Platform | BorrowedPlatform:
@@ -33,6 +49,7 @@ def _platform(settings: Settings) -> Platform | BorrowedPlatform:
     if settings.lender:
         return BorrowedPlatform("platform", settings, settings.lender)
     check_infiniband(settings.gpu_pools())
+    check_existing(settings)
     return Platform("platform", settings)
 
 

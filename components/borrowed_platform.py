@@ -8,12 +8,12 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components import images
+from components import images, platform_guard
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import WorkloadContext
 from components.node_pools import gpu_pools
-from components.sas import warn_of_expiry
+from components.sas import check_expiry
 from components.workspace import Workspace
 from config.models import Lender, Settings
 
@@ -40,9 +40,11 @@ class BorrowedPlatform(Component):
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
         containers = self._containers()
-        for access in containers.values():
-            warn_of_expiry(access, self, stack=str(lender.stack))
-        self.workspace = Workspace("workspace", settings.stack, containers, None, opts=in_cluster)
+        for container, access in containers.items():
+            check_expiry(access, self, users=settings.users(container), stack=str(lender.stack))
+        self.workspace = Workspace(
+            "workspace", settings.stack, containers, None, platform_guard.GUEST_LABELS, opts=in_cluster
+        )
         self.register_outputs({"platform": str(lender.stack)})
 
     def _containers(self) -> dict[str, ContainerAccess]:

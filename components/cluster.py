@@ -14,6 +14,8 @@ from config.scheduling import SYSTEM_TAINT
 from config.storage import StorageSettings
 
 SYSTEM_POOL = "system"
+OS_DISK_GB, OS_DISK_TYPE = 128, "Managed"
+"""Of its nodes."""
 POD_CIDR = "10.240.0.0/12"
 """Each node has a /24 of it (AKS's page on CNI Overlay): room for 4096, where AKS's default, a /16, has it for 256.
 
@@ -147,7 +149,7 @@ def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolPr
         count=pool.count,
         os_type="Linux",
         os_sku="Ubuntu",
-        os_disk_size_gb=128,
-        os_disk_type="Managed",
+        os_disk_size_gb=OS_DISK_GB,
+        os_disk_type=OS_DISK_TYPE,
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
     )

@@ -57,4 +57,4 @@ class WorkloadContext:
     volumes: Mapping[str, BlobVolume]
     """Blob containers of the platform by name."""
     ready: Sequence[pulumi.Resource]
-    """Jobs depend on these: with them come the registry of their images, scheduler, drivers and device plugins."""
+    """Jobs depend on these: the registry of their images, the pools that they name, and the scheduler's webhook."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import pulumi
@@ -16,10 +17,11 @@ def namespace(
     *,
     parent: Component,
     hooks: pulumi.ResourceHookBinding | None,
+    labels: Mapping[str, str] | None = None,
 ) -> kubernetes.core.v1.Namespace:
     """A namespace of that very name, whose pods may do what the pod-security `level` allows."""
     return kubernetes.core.v1.Namespace(
         f"namespace-{name}",
-        metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level}},
+        metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level, **(labels or {})}},
         opts=parent.child(hooks=hooks),
     )

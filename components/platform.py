@@ -47,7 +47,9 @@ class Platform(Component):
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
         in_cluster = self.child(providers={"kubernetes": self.access.provider})
         hooks = self.access.first_contact
-        self.operators = Operators("operators", settings, self.pools, self.image, hooks, opts=in_cluster)
+        self.operators = Operators(
+            "operators", settings, self.pools, self.image, self.registry.resource, hooks, opts=in_cluster
+        )
         containers = self.storage.containers if self.storage else {}
         self.workspace = Workspace("workspace", WORKLOAD_NAMESPACE, containers, hooks, opts=in_cluster)
         self.register_outputs({"cluster": self.cluster.name})
@@ -67,8 +69,8 @@ class Platform(Component):
             rdma_resource=self.settings.operators.network_operator.resource_name,
             image=self.image,
             volumes=dict(self.workspace.volumes),  # all of them, also for pods that users bring along
-            # A registry that Azure refuses must stop jobs from being replaced by ones whose images it would have had.
-            ready=[self.registry.resource, *self.operators.ready()] if self.settings.workloads else [],
+            # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
+            ready=[self.registry.resource, *self.pools.resources, *self.operators.ready],
         )
 
     def outputs(self) -> dict[str, Any]:

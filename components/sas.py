@@ -1,17 +1,19 @@
 """Shared access signatures (SAS): what opens one blob container, for a time that stands in the state.
 
 A SAS is issued once and stays the same from `pulumi up` to `pulumi up`, until its rotation, days or permissions change
-in the settings. The clock is read for nothing but the warning that it ends soon.
+in the settings. The clock is read for nothing but to say that it ends soon, or has ended.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pulumi
 from pulumi_azure_native import storage
 
+from components import service_sas
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
@@ -92,6 +94,23 @@ class ContainerSas(Component):
 
     def _service_sas(self, _use: str, permissions: str) -> pulumi.Output[str]:
         """Signed with the account's first key: equal arguments make an equal SAS."""
+        if set(permissions) <= service_sas.ARM_SIGNS:
+            return self._arm_sas(permissions)
+        found = storage.list_storage_account_keys_output(
+            account_name=self._account.name,
+            resource_group_name=self._resource_group,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        first = pulumi.Output.secret(found.keys.apply(lambda keys: str(keys[0].value)))
+        return pulumi.Output.all(
+            key=first,
+            account=self._account.name,
+            container=self._container.name,
+            start=self.window.start,
+            expiry=self.window.expiry,
+        ).apply(lambda given: service_sas.sign(permissions=permissions, **given))
+
+    def _arm_sas(self, permissions: str) -> pulumi.Output[str]:
         signed = storage.list_storage_account_service_sas_output(
             account_name=self._account.name,
             resource_group_name=self._resource_group,
@@ -119,16 +138,25 @@ class ContainerSas(Component):
         ).sas
 
 
-def warn_of_expiry(access: ContainerAccess, resource: pulumi.Resource, *, stack: str = "") -> None:
-    """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not."""
+def check_expiry(
+    access: ContainerAccess, resource: pulumi.Resource, *, users: Sequence[str] = (), stack: str = ""
+) -> None:
+    """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not.
 
-    def warn(times: list[str]) -> None:
+    One that has ended fails previews and updates with pulumi.RunError where workloads use it (`users`): their pods
+    would wait for the mount for ever.
+    """
+
+    def check(times: list[str]) -> None:
         start, expiry = times
-        warning = expiry_warning(access.container, start, expiry, access.rotation, now=datetime.now(UTC), stack=stack)
+        now = datetime.now(UTC)
+        warning = expiry_warning(access.container, start, expiry, access.rotation, now=now, stack=stack)
+        if warning and users and instant(expiry) <= now:
+            raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
             pulumi.log.warn(warning, resource)
 
-    pulumi.Output.all(access.start, access.expiry).apply(warn)
+    pulumi.Output.all(access.start, access.expiry).apply(check)
 
 
 def expiry_warning(

@@ -8,7 +8,7 @@ from pulumi_azure_native import authorization, storage
 from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess
-from components.sas import ContainerSas, warn_of_expiry
+from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
 from config.models import Settings
 from config.storage import ContainerSettings
@@ -60,9 +60,11 @@ class Storage(Component):
 
     def _signing_role(self) -> authorization.RoleAssignment:
         """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""
+        containers = self._settings.storage.containers.values()
+        changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(
             "deployer-blob-data",
-            role=roles.BLOB_DATA_CONTRIBUTOR,
+            role=roles.BLOB_DATA_OWNER if changes_permissions else roles.BLOB_DATA_CONTRIBUTOR,
             scope=self._account.id,
             principal=roles.deployer(self._settings.cluster, self),
             parent=self,
@@ -101,5 +103,5 @@ class Storage(Component):
             sas=sas.mount,
             upload_sas=sas.upload,
         )
-        warn_of_expiry(access, container)
+        check_expiry(access, container, users=self._settings.users(name))
         return access

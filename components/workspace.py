@@ -30,10 +30,11 @@ class Workspace(Component):
         space_name: str,
         containers: Mapping[str, ContainerAccess],
         hooks: pulumi.ResourceHookBinding | None,
+        labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        space = namespace(space_name, "privileged", parent=self, hooks=hooks)
+        space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -13,11 +13,20 @@ from pydantic_core import PydanticCustomError
 class Model(BaseModel):
     """camelCase in stack files, snake_case in Python; immutable; an unknown key is an error.
 
-    Not strict on purpose: Pulumi hands scalars over as text, so "2" is a number and "true" is yes.
+    Not strict on purpose: Pulumi hands scalars over as text, so "2" is a number and "true" is true.
     Field names are for Python code; the loader validates by alias only.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _true_or_false(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        """Refuses what pydantic also takes for a boolean: yes, on, 1, and their like in any case."""
+        read = handler(value)
+        if isinstance(read, bool) and not isinstance(value, bool) and value not in ("true", "false"):
+            raise unfit(f"is {value!r}", read)
+        return read
 
 
 def field_name(model: type[Model], key: str) -> str:

@@ -17,6 +17,13 @@ def profiles() -> dict[str, Profile]:
     return found
 
 
+def remembers(profile: str) -> bool:
+    """Whether a node goes on for a while with what it saw of a name, or did not see, when another node changes that."""
+    flags = profiles()[profile]
+    timeouts = (flags.get(f"{of}-timeout") for of in ("attr", "entry", "negative"))
+    return any(timeout != 0 for timeout in timeouts) or flags.get("use-attr-cache") is not False
+
+
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
     """Mount options of a volume. Raises KeyError for a profile that there is not.
 

@@ -8,7 +8,7 @@ node selectors, resources), though the chart has entries there by default.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ class ValueProblem:
     expected: str = ""
     known: tuple[str, ...] = ()
     """The keys that may stand in its place."""
+    beside: Collection[str] = ()
+    """The keys that are set beside it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _check(node: _Node, values: Mapping[str, Any], path: tuple[str, ...]) -> Ite
         here = (*path, key)
         found = node.keys.get(key)
         if found is None:
-            yield ValueProblem(here, value, known=tuple(node.keys))
+            yield ValueProblem(here, value, known=tuple(node.keys), beside=values)
         elif value is None:
             continue  # null takes a default away, which Helm allows for every key
         elif found.keys and found.kind not in _FREE:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 Path = tuple[str | int, ...]
 _PLAIN_SEGMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMMAND_WITHOUT_STACK = re.compile(r"\bpulumi config (?:set|rm) (?!-s )")
 _CONFIG_COMMAND = re.compile(r"\bpulumi config (?:set|rm) (?=(?:--\w+ )*'?(\w+))")
 """Up to its options and key; the group is the top-level key."""
+_MAX_TOLD = 25
+"""Problems that one message tells."""
+_MAX_WORDS = 400
+"""Characters of what is wrong; what the user has set is in its middle."""
+_MAX_COMMAND = 1000
+"""Characters of a command that can still be pasted, and of a list of what is allowed."""
 _HIDDEN = "is not valid (its value is a secret, so it is not shown)"
 
 
@@ -24,30 +31,60 @@ def path_text(path: Path) -> str:
         elif _PLAIN_SEGMENT.fullmatch(part):
             text += f".{part}"
         else:
-            text += f'["{part}"]'
+            text += '["{}"]'.format(part.replace('"', '\\"'))
     return text
+
+
+def printable(text: str, most: int = _MAX_WORDS) -> str:
+    """The text on one line, without control characters, and without its middle where it is longer than `most`."""
+    short = text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in short)
 
 
 def set_command(path: Path, value: object) -> str:
     """The command that sets one key; `--` keeps values that begin with a dash from being read as options."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     dashes = "-- " if text.startswith("-") else ""
-    return f"pulumi config set {_key(path)} {dashes}{shlex.quote(text)}"
+    return _pasted(f"pulumi config set {_key(path)} {dashes}{shlex.quote(text)}", path, "change", "in")
 
 
 def secret_command(path: Path) -> str:
     """The command that sets a secret, whose value is for the reader to fill in."""
-    return f"pulumi config set --secret {_key(path)} '<value>'"
+    return _pasted(f"pulumi config set --secret {_key(path)} '<value>'", path, "change", "in")
 
 
 def remove_command(path: Path) -> str:
     """The command that takes one key out of the stack."""
-    return f"pulumi config rm {_key(path)}"
+    dashes = "-- " if path_text(path).startswith("-") else ""
+    return _pasted(f"pulumi config rm {dashes}{_key(path)}", path, "take", "out of")
+
+
+def move_command(path: Path, there: Path, value: object) -> str:
+    """The commands that set a value at the key that was meant; the wrong one's removal where they cannot be pasted."""
+    commands = set_command(there, value), remove_command(path)
+    return " && ".join(commands) if all(each.startswith("pulumi ") for each in commands) else commands[1]
+
+
+def _pasted(command: str, path: Path, verb: str, where: str) -> str:
+    r"""The command, or words where none can be pasted: the CLI has no way to name some keys, nor the shell some values.
+
+    Source: ParsePropertyPath (pulumi/pulumi, sdk/go/common/resource/property_path.go) reads `\"` as a quotation mark,
+    so that no quoted key can end in a backslash; a top-level key with a colon would name another project's.
+    """
+    named = path[0] and ":" not in str(path[0]) and not any(str(part).endswith("\\") for part in path[1:])
+    if named and command.isprintable() and len(command) <= _MAX_COMMAND:
+        return command
+    return f"{verb} {printable(path_text(path))} {where} the stack file"
 
 
 def _key(path: Path) -> str:
     """The arguments that name a key; a top-level one is never read as a path, whatever is in its name."""
     return f"--path {shlex.quote(path_text(path))}" if len(path) > 1 else shlex.quote(path_text(path))
+
+
+def first(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """As many problems of one kind as any message tells: finding thousands takes time, and they are one mistake."""
+    return islice(problems, _MAX_TOLD)
 
 
 @dataclass(frozen=True)
@@ -64,6 +101,8 @@ class Problem:
     """The command that mends it, ready to paste; in words where no command can."""
     shows_value: bool = True
     """Whether `what` and `fix` may hold the value that was set."""
+    secret_fix: str = ""
+    """The fix without the value, where `fix` alone holds it; by default another secret is to be set."""
     lacking: Path = ()
     """The map that lacks an entry, where that is what is wrong: an entry of it that is wrong itself may be the one."""
     stack: str = ""
@@ -72,7 +111,8 @@ class Problem:
     def moved(self, here: Path, there: Path) -> Problem:
         """The same where what stands at `here` is set by the key `there`."""
         path = there if self.path == here else self.path
-        return replace(self, path=path, fix=self.fix.replace(f" {_key(here)}", f" {_key(there)}"))
+        whole = rf" {re.escape(_key(here))}(?= |$)"  # no longer key that begins so
+        return replace(self, path=path, fix=re.sub(whole, lambda _: f" {_key(there)}", self.fix))
 
     def in_stack(self, name: str, keys: Collection[str]) -> Problem:
         """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""
@@ -84,11 +124,14 @@ class Problem:
 
     def hidden(self) -> Problem:
         """The same without the value, for keys whose value is a secret."""
-        return replace(self, what=_HIDDEN, fix=secret_command(self.path)) if self.shows_value else self
+        if self.secret_fix or not self.shows_value:
+            return replace(self, fix=self.secret_fix or self.fix)
+        return replace(self, what=_HIDDEN, fix=secret_command(self.path))
 
     def __str__(self) -> str:
         where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
-        return f"{where} {self.what}\n    allowed: {self.allowed}\n    fix:     {self.fix}"
+        allowed, fix = printable(self.allowed, _MAX_COMMAND), printable(self.fix, 3 * _MAX_COMMAND)
+        return f"{printable(where)} {printable(self.what)}\n    allowed: {allowed}\n    fix:     {fix}"
 
 
 def naming(stack: str, text: str) -> str:
@@ -114,4 +157,6 @@ class SettingsError(Exception):
         count = len(self.problems)
         where = f" of stack {self.stack}" if self.stack else ""
         head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
-        return "\n\n".join([head, *(f"  {naming(self.stack, str(problem))}" for problem in self.problems)])
+        told = [f"  {naming(self.stack, str(problem))}" for problem in self.problems[:_MAX_TOLD]]
+        rest = [f"  and {count - _MAX_TOLD} more"] if count > _MAX_TOLD else []
+        return "\n\n".join([head, *told, *rest])

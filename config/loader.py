@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,14 +11,15 @@ import pulumi
 from pydantic import ValidationError
 
 from config import rules
-from config.errors import Path, Problem, SettingsError, remove_command, set_command
+from config.errors import Path, Problem, SettingsError, first, move_command, remove_command
 from config.mirrors import IsFile, mirror_problems
 from config.models import SHARED, Settings, StackFile
 from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.secrets import plain_secrets
-from config.translate import allowed, place, problems_of, schema_at, unknown_key
+from config.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.values import data, names, too_much
 from config.workload import WorkloadCatalogue
 
 
@@ -86,8 +86,8 @@ def load_settings(
     parsed = _parse(own, hidden, problems)
     if "location" not in own and (region := raw.get("azure-native:location")):
         parsed["location"] = region
-    stack_file = _validate(parsed, problems)
-    broken = [problem.path for problem in problems]
+    stack_file, left_out = _validate(parsed, problems)
+    broken = [*(problem.path for problem in problems), *left_out]
     settings, later = _place(stack_file, own, hidden, around, workloads)
     problems += (problem for problem in later if problem.stack or not _follows(problem, broken))
     if problems:
@@ -106,14 +106,14 @@ def _place(
     problems: list[Problem] = []
     platform = None
     if stack_file.platform_stack is None:
-        problems += rules.problems(stack_file)
+        problems += first(rules.problems(stack_file))
         problems += mirror_problems(stack_file, around.is_file)
     else:
-        problems += platform_keys(own, stack_file)
         problems += namespace_problems(around.stack.name)
         try:
             platform = lender(stack_file.platform_stack, around.stack, around.outputs_of)
-        except SettingsError as error:
+            problems += platform_keys(own, stack_file)
+        except SettingsError as error:  # what belongs to a platform is not to be taken out for one that there is not
             problems += error.problems
     whole = platform.furnish(stack_file) if platform else stack_file
     placer = Placer(whole, workloads)
@@ -159,7 +159,7 @@ def _is_secret(path: Path, hidden: Collection[str], workloads: WorkloadCatalogue
     (pydantic's SecretStr), so that one password does not hide what is wrong with all other options.
     """
     if len(path) > 2 and path[0] == "workloadOptions" and path[1] in workloads:
-        schema = workloads[str(path[1])].options.model_json_schema(by_alias=True)
+        schema = schema_of(workloads[str(path[1])].options)
         return bool(schema_at(schema, path[2:]).get("writeOnly"))
     return bool(path) and path[0] in hidden and path[0] in _keys()
 
@@ -171,54 +171,52 @@ def _keys() -> set[str]:
 
 def _parse(own: Mapping[str, str], hidden: Collection[str], problems: list[Problem]) -> dict[str, Any]:
     """The text of each known key as data; what cannot be read goes to `problems`."""
-    schema = StackFile.model_json_schema(by_alias=True)
+    schema = schema_of(StackFile)
     parsed: dict[str, Any] = {}
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in _keys():
-            problems.append(_unknown(key, "<value>" if key in hidden else text))
-        elif key == "workloads":
-            parsed[key] = _names(text)
+            problems.append(_unknown(key, "<value>" if key in hidden else text, own))
+        elif problem := too_much(key, text):
+            problems.append(problem)
         elif here.get("type") == "object":
             try:
-                found = json.loads(text)
+                found = data(text)
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
-            except json.JSONDecodeError:
+            except ValueError:
                 problems.append(Problem((key,), "is text where a map belongs", allowed(here), remove_command((key,))))
         else:
-            parsed[key] = text
+            parsed[key] = names(text) if key == "workloads" else text
     return parsed
 
 
-def _unknown(key: str, text: str) -> Problem:
-    """The problem of an unknown key, among them paths that were set without `--path`."""
+def _unknown(key: str, text: str, own: Collection[str]) -> Problem:
+    """The problem of an unknown key beside its own, among them paths that were set without `--path`."""
     path, known = tuple(key.split(".")), sorted(_keys())
     if len(path) > 1 and path[0] in known:
-        fix = f"{remove_command((key,))} && {set_command(path, text)}"
+        fix = move_command((key,), path, text)
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix)
-    return unknown_key((key,), known, text)
+    return unknown_key((key,), known, text, own)
 
 
-def _names(text: str) -> object:
-    """A list of names, given as JSON text (which is also how a YAML list arrives) or separated by commas."""
-    try:
-        parsed = json.loads(text)
-    except json.JSONDecodeError:
-        return [name.strip() for name in text.split(",") if name.strip()]
-    return [parsed] if isinstance(parsed, str) else parsed
+def _validate(parsed: dict[str, Any], problems: list[Problem]) -> tuple[StackFile, list[Path]]:
+    """The stack file, and what was left out of it as wrong.
 
-
-def _validate(parsed: dict[str, Any], problems: list[Problem]) -> StackFile:
-    """The stack file; where it is wrong, that is noted and the default stands in, so that other rules are heard."""
+    That is noted, and the default stands in, so that other rules are heard. A map that needs what was left out goes
+    with it: a pool without a VM size is none.
+    """
+    left_out: list[Path] = []
     while True:
         try:
-            return StackFile.model_validate(parsed, by_alias=True, by_name=False)
+            return StackFile.model_validate(parsed, by_alias=True, by_name=False), left_out
         except ValidationError as error:
             errors = error.errors()
-            problems += problems_of(errors, StackFile)
+            found = first(problems_of(errors, StackFile, parsed))
+            problems += (problem for problem in found if problem.path not in left_out)
             for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
-                _drop(parsed, place(detail)[: -1 if detail["type"] == "missing" else None])
+                left_out.append(place(detail)[: -1 if detail["type"] == "missing" else None])
+                _drop(parsed, left_out[-1])
 
 
 def _order(location: Path) -> tuple[tuple[int, str], ...]:

@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 
 from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
 from config.names import Names, StackName
-from config.pools import MAX_NODES, NodeCount, PoolSettings
+from config.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.references import Tag
 from config.registry import RegistrySettings
 from config.skus import VmSku, sku
@@ -34,7 +34,7 @@ class SystemPool(Model):
     """The pool that AKS and the operators' controllers run on."""
 
     vm_sku: str = "Standard_D4ads_v5"
-    """For as long as the cluster lives: ARM refuses to change it (PropertyChangeNotAllowed)."""
+    """ARM refuses to change it (PropertyChangeNotAllowed); components/existing.py tells the way."""
     count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
     taint: bool = False
     """Keeps workloads off it, by CriticalAddonsOnly=true:NoSchedule."""
@@ -91,8 +91,6 @@ class NetworkOperator(Operator):
     """The extended resource's name, after `nvidia.com/`."""
     ofed_version: Annotated[Tag | None, EMPTY_IS_UNSET] = None
     """Tag of the OFED driver's image, without operating system and architecture; by default the pinned one."""
-    drain_on_upgrade: bool = False
-    """Let a driver upgrade evict pods from its node, by force: it kills jobs."""
 
     @property
     def resource_name(self) -> str:
@@ -100,9 +98,17 @@ class NetworkOperator(Operator):
         return f"nvidia.com/{self.rdma_resource}"
 
 
+DriverUpgrades = Literal["manual", "when-idle"]
+"""Who restarts drivers whose version or configuration has changed: nobody by itself, or NVIDIA's operators, node by
+node, each once all pods of its node have ended.
+"""
+
+
 class Operators(Model):
     """What is installed in the cluster."""
 
+    driver_upgrades: DriverUpgrades = "manual"
+    """Of OFED and of the GPU driver."""
     node_feature_discovery: Operator = Operator()
     network_operator: NetworkOperator = NetworkOperator()
     gpu_operator: Operator = Operator()
@@ -133,7 +139,7 @@ class StackFile(Model):
     """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
 
     location: str = "eastus"
-    vm_sku: str | None = None
+    vm_sku: GpuSku | None = None
     node_count: NodeCount = 2
     workloads: tuple[str, ...] = ()
     workload_options: dict[str, dict[str, Any]] = {}
@@ -213,3 +219,7 @@ class Settings(StackFile):
     def names(self) -> Names:
         """Names in Azure."""
         return Names(self.project, self.stack, self.cluster.resource_group)
+
+    def users(self, container: str) -> list[str]:
+        """The stack's workloads that mount a blob container or fill it."""
+        return [name for name, placement in self.placements.items() if container in placement.options.containers]

@@ -5,9 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 200
+"""Characters of a name that could be meant for another: all known ones are shorter by far, and comparing takes time."""
+
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Known names nearest to `name`, best first, in any case; else by their first word; else those that contain it."""
+    if len(name) > _LONGEST:
+        return []
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)

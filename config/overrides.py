@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from config.base import unfit
+from config.pod_template import Fault, template_faults
 
 MERGE_KEYS = {
     "containers": "name",
@@ -21,9 +22,6 @@ MERGE_KEYS = {
 Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
 """
 TEMPLATE_KEYS = ("metadata", "spec")
-
-Fault = tuple[tuple[str | int, ...], str]
-"""Where in the overrides, and what is wrong there."""
 
 
 def merge(base: Any, over: Any, key: str = "") -> Any:
@@ -45,18 +43,19 @@ def merge(base: Any, over: Any, key: str = "") -> Any:
 
 def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
     """Refuses what `merge` could not lay over a pod template."""
-    for path, what in _faults(overrides):
-        raise unfit(what, None, *path)
+    for path, what, allowed in _faults(overrides):
+        raise unfit(what, None, *path, allowed=allowed)
     return overrides
 
 
 def _faults(overrides: Mapping[str, Any]) -> Iterator[Fault]:
-    for key, value in overrides.items():
+    for key in overrides:
         if key not in TEMPLATE_KEYS:
-            yield (key,), f"is not a part of a pod template ({', '.join(TEMPLATE_KEYS)})"
-        elif not isinstance(value, Mapping):
-            yield (key,), "is not a map"
+            parts = ", ".join(TEMPLATE_KEYS)
+            yield (key,), f"is not a part of a pod template ({parts})", parts
     yield from _unnamed(overrides, ())
+    if overrides:
+        yield from template_faults(overrides)
 
 
 def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Fault]:
@@ -65,7 +64,7 @@ def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Fault]:
         for key, below in value.items():
             name = MERGE_KEYS.get(key)
             if name and below is not None and not _all_have(below, name):
-                yield (*path, key), f"is not a list of maps that each have a {name}"
+                yield (*path, key), f"is not a list of maps that each have a {name}", f"items with a {name}"
             else:
                 yield from _unnamed(below, (*path, key))
     elif isinstance(value, list):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
 
 from config.base import at
-from config.errors import Path, Problem, remove_command, set_command
+from config.errors import Path, Problem, first, remove_command, set_command
 from config.models import DEFAULT_POOL, Placement, StackFile
 from config.near import hint, near
 from config.pools import PoolSettings
@@ -19,6 +23,9 @@ from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOpt
 
 _NUM_NODES = "numNodes"
 """The option by which workloads take another number of nodes than their pool has."""
+_POOLS: Path = ("pools",)
+_MAX_NAMES = 100
+"""Workloads that are compared with the known ones: more are no list of them."""
 
 
 class Placer:
@@ -33,7 +40,7 @@ class Placer:
     def place(self) -> dict[str, Placement]:
         """All workloads of the stack that can run, in their order."""
         options = self._options()
-        self.problems += unknown_workloads(self._stack.workloads, self._workloads)
+        self.problems += first(unknown_workloads(self._stack.workloads, self._workloads))
         placements: dict[str, Placement] = {}
         for name in self._stack.workloads:
             spec = self._workloads.get(name)
@@ -48,14 +55,15 @@ class Placer:
     def _options(self) -> dict[str, WorkloadOptions]:
         """Checked options of every known workload; without those that are wrong."""
         given = self._stack.workload_options
-        for name in sorted(set(given) - set(self._workloads)):
-            self.problems.append(unknown_key(("workloadOptions", name), self._workloads, given[name]))
+        unknown = sorted(set(given) - set(self._workloads))
+        self.problems += first(unknown_key(("workloadOptions", name), self._workloads, given[name]) for name in unknown)
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
+            chosen = self._given(spec)
             try:
-                checked[name] = spec.options.model_validate(self._given(spec), by_alias=True, by_name=False)
+                checked[name] = spec.options.model_validate(chosen, by_alias=True, by_name=False)
             except ValidationError as error:
-                self._add(spec, problems_of(error.errors(), spec.options, ("workloadOptions", name)))
+                self._add(spec, problems_of(error.errors(), spec.options, chosen, ("workloadOptions", name)))
         return checked
 
     def _given(self, spec: WorkloadSpec) -> dict[str, Any]:
@@ -76,23 +84,24 @@ class Placer:
 
     def _add(self, spec: WorkloadSpec, problems: Iterable[Problem]) -> None:
         """Notes what is wrong with a workload's options, at the keys that the user has set."""
-        for problem in problems:
+        for problem in first(problems):
             for key, option in self._keys(spec).items():
                 problem = problem.moved(("workloadOptions", spec.name, option), (key,))
             self.problems.append(problem)
 
     def _placement(self, spec: WorkloadSpec, options: WorkloadOptions) -> Placement | None:
-        key = self._pool_key(spec, options) if self._pools else None  # no pool at all is another rule's business
+        key = self._pool_key(spec, options) if self._pools else None
         if key is None:
             return None
         ground = self._ground(spec, options, key)
-        unfit = self._unfit(spec, options, ground)
+        unfit = list(spec.problems(options, ground))
+        too_few = ground.nodes > ground.pool.max_nodes
+        if too_few and not any(_NUM_NODES in problem.fix for problem in unfit):  # else on another number of them
+            unfit.append(ground.too_few(spec.name, ground.nodes))
+        if options.pool is None:  # it might be well on a pool that was left out
+            unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
-        if ground.nodes <= ground.pool.max_nodes:
-            return Placement(options, key, ground.pool, ground.nodes)
-        if not any(_NUM_NODES in problem.fix for problem in unfit):  # else it is to run on another number of them
-            self.problems.append(ground.too_few(spec.name, ground.nodes))
-        return None
+        return None if too_few else Placement(options, key, ground.pool, ground.nodes)
 
     def _ground(self, spec: WorkloadSpec, options: WorkloadOptions, key: str) -> Ground:
         pool = self._pools[key]
@@ -103,19 +112,16 @@ class Placer:
             most_path=self._most_path(key),
             nodes=_nodes(spec, options, pool),
             containers=self._stack.storage.containers,
+            hierarchical_namespace=self._stack.storage.hierarchical_namespace,
             scratch=pool.scratch and self._stack.operators.local_nvme_scratch.enabled,
         )
-
-    def _unfit(self, spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> list[Problem]:
-        """What the workload itself finds wrong with a pool; sizes that are unknown are another rule's business."""
-        return list(spec.problems(options, ground)) if ground.pool.vm_sku in catalogue() else []
 
     def _best(self, spec: WorkloadSpec, options: WorkloadOptions, keys: Iterable[str]) -> str:
         """The first of some pools with enough nodes and the fewest problems: mostly none."""
 
         def faults(key: str) -> tuple[bool, int]:
             ground = self._ground(spec, options, key)
-            return ground.nodes > ground.pool.max_nodes, len(self._unfit(spec, options, ground))
+            return ground.nodes > ground.pool.max_nodes, len(list(spec.problems(options, ground)))
 
         return min(keys, key=faults)
 
@@ -126,12 +132,13 @@ class Placer:
             if suitable:
                 return self._best(spec, options, suitable)
             first = next(iter(self._pools))
-            self.problems.append(self._no_infiniband(spec, first, self._pools[first]))
+            self.problems.append(replace(self._no_infiniband(spec, first, self._pools[first]), lacking=_POOLS))
         elif options.pool not in self._pools:
             path = ("workloadOptions", spec.name, "pool")
             likely = (near(options.pool, self._pools) or list(self._pools))[0]
             what = f"is {options.pool!r}, not a pool of this stack"
-            self.problems.append(Problem(path, what, ", ".join(self._pools), set_command(path, likely)))
+            fix = set_command(path, likely)
+            self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
             return options.pool
         else:
@@ -161,29 +168,35 @@ def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> 
 
 
 def _suits(pool: PoolSettings, requires: Requirements) -> bool:
-    """Whether the pool's hardware will do; sizes that are unknown are another rule's business."""
-    size = catalogue().get(pool.vm_sku)
-    return size is None or not requires.infiniband or size.infiniband is not None
+    """Whether the pool's hardware will do."""
+    return not requires.infiniband or pool.sku.infiniband is not None
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
     """One problem for each name that is unknown, and for each that stands twice."""
-    corrected = [found for name in names for found in ([name] if name in workloads else near(name, workloads)[:1])]
-    better = ",".join(dict.fromkeys(corrected))
+    counts = Counter(names)
+    known = {name: [name] if name in workloads else near(name, workloads) for name in islice(counts, _MAX_NAMES)}
+    several = {name: re.findall(r"[^\s;|+]+", name) for name in known if name not in workloads}
+    meant = [
+        several[name] if several.get(name) and set(several[name]) <= set(workloads) else likely[:1]
+        for name, likely in known.items()
+    ]
+    better = ",".join(dict.fromkeys(each for found in meant for each in found))
     fix = set_command(("workloads",), better) if better else remove_command(("workloads",))
-    for name in dict.fromkeys(names):
-        likely = near(name, workloads)
-        if name not in workloads:
+    for name, likely in known.items():
+        if not name:
+            what = "has a comma without a name beside it"
+            yield Problem(("workloads",), what, "names with one comma between two", fix)
+        elif name not in workloads:
             what = f"names {name!r}, an unknown workload{hint(likely)}"
             yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)
-        elif names.count(name) > 1:
+        elif counts[name] > 1:
             yield Problem(("workloads",), f"names {name!r} more than once", "each workload once", fix)
 
 
 def missing_operators(stack: StackFile, spec: WorkloadSpec, pool: PoolSettings | None) -> Iterator[Problem]:
     """One problem for each operator that the workload needs and that is off; `pool` is its own, where it has one."""
-    size = catalogue().get(pool.vm_sku) if pool else None
-    takes_hcas = spec.requires.whole_nodes and size is not None and size.infiniband is not None
+    takes_hcas = spec.requires.whole_nodes and pool is not None and pool.sku.infiniband is not None
     needs = {"gpuOperator": "for its GPUs", "volcano": "as its scheduler"}
     if spec.requires.infiniband or takes_hcas:
         needs["networkOperator"] = "for InfiniBand"

@@ -22,7 +22,7 @@ _ALLOWED = (
     "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
 )
 _LIST = "pulumi stack ls shows the names"
-_PART = re.compile(r"[A-Za-z0-9_.-]+")
+_PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _LODGER_FIELDS = ("workloads", "workload_options", "model_size", "platform_stack", "images")
 """What a stack without a platform of its own may set."""
 

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from config.base import PLAIN_DIGITS, Model, Text, unfit
 from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
-from config.near import hint
+from config.near import hint, near
 from config.scheduling import GPU_TAINT, SCRATCH_LABEL
-from config.skus import UnknownSku, VmSku, catalogue, sku
+from config.skus import VmSku, catalogue
 
 MAX_NODES = 1000
 """AKS: nodes in one pool."""
@@ -24,8 +24,30 @@ SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
 MIN_OS_DISK_GB = 30
 
-GpuSku = Annotated[str, Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))]
-"""Name of a VM size; the sizes are for messages about its type, `gpu_sku_problems` checks it."""
+
+def gpu_sizes() -> list[str]:
+    """Names of the VM sizes that GPU pools can have."""
+    return [size.name for size in catalogue().values() if size.gpus and size.supported]
+
+
+def _usable(name: str) -> str:
+    """Refuses VM sizes that GPU pools cannot have. Names are exact: ARM ignores case, labels and quotas do not."""
+    usable, size = gpu_sizes(), catalogue().get(name)
+    if size is None:
+        likely = near(name, catalogue())
+        instead = next((found for found in likely if found in usable), usable[0])
+        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", instead)
+    if not size.gpus:
+        raise unfit(f"is {name}, which has no GPU", usable[0])
+    if size.refusal:
+        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", usable[0])
+    return name
+
+
+GpuSku = Annotated[
+    str, AfterValidator(_usable), Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))
+]
+"""Name of a VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
 
@@ -62,8 +84,8 @@ class PoolSettings(Model):
 
     @property
     def sku(self) -> VmSku:
-        """Hardware of its nodes; raises UnknownSku."""
-        return sku(self.vm_sku)
+        """Hardware of its nodes."""
+        return catalogue()[self.vm_sku]
 
     @property
     def scratch(self) -> bool:
@@ -87,10 +109,9 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
 
 
-def pool_problems(key: str, pool: PoolSettings, path: Path, sku_path: Path) -> Iterator[Problem]:
-    """What is wrong with one pool, beyond the types of its keys. `path` leads to it, `sku_path` to its VM size."""
+def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    """What is wrong with one pool, beyond the types of its keys. `path` leads to it."""
     yield from _key_problems(key, path)
-    yield from gpu_sku_problems(pool.vm_sku, sku_path)
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)
     yield from _scratch_problems(pool, path)
@@ -111,29 +132,6 @@ def _key_problems(key: str, path: Path) -> Iterator[Problem]:
     )
 
 
-def gpu_sizes() -> list[str]:
-    """Names of the VM sizes that GPU pools can have."""
-    return [size.name for size in catalogue().values() if size.gpus and size.supported]
-
-
-def gpu_sku_problems(name: str, path: Path) -> Iterator[Problem]:
-    """What is wrong with a VM size as that of a GPU pool."""
-    usable = gpu_sizes()
-    try:
-        size = sku(name)
-    except UnknownSku as error:
-        likely = [found for found in error.near if found in usable] or usable[:1]
-        yield Problem(
-            path, f"is {name!r}, an unknown VM size{hint(error.near)}", ", ".join(usable), set_command(path, likely[0])
-        )
-        return
-    if not size.gpus:
-        yield Problem(path, f"is {name}, which has no GPU", ", ".join(usable), set_command(path, usable[0]))
-    elif size.refusal:
-        why = f"is {name}, which is not supported yet: {size.refusal}"
-        yield Problem(path, why, ", ".join(usable), set_command(path, usable[0]))
-
-
 def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if pool.autoscale is None:
         return
@@ -149,8 +147,8 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    size = catalogue().get(pool.vm_sku)
-    if size is None or pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
+    size = pool.sku
+    if pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
         return
     where = (*path, "osDiskGb")
     fits = size.temp_gib >= MIN_OS_DISK_GB
@@ -164,9 +162,7 @@ def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    size = catalogue().get(pool.vm_sku)
-    if size is None:
-        return
+    size = pool.sku
     where = (*path, "localNvmeScratch")
     if size.nvme is None and pool.local_nvme_scratch:
         with_disks = [name for name in gpu_sizes() if catalogue()[name].nvme]

@@ -10,7 +10,7 @@ from config.chart_values import ValueProblem, value_problems
 from config.errors import Path, Problem, remove_command, set_command
 from config.models import Operator, StackFile
 from config.near import near
-from config.pools import gpu_sizes, gpu_sku_problems, pool_problems
+from config.pools import gpu_sizes, pool_problems
 from config.skus import catalogue
 from config.translate import unknown_key
 from config.versions import versions
@@ -99,18 +99,14 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
             what = "sizes the default pool, which a stack with pools does not have"
             yield Problem((key,), what, "nothing beside pools", remove_command((key,)))
     for name, pool in stack.pools.items():
-        path = ("pools", name)
-        yield from pool_problems(name, pool, path, (*path, "vmSku"))
+        yield from pool_problems(name, pool, ("pools", name))
 
 
 def _default_pool(stack: StackFile) -> Iterator[Problem]:
-    path = ("vmSku",)
-    if stack.vm_sku is not None:
-        yield from gpu_sku_problems(stack.vm_sku, path)
-        return
-    usable = gpu_sizes()
-    what, fix = "is not set, and pools are not either", set_command(path, usable[0])
-    yield Problem(path, what, ", ".join(usable), fix, lacking=("pools",))
+    if stack.vm_sku is None:
+        path, usable = ("vmSku",), gpu_sizes()
+        what, fix = "is not set, and pools are not either", set_command(path, usable[0])
+        yield Problem(path, what, ", ".join(usable), fix, lacking=("pools",))
 
 
 def _system_pool(stack: StackFile) -> Iterator[Problem]:
@@ -173,9 +169,9 @@ def _one_kind_of_fabric(stack: StackFile) -> Iterator[Problem]:
     Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
     node without would wait for ever. The ClusterPolicy has one driver for all nodes.
     """
-    sizes = {key: catalogue().get(pool.vm_sku) for key, pool in stack.gpu_pools().items()}
-    without = [key for key, size in sizes.items() if size and size.gpus and not size.infiniband]
-    mixed = without and any(size and size.infiniband for size in sizes.values())
+    sizes = {key: pool.sku for key, pool in stack.gpu_pools().items()}
+    without = [key for key, size in sizes.items() if not size.infiniband]
+    mixed = without and any(size.infiniband for size in sizes.values())
     enabled = all(operator(stack, key).enabled for key in ("networkOperator", "gpuOperator"))
     rdma = ("driver", "rdma", "enabled")
     if mixed and enabled and chart_value(stack, "gpuOperator", *rdma) is not False:
@@ -224,7 +220,8 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
         return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path))
-    return unknown_key(path, found.known, found.value, f"is a key that chart {chart} {version} does not have")
+    what = f"is a key that chart {chart} {version} does not have"
+    return unknown_key(path, found.known, found.value, found.beside, what)
 
 
 RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (

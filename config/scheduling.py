@@ -29,8 +29,10 @@ Toleration = dict[str, Any]
 
 SYSTEM_TOLERATIONS: list[Toleration] = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 """For what runs on the system pool, tainted or not."""
-GPU_RESOURCE_TOLERATION: Toleration = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-"""The one that NVIDIA's operators have by default, which a list of ours replaces."""
+ANY_TAINT: list[Toleration] = [{"operator": "Exists"}]
+"""Tolerations of every DaemonSet on GPU nodes: the pools' taints one by one would change its pods' template with each
+taint, and drivers of the old template keep their operator's policy from being ready until somebody restarts them.
+"""
 
 
 def toleration(taint: str) -> Toleration:

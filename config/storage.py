@@ -42,10 +42,15 @@ class ContainerSettings(Model):
     """Signed with the account's key, or with a key of the deployer's Entra login (seven days at most)."""
     permissions: Annotated[
         str,
-        StringConstraints(pattern=r"^ra?c?w?d?l$"),
-        Field(description="r and l, without which nothing mounts, and any of acwd between: rl, racwdl"),
+        StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
+        Field(description="r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
     ] = "rl"
-    """Of the SAS that mounts use: read, add, create, write, delete, list."""
+    """Of the SAS that mounts use: read, add, create, write, delete, list; and move and permissions (chmod).
+
+    Writing to a hierarchical namespace takes the last two: there blobfuse2 renames by Path Create, and sets the
+    permissions of each file that it makes by Path Update (azure-storage-fuse 74098e3, component/azstorage/datalake.go:
+    RenameDirectory, CreateFile).
+    """
     days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS] = 7
     """How long a SAS lasts, counted from its rotation."""
     size_gib: Count = 1024
@@ -78,7 +83,7 @@ class ContainerSettings(Model):
     @property
     def read_only(self) -> bool:
         """Whether the SAS of mounts can change nothing."""
-        return not set(self.permissions) & set("acwd")
+        return not set(self.permissions) & set("acwdmp")
 
 
 class StorageSettings(Model):
@@ -87,8 +92,8 @@ class StorageSettings(Model):
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
     """Globally unique; by default derived from stack and subscription."""
     sku: Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"] = "Standard_LRS"
-    hierarchical_namespace: bool = False
-    """Data Lake Gen2; cannot be changed later."""
+    hierarchical_namespace: bool = True
+    """Data Lake Gen2, where a folder is renamed at once and not blob by blob; cannot be changed later."""
     protect: bool = True
     """Refuse to delete or replace account and containers."""
     driver: Literal["addon", "chart", "none"] = "addon"

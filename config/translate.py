@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from config.base import UNFIT
-from config.errors import Path, Problem, path_text, remove_command, set_command
+from config.errors import Path, Problem, move_command, path_text, printable, remove_command, set_command
 from config.near import hint, near
 
 Schema = Mapping[str, Any]
 MAX_SHOWN = 80
+_SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgrade"): ("operators", "driverUpgrades")}
+"""Keys that an earlier version had, and what has taken their place."""
 
 
-def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: Path = ()) -> Iterator[Problem]:
-    """Problems for the errors of one validation of `model`; `prefix` is where its keys hang."""
-    schema = model.model_json_schema(by_alias=True)
+def problems_of(
+    errors: Iterable[ErrorDetails], model: type[BaseModel], given: Mapping[str, Any], prefix: Path = ()
+) -> Iterator[Problem]:
+    """Problems for the errors of one validation of `given` as a `model`; `prefix` is where its keys hang."""
+    schema = schema_of(model)
     for error in errors:
         location = place(error)
         path = (*prefix, *location)
         if location != error["loc"]:
             rule = schema_at(schema, location[:-1]).get("propertyNames", {})
-            fix = f"rename the key {location[-1]} under {path_text(path[:-1])} in the stack file"
+            fix = printable(f"rename the key {location[-1]} under {path_text(path[:-1])} in the stack file")
             yield Problem(path, "is not a name that can stand there", str(rule.get("description", "another")), fix)
         elif error["type"] == "extra_forbidden":
             parent = schema_at(schema, location[:-1])
-            yield unknown_key(path, parent.get("properties", {}), error["input"])
+            beside: Any = functools.reduce(lambda data, part: data[part], location[:-1], cast(Any, given))
+            yield unknown_key(path, parent.get("properties", {}), error["input"], beside)
         elif error["type"] == "missing":
             here = schema_at(schema, location)
             example = _example(here)
@@ -47,20 +53,30 @@ def problems_of(errors: Iterable[ErrorDetails], model: type[BaseModel], prefix: 
             yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
 
 
+@functools.cache
+def schema_of(model: type[BaseModel]) -> Schema:
+    """The JSON schema of a model, by the names that stack files use."""
+    return model.model_json_schema(by_alias=True)
+
+
 def place(error: ErrorDetails) -> Path:
     """Where an error is: that of a key itself, which pydantic marks so, is at the key."""
     location = error["loc"]
     return location[:-1] if location[-1:] == ("[key]",) else location
 
 
-def unknown_key(path: Path, known: Iterable[str], value: object, what: str = "is an unknown key") -> Problem:
-    """The problem of a key that nobody reads; `known` are those that may stand there."""
+def unknown_key(
+    path: Path, known: Iterable[str], value: object, beside: Collection[str] = (), what: str = "is an unknown key"
+) -> Problem:
+    """The problem of a key that nobody reads; `known` are those that may stand there, those `beside` it are set."""
     known = sorted(known)
     likely = near(str(path[-1]), known)
-    fix = remove_command(path)
-    if likely and isinstance(value, str | int | float):
-        fix = f"{set_command((*path[:-1], likely[0]), value)} && {fix}"
-    return Problem(path, what + hint(likely), ", ".join(known) or "no keys at all", fix)
+    fix = remove = remove_command(path)
+    if likely and likely[0] not in beside and isinstance(value, str | int | float):
+        fix = move_command(path, (*path[:-1], likely[0]), value)
+    successor = _SUCCEEDED.get(path)
+    what += f"; in its place: {path_text(successor)}" if successor else hint(likely)
+    return Problem(path, what, ", ".join(known) or "no keys at all", fix, secret_fix=remove)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:

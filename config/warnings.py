@@ -11,12 +11,24 @@ from config.storage import StorageSettings, next_rotation
 
 
 def warnings(settings: Settings) -> Iterator[str]:
-    """What to say of a stack's workloads, each with the command that mends it."""
+    """What to say of a stack's containers and workloads, each with the command that mends it."""
+    if not settings.lender:
+        yield from (naming(settings.stack, str(problem)) for problem in _makes_no_files(settings.storage))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
             found = in_platform(found, str(settings.lender.stack))
         yield from (naming(settings.stack, str(problem)) for problem in found)
+
+
+def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
+    """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
+    for name, chosen in storage.containers.items() if storage.hierarchical_namespace else ():
+        if "w" in chosen.permissions and "p" not in chosen.permissions:
+            path = ("storage", "containers", name, "permissions")
+            what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
+            better = f"{chosen.permissions.removesuffix('m')}mp"
+            yield Problem(path, what, "with m and p, or without w", set_command(path, better))
 
 
 def _unmounted(name: str, placement: Placement, storage: StorageSettings) -> Iterator[Problem]:

@@ -61,6 +61,8 @@ class Ground:
     nodes: int
     containers: Mapping[str, ContainerSettings]
     """Blob containers of the platform."""
+    hierarchical_namespace: bool
+    """Whether they are in an account that has one."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
 

@@ -8,22 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simulator.kube.client import ApiError, KubeClient
+from diagnosis.cluster import Cluster, Kind
+from diagnosis.report import BAD, DONE, Report, report
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
 
 Object = dict[str, Any]
-_KINDS = {
-    "vcjob": ("batch.volcano.sh/v1alpha1", "Job"),
-    "job": ("batch/v1", "Job"),
-    "deployment": ("apps/v1", "Deployment"),
-}
-"""As kubectl calls them."""
+_PUSH = "make images"
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
 _POLL_S = 1.0
-_HELD_UP = ("ImagePullBackOff", "CreateContainerConfigError", "CreateContainerError", "InvalidImageName")
-_BAD = ("Failed", "Aborted", "Terminated", "Gone")
-_DONE = ("Completed", "Complete", "Available")
+_LASTS_S = 10.0
+"""For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
 
 
 @dataclass(frozen=True)
@@ -32,51 +28,56 @@ class Workload:
 
     name: str
     namespace: str
-    object_name: str
     command: str
+    """Shows its log, or the way in."""
+    why: str
+    """Tells what it waits for."""
     ends: bool
     """Whether to wait for its end, and not only for its start."""
-    phase: str = "Unknown"
-    message: str = ""
-    kind: str = ""
-    """As kubectl calls it; empty where there is no such object."""
+    report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
     verdicts: tuple[str, ...] = ()
     """The lines in which the pods of a test judge."""
 
     @property
+    def phase(self) -> str:
+        return self.report.phase
+
+    @property
     def failed(self) -> bool:
-        return self.phase in _BAD
+        return self.phase in BAD
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it waits for what no time brings."""
+        return any(finding.lasts for finding in self.report.findings)
+
+    @property
+    def settled(self) -> bool:
+        return self.failed or self.phase in DONE or (self.phase == "Running" and not self.ends)
 
     @property
     def complaint(self) -> str:
         """What to tell of one that is not as it should be, and what to do."""
-        told = f"{self.name} is {self.phase}" + (f": {self.message}" if self.message else "")
-        told += f"\n  look at it:   {self.command}"
+        told = self.report.lines()
+        told.append(f"  look at it:   {self.command if self.failed else self.why}")
         if self.failed:
-            gone = f"kubectl delete {self.kind} -n {self.namespace} {self.object_name} && " if self.kind else ""
-            told += f"\n  run it again: {gone}pulumi up --refresh"
-        return told
-
-    @property
-    def settled(self) -> bool:
-        return self.failed or self.phase in _DONE or (self.phase == "Running" and not self.ends)
+            kind, name = self.report.kind, self.report.name
+            gone = f"kubectl delete {kind} -n {self.namespace} {name} && " if kind else ""
+            told.append(f"  run it again: {gone}pulumi up --refresh")
+        return "\n".join(told)
 
 
 def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
     """`outputs` is the stack's `workloads`; `ran` the kubelet's record of placements."""
+    cluster, placed = Cluster(lambda kind, namespace: _read(kube, kind, namespace)), placements.load(ran)
     found = []
     for name, output in sorted(outputs.items()):
-        namespace, object_name = output["namespace"], output["name"]
-        kind, workload = _find(kube, namespace, object_name)
-        uid = workload["metadata"]["uid"] if workload else ""
-        phase, message = _phase(workload) if workload else ("Gone", "there is no such object in the cluster")
-        if phase == "Pending":
-            message = message or _held_up(kube, namespace, uid)
-        ran_on = sorted((p["pod"], p["node"]) for p in placements.load(ran) if p["job_uid"] == uid)
-        told = (output["command"], output["ends"], phase, message, kind)
-        found.append(Workload(name, namespace, object_name, *told, tuple(ran_on)))
+        told = report(cluster, output["namespace"], output["name"], _PUSH)
+        ran_on = sorted((p["pod"], p["node"]) for p in placed if p["job_uid"] == told.uid)
+        given = (output["namespace"], output["command"], output["why"], output["ends"])
+        found.append(Workload(name, *given, told, tuple(ran_on)))
     return found
 
 
@@ -99,51 +100,26 @@ def judged(kube: KubeClient, workload: Workload) -> Workload:
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:
-    """Until all have settled or time is up; `told` is given a line at each change, and none twice."""
+    """Until all have settled, one is stuck, or time is up; `told` is given each report when it changes, none twice."""
     deadline = time.monotonic() + timeout_s
+    stuck_since: dict[str, float] = {}
     said: set[str] = set()
     while True:
-        workloads = observed()
-        for workload in workloads:
-            line = f"{workload.name}: {workload.phase} {workload.message}".rstrip()
-            if line not in said:
-                said.add(line)
-                told(line)
-        if all(workload.settled for workload in workloads) or time.monotonic() > deadline:
+        workloads, now = observed(), time.monotonic()
+        for text in ("\n".join(workload.report.lines()) for workload in workloads):
+            if text not in said:
+                said.add(text)
+                told(text)
+        stuck_since = {each.name: stuck_since.get(each.name, now) for each in workloads if each.stuck}
+        if all(workload.settled for workload in workloads) or now > deadline:
+            return workloads
+        if any(now - since >= _LASTS_S for since in stuck_since.values()):
             return workloads
         time.sleep(_POLL_S)
 
 
-def _find(kube: KubeClient, namespace: str, name: str) -> tuple[str, Object | None]:
-    for called, (api_version, kind) in _KINDS.items():
-        if found := kube.find(api_version, kind, name, namespace):
-            return called, found
-    return "", None
-
-
-def _held_up(kube: KubeClient, namespace: str, uid: str) -> str:
-    """Why containers of its pods do not start, in the kubelet's words; empty where they only wait for their turn."""
-    sets = _owned(kube.list("apps/v1", "ReplicaSet", namespace), {uid})  # a Deployment's
-    for pod in _owned(kube.list("v1", "Pod", namespace), {uid, *(found["metadata"]["uid"] for found in sets)}):
-        status = pod.get("status", {})
-        containers = [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-        for waiting in (container.get("state", {}).get("waiting") or {} for container in containers):
-            if waiting.get("reason") in _HELD_UP:
-                return f"{waiting['reason']}: {waiting.get('message', '')}"
-    return ""
-
-
-def _owned(objects: list[Object], owners: set[str]) -> list[Object]:
-    """Those that belong to one of the owners, given by their uids."""
-    return [obj for obj in objects if any(o["uid"] in owners for o in obj["metadata"].get("ownerReferences", []))]
-
-
-def _phase(workload: Object) -> tuple[str, str]:
-    status = workload.get("status") or {}
-    if "state" in status:  # Volcano
-        state = status["state"]
-        return state.get("phase") or "Pending", state.get("message", "")
-    for condition in status.get("conditions") or []:
-        if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
-            return condition["type"], condition.get("message", "")
-    return ("Running" if status.get("ready") else "Pending"), ""
+def _read(kube: KubeClient, kind: Kind, namespace: str) -> list[Object]:
+    try:
+        return kube.list(kind.api_version, kind.name, namespace or None)
+    except NoKindMatch:
+        return []

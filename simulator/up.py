@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -21,7 +22,7 @@ class UpFailed(Exception):
 
 
 def up() -> None:
-    """Raises UpFailed when pulumi fails, or a job failed or did not settle in ten minutes."""
+    """Raises UpFailed when pulumi fails, or a job failed, misses its image or did not settle in ten minutes."""
     stack, start = stacks.chosen(), time.monotonic()
     try:
         _make_sure_of(stack)
@@ -89,7 +90,8 @@ def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     ran = paths.cluster(outputs["clusterId"]) / "placements.json"
     with KubeClient.from_kubeconfig(outputs["kubeconfig"]) as kube:
         console.print(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
-        workloads = jobs.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, console.print)
+        told = functools.partial(console.print, markup=False)
+        workloads = jobs.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, told)
         return [jobs.judged(kube, workload) for workload in workloads]
 
 

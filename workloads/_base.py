@@ -53,8 +53,9 @@ class Deployed:
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
     def outputs(self) -> dict[str, pulumi.Input[str] | bool]:
-        """As the stack exports it."""
-        found = {"namespace": self.namespace, "name": self.name, "command": self.command}
+        """As the stack exports it; `why` is the command that tells what it waits for."""
+        why = pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
+        found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": why}
         return {**found, **self.more, "ends": self.ends}
 
 

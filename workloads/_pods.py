@@ -100,8 +100,12 @@ def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
     """Requests and limits of `gpus` GPUs, or of all devices of a node. Without the RDMA resource NCCL would use TCP.
 
-    Quantities are text, as webhooks write them back: a number would show as changed for ever.
+    Quantities are text, as webhooks write them back: a number would show as changed for ever. None of them is 0: by
+    such a request a pod counts as one that uses GPUs, and the GPU driver's upgrade would wait for it to go
+    (gpu-operator, cmd/gpu-operator/main.go, gpuPodSpecFilter).
     """
+    if gpus == 0:
+        return {}
     found = {GPU_RESOURCE: str(pool.sku.gpus if gpus is None else gpus)}
     if gpus is None and pool.sku.infiniband:
         found[rdma_resource] = str(pool.sku.infiniband.hcas)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,8 @@ class NodeSite:
     namespace: kubernetes.core.v1.Namespace
     image: Callable[[str], str]
     """Reference of an image of `docker/`, by the name of its folder."""
-    taints: tuple[str, ...]
-    """Of all GPU pools together."""
+    registry: pulumi.Resource
+    """Of these images. Where Azure refuses another one, no DaemonSet must have got the name of an image there."""
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
@@ -41,7 +41,7 @@ def daemon_set(
     pod: Mapping[str, Any],
     *,
     parent: Component,
-    depends_on: list[pulumi.Resource] | None = None,
+    depends_on: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.apps.v1.DaemonSet:
     """The DaemonSet `name` in the site's namespace."""
     return kubernetes.apps.v1.DaemonSet(
@@ -53,5 +53,5 @@ def daemon_set(
             "annotations": {"pulumi.com/skipAwait": "true"},
         },
         spec=daemon_set_spec(name, dict(pod)),
-        opts=parent.child(depends_on=depends_on),
+        opts=parent.child(depends_on=[site.registry, *depends_on]),
     )

@@ -25,8 +25,6 @@ class Site:
     """`charts.source`"""
     registry: str | None
     """`images.registry`"""
-    taints: tuple[str, ...]
-    """Of all GPU pools together."""
 
 
 @dataclass(frozen=True)

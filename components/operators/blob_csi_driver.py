@@ -11,7 +11,7 @@ import pulumi
 from components._base import Component
 from components.operators._release import Site, Values, release
 from config.models import Operator
-from config.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
 
 NAME = "blob-csi-driver"
 NAMESPACE = "kube-system"
@@ -32,5 +32,5 @@ def values() -> Values:
     return {
         # The controller makes volumes, and those of this program are there already. Two would need two system nodes.
         "controller": {"replicas": 1, "nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
-        "node": {"tolerations": [{"operator": "Exists"}], "enableAznfsMount": False},
+        "node": {"tolerations": ANY_TAINT, "enableAznfsMount": False},
     }

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pulumi
 
 from components._base import Component
 from components.operators._release import Site, Values, release
-from components.operators.readiness import CustomResourceName, once_ready
-from config.models import Operator
-from config.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
+from components.operators.driver_upgrades import upgrade_policy
+from config.models import DriverUpgrades, Operator
+from config.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
 
 NAME = "gpu-operator"
-POLICY = CustomResourceName("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
-"""Made by the chart."""
 
 
 class GpuOperator(Component):
@@ -29,27 +25,24 @@ class GpuOperator(Component):
         name: str,
         site: Site,
         settings: Operator,
+        upgrades: DriverUpgrades,
         *,
         nic_policy: pulumi.Resource | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(
+        release(
             NAME,
             site,
             parent=self,
-            values=values(site.taints, rdma=nic_policy is not None),
+            values=values(upgrades, rdma=nic_policy is not None),
             user_values=settings.values,
             depends_on=[nic_policy] if nic_policy else (),
         )
         self.register_outputs({})
 
-    def ready(self, after: list[pulumi.Resource]) -> pulumi.Resource:
-        """Done when every GPU node has its driver and device plugin; `after` is what makes those nodes."""
-        return once_ready(POLICY, parent=self, depends_on=[self.release, *after])
 
-
-def values(taints: Iterable[str], *, rdma: bool) -> Values:
+def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:
     """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
 
     It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
@@ -57,8 +50,8 @@ def values(taints: Iterable[str], *, rdma: bool) -> Values:
     return {
         "nfd": {"enabled": False},
         "operator": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
-        "daemonsets": {"tolerations": [GPU_RESOURCE_TOLERATION, *tolerations(taints)]},
-        "driver": {"enabled": True, "rdma": {"enabled": rdma}},
+        "daemonsets": {"tolerations": ANY_TAINT},
+        "driver": {"enabled": True, "rdma": {"enabled": rdma}, "upgradePolicy": _upgrade_policy(upgrades)},
         "toolkit": {"enabled": True},
         # Partitions and virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
         "migManager": {"enabled": False},
@@ -66,3 +59,8 @@ def values(taints: Iterable[str], *, rdma: bool) -> Values:
         "vfioManager": {"enabled": False},
         "sandboxDevicePlugin": {"enabled": False},
     }
+
+
+def _upgrade_policy(upgrades: DriverUpgrades) -> Values:
+    # By default a node that is cordoned for another reason, one in four, would hold up all others.
+    return {**upgrade_policy(upgrades), "maxUnavailable": "100%"}

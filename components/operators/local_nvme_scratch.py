@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -10,7 +9,7 @@ import pulumi
 
 from components._base import Component
 from components.operators._node_tools import Manifest, NodeSite, daemon_set
-from config.scheduling import SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT, tolerations
+from config.scheduling import ANY_TAINT, SCRATCH_FOLDER, SCRATCH_LABEL, SCRATCH_MOUNT
 
 NAME = "local-nvme-scratch"
 """Of the DaemonSet and of its image in `docker/`."""
@@ -24,18 +23,18 @@ class LocalNvmeScratch(Component):
 
     def __init__(self, name: str, site: NodeSite, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        daemon_set(NAME, site, pod_spec(site.image(NAME), site.taints), parent=self)
+        daemon_set(NAME, site, pod_spec(site.image(NAME)), parent=self)
         self.register_outputs({})
 
 
-def pod_spec(image: str, taints: Iterable[str]) -> dict[str, Any]:
+def pod_spec(image: str) -> dict[str, Any]:
     """A pod whose init container makes and mounts the file system, and whose container only shows that it is there.
 
     The file system stays when the pod goes: jobs use it, and the next pod finds it.
     """
     return {
         "nodeSelector": {SCRATCH_LABEL: "true"},
-        "tolerations": tolerations(taints),
+        "tolerations": ANY_TAINT,
         # Jobs of its node wait for it: it must not wait for room.
         "priorityClassName": "system-node-critical",
         "automountServiceAccountToken": False,

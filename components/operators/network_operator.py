@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pulumi
@@ -12,15 +11,28 @@ import pulumi_kubernetes as kubernetes
 from components import images
 from components._base import Component
 from components.operators._release import Site, Values, release
+from components.operators.driver_upgrades import upgrade_policy
 from components.operators.nfd import MELLANOX
-from components.operators.readiness import CustomResourceName, once_ready
+from config.models import DriverUpgrades
 from config.models import NetworkOperator as Settings
-from config.scheduling import GPU_RESOURCE_TOLERATION, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
+from config.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.versions import versions
 
 NAME = "network-operator"
-POLICY = CustomResourceName("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
+POLICY = "nic-cluster-policy"
 """A singleton: the operator ignores any other name."""
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+"""It is ready only once no node has a driver of an older template, which may be weeks. Programs before this one put
+`pulumi.com/waitFor` on the live object, which Pulumi's provider heeds unless the inputs say this (overrides.go:108).
+"""
+_OFED = {
+    # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
+    "forcePrecompiled": False,
+    "terminationGracePeriodSeconds": 300,
+    "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
+    "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
+    "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
+}
 
 
 class NetworkOperator(Component):
@@ -31,23 +43,20 @@ class NetworkOperator(Component):
         name: str,
         site: Site,
         settings: Settings,
+        upgrades: DriverUpgrades,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        installed = release(NAME, site, parent=self, values=values(), user_values=settings.values)
         self.policy = kubernetes.apiextensions.CustomResource(
-            POLICY.name,
-            api_version=POLICY.api_version,
-            kind=POLICY.kind,
-            metadata={"name": POLICY.name},
-            spec=policy_spec(settings, site.taints, site.registry),
-            opts=self.child(depends_on=[self.release]),
+            POLICY,
+            api_version="mellanox.com/v1alpha1",
+            kind="NicClusterPolicy",
+            metadata={"name": POLICY, "annotations": _NOT_AWAITED},
+            spec=policy_spec(settings, upgrades, site.registry),
+            opts=self.child(depends_on=[installed]),
         )
         self.register_outputs({})
-
-    def ready(self, after: list[pulumi.Resource]) -> pulumi.Resource:
-        """Done when every node with InfiniBand has its driver and device plugin; `after` is what makes those nodes."""
-        return once_ready(POLICY, parent=self, depends_on=[self.policy, *after])
 
 
 def values() -> Values:
@@ -58,19 +67,19 @@ def values() -> Values:
     }
 
 
-def policy_spec(settings: Settings, taints: Iterable[str], registry: str | None) -> dict[str, Any]:
+def policy_spec(settings: Settings, upgrades: DriverUpgrades, registry: str | None) -> dict[str, Any]:
     """The NicClusterPolicy: DOCA-OFED, and one SR-IOV device plugin. A second plugin would claim the same devices."""
     return {
         "ofedDriver": {
             **_image("doca-driver", registry, settings.ofed_version),
-            **_ofed(drain=settings.drain_on_upgrade),
+            **_OFED,
+            "upgradePolicy": upgrade_policy(upgrades),
         },
         "sriovDevicePlugin": {
             **_image("sriov-network-device-plugin", registry),
             "config": json.dumps({"resourceList": [_resource(settings.rdma_resource)]}),
         },
-        # The operator's own tolerate this one only, and this list replaces it.
-        "tolerations": [GPU_RESOURCE_TOLERATION, *tolerations(taints)],
+        "tolerations": ANY_TAINT,
     }
 
 
@@ -78,24 +87,6 @@ def _resource(name: str) -> dict[str, Any]:
     # The link type keeps the VM's Ethernet function out.
     selectors = {"vendors": [MELLANOX], "linkTypes": ["infiniband"], "isRdma": True}
     return {"resourcePrefix": "nvidia.com", "resourceName": name, "selectors": selectors}
-
-
-def _ofed(*, drain: bool) -> dict[str, Any]:
-    # Compiling the driver takes up to 12 minutes (network-operator#318); the operator's own probes allow for 20.
-    return {
-        "forcePrecompiled": False,
-        "terminationGracePeriodSeconds": 300,
-        "startupProbe": {"initialDelaySeconds": 10, "periodSeconds": 20},
-        "livenessProbe": {"initialDelaySeconds": 30, "periodSeconds": 30},
-        "readinessProbe": {"initialDelaySeconds": 10, "periodSeconds": 30},
-        # A driver is reloaded under the pods of its node: not by itself, and not by killing jobs, unless asked for.
-        "upgradePolicy": {
-            "autoUpgrade": drain,
-            "maxParallelUpgrades": 1,
-            "safeLoad": False,
-            "drain": {"enable": drain, "force": drain, "deleteEmptyDir": drain, "timeoutSeconds": 300},
-        },
-    }
 
 
 def _image(name: str, registry: str | None, version: str | None = None) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pulumi
@@ -11,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components._base import Component
 from components.operators._release import Site, Values, release
 from config.models import Operator
-from config.scheduling import GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS, tolerations
+from config.scheduling import ANY_TAINT, GPU_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.skus import catalogue, pci_vendor
 
 NAME = "node-feature-discovery"
@@ -33,7 +32,7 @@ class NodeFeatureDiscovery(Component):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        self.release = release(NAME, site, parent=self, values=values(site.taints), user_values=settings.values)
+        self.release = release(NAME, site, parent=self, values=values(), user_values=settings.values)
         self._rule("gpu", gpu_rule())
         self._rule("infiniband", infiniband_rule())
         self.register_outputs({})
@@ -49,8 +48,8 @@ class NodeFeatureDiscovery(Component):
         )
 
 
-def values(taints: Iterable[str]) -> Values:
-    """Values of the chart: controllers on the system pool, workers on GPU nodes with any of these taints."""
+def values() -> Values:
+    """Values of the chart: controllers on the system pool, workers on GPU nodes."""
     on_system = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
     pci = {"deviceClassWhitelist": PCI_CLASSES, "deviceLabelFields": ["vendor"]}
     return {
@@ -58,7 +57,7 @@ def values(taints: Iterable[str]) -> Values:
         "gc": on_system,
         "worker": {
             "nodeSelector": {GPU_LABEL: "true"},
-            "tolerations": tolerations(taints),
+            "tolerations": ANY_TAINT,
             "config": {"sources": {"pci": pci}},
         },
     }

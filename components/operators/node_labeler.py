@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pulumi
@@ -10,7 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.operators._node_tools import NodeSite, daemon_set
-from config.scheduling import GPU_LABEL, tolerations
+from config.scheduling import ANY_TAINT, GPU_LABEL
 
 NAME = "node-labeler"
 """Of the DaemonSet, of its image in `docker/`, and of its account and rights."""
@@ -38,19 +37,19 @@ class NodeLabeler(Component):
             subjects=[{"kind": "ServiceAccount", "name": account.metadata["name"], "namespace": space}],
             opts=self.child(),
         )
-        pod = pod_spec(site.image(NAME), site.taints)
+        pod = pod_spec(site.image(NAME))
         daemon_set(NAME, site, pod, parent=self, depends_on=[account, binding])
         self.register_outputs({})
 
 
-def pod_spec(image: str, taints: Iterable[str]) -> dict[str, Any]:
+def pod_spec(image: str) -> dict[str, Any]:
     """A pod without any privilege: Hyper-V's files and sysfs can be read by everyone (kvp pools have mode 644).
 
     InfiniBand needs no mount: every container sees the node's HCAs in its own /sys.
     """
     return {
         "nodeSelector": {GPU_LABEL: "true"},
-        "tolerations": tolerations(taints),
+        "tolerations": ANY_TAINT,
         "serviceAccountName": NAME,
         "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
         "containers": [

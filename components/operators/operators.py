@@ -27,9 +27,9 @@ from config.names import NODE_TOOLS_NAMESPACE, NVIDIA_NAMESPACE, VOLCANO_NAMESPA
 class Operators(Component):
     """The operators that the settings enable. The Network Operator is installed where a pool has InfiniBand."""
 
-    network: NetworkOperator | None
-    gpu: GpuOperator | None
-    volcano: Volcano | None
+    ready: list[pulumi.Resource]
+    """What jobs wait for: Volcano's webhook. Drivers they wait for in their queue, until nodes offer what they request.
+    """
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class Operators(Component):
         settings: Settings,
         pools: NodePools,
         image: Callable[[str], str],
+        registry: pulumi.Resource,
         hooks: pulumi.ResourceHookBinding | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -46,37 +47,18 @@ class Operators(Component):
         self._hooks = hooks
         nvidia = self._site(NVIDIA_NAMESPACE, "privileged")
         self._node_feature_discovery(nvidia)
-        self.network = self._network_operator(nvidia)
-        self.gpu = self._gpu_operator(nvidia)
-        self.volcano = self._volcano()
+        self._gpu_operator(nvidia, self._network_operator(nvidia))
+        self.ready = self._volcano()
         self._blob_csi_driver(nvidia)
-        self._node_tools(image)
+        self._node_tools(image, registry)
         self.register_outputs({})
-
-    def ready(self) -> list[pulumi.Resource]:
-        """What jobs wait for: Volcano's webhook, and the drivers of nodes that are certain to come.
-
-        Without a GPU node, or with an autoscaler that starts at none, there is no hardware to wait for: a job waits in
-        its queue until a node offers what it requests.
-        """
-        ready: list[pulumi.Resource] = [self.volcano.release] if self.volcano else []
-        certain = [pool for pool in self._pools.pools.values() if pool.min_nodes > 0]
-        if self.network and _any_infiniband(certain):
-            ready.append(self.network.ready(self._pools.resources))
-        if self.gpu and certain:
-            ready.append(self.gpu.ready(self._pools.resources))
-        return ready
 
     def _site(self, name: str, level: Literal["baseline", "privileged"]) -> Site:
         return Site(
             namespace=namespace(name, level, parent=self, hooks=self._hooks),
             charts=self._settings.charts.source,
             registry=self._settings.images.registry,
-            taints=self._taints(),
         )
-
-    def _taints(self) -> tuple[str, ...]:
-        return tuple(sorted({taint for pool in self._pools.pools.values() for taint in pool.taints}))
 
     def _node_feature_discovery(self, site: Site) -> None:
         settings = self._settings.operators.node_feature_discovery
@@ -84,32 +66,32 @@ class Operators(Component):
             NodeFeatureDiscovery("node-feature-discovery", site, settings, opts=self.child())
 
     def _network_operator(self, site: Site) -> NetworkOperator | None:
-        settings = self._settings.operators.network_operator
-        if not settings.enabled or not _any_infiniband(self._pools.pools.values()):
+        settings = self._settings.operators
+        if not settings.network_operator.enabled or not _any_infiniband(self._pools.pools.values()):
             return None
-        return NetworkOperator("network-operator", site, settings, opts=self.child())
+        upgrades = settings.driver_upgrades
+        return NetworkOperator("network-operator", site, settings.network_operator, upgrades, opts=self.child())
 
-    def _gpu_operator(self, site: Site) -> GpuOperator | None:
-        settings = self._settings.operators.gpu_operator
-        if not settings.enabled:
-            return None
-        nic_policy = self.network.policy if self.network else None
-        return GpuOperator("gpu-operator", site, settings, nic_policy=nic_policy, opts=self.child())
+    def _gpu_operator(self, site: Site, network: NetworkOperator | None) -> None:
+        settings = self._settings.operators
+        if settings.gpu_operator.enabled:
+            upgrades, nic_policy = settings.driver_upgrades, network.policy if network else None
+            GpuOperator("gpu-operator", site, settings.gpu_operator, upgrades, nic_policy=nic_policy, opts=self.child())
 
-    def _volcano(self) -> Volcano | None:
+    def _volcano(self) -> list[pulumi.Resource]:
         settings = self._settings.operators.volcano
         if not settings.enabled:
-            return None
+            return []
         site = self._site(VOLCANO_NAMESPACE, "baseline")
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in self._pools.pools.values())
-        return Volcano("volcano", site, settings, autoscaled=autoscaled, opts=self.child())
+        return [Volcano("volcano", site, settings, autoscaled=autoscaled, opts=self.child()).release]
 
     def _blob_csi_driver(self, site: Site) -> None:
         settings = self._settings.operators.blob_csi_driver
         if settings.enabled and self._settings.storage.needs("chart"):
             BlobCsiDriver("blob-csi-driver", site, settings, opts=self.child())
 
-    def _node_tools(self, image: Callable[[str], str]) -> None:
+    def _node_tools(self, image: Callable[[str], str], registry: pulumi.Resource) -> None:
         """What prepares and describes nodes, by images of `docker/`."""
         settings, pools = self._settings.operators, self._pools.pools.values()
         scratch = any(pool.scratch for pool in pools)
@@ -118,7 +100,7 @@ class Operators(Component):
             return
         # Their pods mount paths of the node, which only the privileged level allows.
         space = namespace(NODE_TOOLS_NAMESPACE, "privileged", parent=self, hooks=self._hooks)
-        site = NodeSite(namespace=space, image=image, taints=self._taints())
+        site = NodeSite(namespace=space, image=image, registry=registry)
         if scratch:
             LocalNvmeScratch("local-nvme-scratch", site, opts=self.child())
         if labeler:

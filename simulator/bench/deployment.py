@@ -19,8 +19,6 @@ def works(export: Mapping[str, Any], known: Durations) -> list[Work]:
     after = {name: set(before) for name, before in made.items()}
     for event in known.events:
         after[event.name] = {name for pattern in event.after for name in _matching(pattern, [*made, *events])}
-        for held in (name for pattern in event.holds for name in _matching(pattern, made)):
-            after[held].add(event.name)
     steps = {name: events[name].step if name in events else known.step_of(name) for name in after}
     return [Work(name, known.seconds(steps[name]), frozenset(before)) for name, before in after.items()]
 

@@ -28,7 +28,6 @@ class Event(_Model):
     name: str
     step: str
     after: tuple[str, ...]
-    holds: tuple[str, ...]
 
 
 class Command(_Model):

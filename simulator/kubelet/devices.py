@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from simulator.kubelet.status import has_ended
-from simulator.world.hardware import NodeHardware
+from simulator.world.hardware import Hca, NodeHardware
 
 Object = dict[str, Any]
 Allocation = dict[str, list[Any]]
@@ -27,47 +28,81 @@ def requested(pod: Object) -> dict[str, int]:
     return total
 
 
+class Unavailable(Exception):
+    """A pod's devices are gone since it was scheduled; the message is the device manager's."""
+
+
+@dataclass(frozen=True)
+class _Holding:
+    node: str
+    wanted: Mapping[str, int]
+    devices: Allocation
+
+
 class DeviceManager:
     """Hands out devices to pods of a node, lowest first, and takes them back when the pod has ended."""
 
     def __init__(self, pods: Callable[[], Iterable[Object]]) -> None:
         """`pods` gives all there are now."""
         self._pods = pods
-        self._held: dict[str, Allocation] = {}  # by pod uid
-        self._node: dict[str, str] = {}
+        self._held: dict[str, _Holding] = {}  # by pod uid
         self._lock = threading.Lock()
 
-    def allocate(self, pod: Object, hardware: NodeHardware, is_rdma: Callable[[str], bool]) -> Allocation:
-        """`is_rdma` tells which resources are the HCAs of an SR-IOV or shared device plugin.
+    def allocate(
+        self, pod: Object, hardware: NodeHardware, offered: Mapping[str, int], *, runs: bool = False
+    ) -> Allocation:
+        """`offered` is what the device plugins give now, 0 of one that is gone; other resources are let pass.
 
-        What ended pods held is taken back first: the scheduler has given it away as soon as it saw their end.
+        A pod that `runs` keeps what it has: the simulator was started again. What ended pods held is taken back first:
+        the scheduler has given it away as soon as it saw their end. Raises Unavailable, as `devicesToAllocate` does
+        (pkg/kubelet/cm/devicemanager/manager.go of Kubernetes 1.35.4).
         """
         uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
         with self._lock:
             if uid not in self._held:
                 self._release()
-                wanted = requested(pod)
-                hcas = sum(count for name, count in wanted.items() if is_rdma(name))
-                free_gpus = [g.index for g in hardware.gpus if g.healthy and g.index not in self._taken(node, "gpus")]
-                infiniband = [h.name for h in hardware.hcas if h.link_layer == "InfiniBand" and h.state == "ACTIVE"]
-                free_hcas = [name for name in infiniband if name not in self._taken(node, "hcas")]
-                self._held[uid] = {"gpus": free_gpus[: wanted.get(GPU, 0)], "hcas": free_hcas[:hcas]}
-                self._node[uid] = node
-            return self._held[uid]
+                wanted = {name: count for name, count in requested(pod).items() if name in offered}
+                if not runs:
+                    self._check(node, hardware, wanted, offered)
+                gpus = [gpu.index for gpu in hardware.gpus if runs or gpu.healthy]
+                hcas = [hca.name for hca in hardware.hcas if hca.link_layer == "InfiniBand" and (runs or _works(hca))]
+                hca_count = sum(count for name, count in wanted.items() if name != GPU)
+                devices: Allocation = {
+                    "gpus": self._free(node, "gpus", gpus)[: wanted.get(GPU, 0)],
+                    "hcas": self._free(node, "hcas", hcas)[:hca_count],
+                }
+                self._held[uid] = _Holding(node, wanted, devices)
+            return self._held[uid].devices
 
     def held(self) -> dict[str, Allocation]:
         """What pods that have not ended hold, by their uid."""
         with self._lock:
             self._release()
-            return dict(self._held)
+            return {uid: holding.devices for uid, holding in self._held.items()}
+
+    def _check(self, node: str, hardware: NodeHardware, wanted: Mapping[str, int], offered: Mapping[str, int]) -> None:
+        here = [holding for holding in self._held.values() if holding.node == node]
+        broken_gpus = {gpu.index for gpu in hardware.gpus if not gpu.healthy}
+        broken_hcas = {hca.name for hca in hardware.hcas if not _works(hca)}
+        for name, count in wanted.items():
+            if not offered[name]:
+                raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
+            kind, broken = ("gpus", broken_gpus) if name == GPU else ("hcas", broken_hcas)
+            in_use = sum(holding.wanted.get(name, 0) for holding in here)
+            # What is in use and broken is not offered: it counts once.
+            both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
+            if (available := offered[name] - in_use + both) < count:
+                raise Unavailable(
+                    f"requested number of devices unavailable for {name}. Requested: {count}, Available: {available}"
+                )
 
     def _release(self) -> None:
         alive = {pod["metadata"]["uid"] for pod in self._pods() if not has_ended(pod)}
-        for uid in [uid for uid in self._held if uid not in alive]:
-            del self._held[uid], self._node[uid]
+        self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
 
-    def _taken(self, node: str, kind: str) -> set[Any]:
-        return {device for uid, held in self._held.items() if self._node[uid] == node for device in held[kind]}
+    def _free(self, node: str, kind: str, devices: Iterable[Any]) -> list[Any]:
+        taken = {device for held in self._held.values() if held.node == node for device in held.devices[kind]}
+        return [device for device in devices if device not in taken]
 
 
 def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
@@ -76,8 +111,8 @@ def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
     A resource whose plugin went away stays with 0, as a real kubelet leaves it.
     """
     status = node.get("status", {})
-    known = {name for name in status.get("capacity", {}) if "/" in name and not name.startswith("hugepages")}
-    wanted = {name: str(offered.get(name, 0)) for name in known | set(offered)}
+    known = plugin_resources(status.get("capacity", {}))
+    wanted = {name: str(offered.get(name, 0)) for name in {**known, **offered}}
     if all(
         status.get(kind, {}).get(name) == value
         for kind in ("capacity", "allocatable")
@@ -85,6 +120,15 @@ def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
     ):
         return None
     return {"status": {"capacity": wanted, "allocatable": wanted}}
+
+
+def plugin_resources(amounts: Mapping[str, str]) -> dict[str, int]:
+    """Those of a node's capacity or allocatable amounts that device plugins give."""
+    return {name: int(count) for name, count in amounts.items() if "/" in name and not name.startswith("hugepages")}
+
+
+def _works(hca: Hca) -> bool:
+    return hca.state == "ACTIVE"
 
 
 def _limits(container: Object) -> dict[str, int]:

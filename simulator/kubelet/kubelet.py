@@ -24,6 +24,7 @@ from simulator.kube.client import ApiError
 from simulator.kube.informer import Informer
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
+from simulator.kubelet.admission import Admission
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.controllers import Controllers
@@ -91,6 +92,7 @@ class Kubelet:
         self._registered = RegisteredDrivers(self.kube, self._drivers.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
         self._teller = Teller(self.kube)
+        self._admission = Admission(self.kube, self._keeper.allocate, self._teller)
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
@@ -171,6 +173,7 @@ class Kubelet:
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
         self._faked.keep(alive)
+        self._admission.keep(alive)
         folders.sweep(self.folder, pods, nodes.values())
         self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
@@ -178,7 +181,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         if node is None:  # its node was removed: AKS deletes the machine, and the pod with it
             self._remove(pod)
-        elif RUN_BY in pod["metadata"].get("annotations", {}):
+        elif not self._admission.admits(pod, node) or RUN_BY in pod["metadata"].get("annotations", {}):
             return
         elif not self.catalogue.runs_here(pod):
             self._faked.advance(pod, node)
@@ -193,7 +196,6 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         host_ip = internal_ip(node)
         pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._address(pod)
-        self._keeper.allocate(pod, node)
         services = PodServices(
             kube=self.kube,
             context=lambda pod, container: self._context(pod, container, node),

@@ -10,7 +10,7 @@ from typing import Any
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
-from simulator.kubelet.devices import GPU, Allocation, DeviceManager, status_patch
+from simulator.kubelet.devices import Allocation, DeviceManager, plugin_resources, status_patch
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.programs import Offers
 from simulator.kubelet.shim import run_folder
@@ -54,9 +54,12 @@ class NodeKeeper:
         return hardware_of(node)
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
-        before_restart = node.get("status", {}).get("allocatable", {})
-        offered = self._offered.get(node["metadata"]["name"], before_restart)
-        return self._devices.allocate(pod, self.hardware(node), lambda name: name in offered and name != GPU)
+        """Raises Unavailable where its devices are gone since it was scheduled."""
+        before_restart = plugin_resources(node.get("status", {}).get("allocatable", {}))
+        now = self._offered.get(node["metadata"]["name"])
+        offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
+        runs = pod.get("status", {}).get("phase") == "Running" or RUN_BY in pod["metadata"].get("annotations", {})
+        return self._devices.allocate(pod, self.hardware(node), offered, runs=runs)
 
     def _mark_fault(self, node: Object, pods: Sequence[Object], *, up: bool) -> None:
         """A dead node stops reporting: the controller-manager finds it Unknown and its pods not ready in time."""

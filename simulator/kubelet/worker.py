@@ -100,6 +100,7 @@ class PodWorker:
         self._await(threads)
         self._services.unserve(self._ip)
         if self.delete_when_stopped:
+            self._report()  # how it ended: a Job lets go of a pod that is deleted only once it knows (job-tracking)
             self._delete()
 
     def _await(self, containers: list[threading.Thread]) -> None:
@@ -127,6 +128,8 @@ class PodWorker:
             code = self._run_once(ctx, program, state)
             ctx.volumes.flush()
             if self._stop_event.is_set():
+                if self.delete_when_stopped:
+                    state.end(code)
                 return False
             state.end(code)
             self._report()

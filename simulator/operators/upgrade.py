@@ -1,12 +1,15 @@
-"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node, clearing the node first if told to.
+"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node; NVIDIA's operators share this in life too.
 
-The NVIDIA operators share this controller in life too. Left out: waiting for jobs by label, validation afterwards.
+States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, as gpu-operator v26.7.0 has it
+(common_manager.go, upgrade_inplace.go, pod_manager.go, drain_manager.go). Left out: requests by annotation, safe load,
+and all that runs out of time there (waiting, evictions, validation).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.kube.client import ApiError, KubeClient
@@ -14,106 +17,231 @@ from simulator.kubelet.status import has_ended
 from simulator.operators._loop import is_ready, label
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-DONE = "upgrade-done"
+REQUIRED, CORDON, WAIT_FOR_JOBS = "upgrade-required", "cordon-required", "wait-for-jobs-required"
+POD_DELETION, DRAIN, POD_RESTART = "pod-deletion-required", "drain-required", "pod-restart-required"
+VALIDATION, UNCORDON, DONE, FAILED = "validation-required", "uncordon-required", "upgrade-done", "upgrade-failed"
+_IDLE = ("", DONE, REQUIRED)
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Driver:
-    """What is upgraded. `uses` tells the pods that must leave even without a drain."""
+    """What is upgraded."""
 
     name: str
-    state_label: str
-    skip_label: str
-    uses: Callable[[Object], bool] = lambda pod: False
+    prefix: str
+    """Of labels and annotations: `nvidia.com/<driver>-driver-upgrade`."""
+    uses: Callable[[Object], bool] | None = None
+    """Pods that must leave even without a drain."""
+    validator: str = ""
+    """Selects pods that must be ready before the node is given back."""
+    same: Callable[[Object, Object], bool] = lambda running, wanted: False
+    """Whether two pod specs install the same: no job has to go for that restart."""
 
 
+@dataclass(frozen=True)
+class Round:
+    """One look at the cluster. Driver pods, and the newer templates of those that are outdated, are by node."""
+
+    policy: Mapping[str, Any]
+    pods: Mapping[str, Object]
+    templates: Mapping[str, Object]
+
+    def rules(self, name: str) -> Mapping[str, Any]:
+        """A part of the policy."""
+        found: Mapping[str, Any] = self.policy.get(name) or {}
+        return found
+
+
+@dataclass
 class Upgrader:
     """`step` does the next thing for each node; its state is in the nodes' labels, so that a restart goes on."""
 
-    def __init__(self, driver: Driver, kube: KubeClient, log: Callable[[str], None]) -> None:
-        self._driver, self._kube, self._log = driver, kube, log
-        self._told: set[str] = set()
+    driver: Driver
+    kube: KubeClient
+    log: Callable[[str], None]
+    _told: set[str] = field(default_factory=set)
 
     def step(
-        self,
-        policy: Mapping[str, Any],
-        daemonsets: Sequence[Object],
-        pods: Sequence[Object],
-        nodes: Sequence[Object],
+        self, policy: Mapping[str, Any], daemonsets: Sequence[Object], pods: Sequence[Object], nodes: Sequence[Object]
     ) -> None:
-        """`policy` is the driver's upgradePolicy; nothing happens without its autoUpgrade."""
+        """`policy` is the driver's upgradePolicy, `pods` are its pods. Without autoUpgrade, states are forgotten."""
         if not policy.get("autoUpgrade"):
+            for node in nodes:
+                if label(node, self._label) is not None:
+                    self._patch(node, labels={self._label: None})
             return
-        outdated = {pod["spec"].get("nodeName"): pod for pod in pods if is_outdated(pod, daemonsets)}
-        fresh = {pod["spec"].get("nodeName") for pod in pods if is_ready(pod) and not is_outdated(pod, daemonsets)}
-        busy = [node for node in nodes if label(node, self._driver.state_label) not in (None, DONE)]
-        for node in busy:
-            name = node["metadata"]["name"]
-            if name in fresh:
-                self._set(node, DONE, unschedulable=False)
-            elif name in outdated:
-                self._advance(name, outdated[name], policy)
-        limit = policy.get("maxParallelUpgrades", 1) or len(nodes)
-        waiting = [node for node in nodes if node["metadata"]["name"] in outdated and node not in busy]
-        for node in waiting[: max(0, limit - len(busy))]:
-            self._set(node, "cordon-required", unschedulable=True)
-
-    def _set(self, node: Object, state: str, *, unschedulable: bool) -> None:
-        name = node["metadata"]["name"]
-        self._log(f"{self._driver.name} upgrade of node {name}: {state}")
-        labels = {self._driver.state_label: state}
-        body = {"metadata": {"labels": labels}, "spec": {"unschedulable": True if unschedulable else None}}
-        self._kube.patch("v1", "Node", name, None, body)
-
-    def _advance(self, node: str, driver_pod: Object, policy: Mapping[str, Any]) -> None:
-        """Evicts what must go; once nothing is left, the driver's pod restarts with the new template."""
-        drain, deletion = policy.get("drain", {}), policy.get("podDeletion", {})
-        remaining = 0
-        for pod in self._kube.list("v1", "Pod", fields=f"spec.nodeName={node}"):
-            rules = drain if drain.get("enable") else deletion if self._driver.uses(pod) else None
-            if rules is None or self._stays(pod):
-                continue
-            remaining += 1
-            if reason := obstacle(pod, rules):
-                self._tell(f"{self._driver.name} upgrade of node {node} waits: pod {pod['metadata']['name']} {reason}")
+        by_node = {pod["spec"].get("nodeName", ""): pod for pod in pods}
+        newer = {name: found for name, pod in by_node.items() if (found := newer_template(pod, daemonsets))}
+        now = Round(policy, by_node, newer)
+        managed = [node for node in nodes if label(node, self._label) or node["metadata"]["name"] in by_node]
+        free = self._free(policy, managed)
+        for node in managed:
+            if node["metadata"]["name"] not in by_node:
+                continue  # its driver's pod is being made anew
+            state = label(node, self._label) or ""
+            if state == REQUIRED:
+                free -= self._begin(node, now, free)
             else:
-                self._evict(pod)
+                self._handlers()[state](node, now)
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def _handlers(self) -> Mapping[str, Callable[[Object, Round], None]]:
+        return {
+            "": self._look,
+            DONE: self._look,
+            CORDON: self._cordon,
+            WAIT_FOR_JOBS: self._wait_for_jobs,
+            POD_DELETION: self._delete_users,
+            DRAIN: self._drain,
+            POD_RESTART: self._restart,
+            VALIDATION: self._validate,
+            UNCORDON: self._uncordon,
+            FAILED: self._look_again,
+        }
+
+    def _look(self, node: Object, now: Round) -> None:
+        if node["metadata"]["name"] in now.templates:
+            was = {self._was_cordoned: "true"} if node["spec"].get("unschedulable") else {}
+            self._set(node, REQUIRED, None, **was)
+        elif label(node, self._label) is None:
+            self._set(node, DONE)
+
+    def _begin(self, node: Object, now: Round, free: int) -> bool:
+        """Whether the node's turn has come. One that is cordoned anyway does not wait for it."""
+        if free <= 0 and not node["spec"].get("unschedulable"):
+            return False
+        name = node["metadata"]["name"]
+        if name in now.templates and self.driver.same(now.pods[name]["spec"], now.templates[name]["spec"]):
+            self._set(node, POD_RESTART, unschedulable=True)
+        else:
+            self._set(node, CORDON)
+        return True
+
+    def _cordon(self, node: Object, _: Round) -> None:
+        self._set(node, WAIT_FOR_JOBS, unschedulable=True)
+
+    def _wait_for_jobs(self, node: Object, now: Round) -> None:
+        selector = now.rules("waitForCompletion").get("podSelector")
+        if not selector:
+            self._set(node, POD_DELETION if self.driver.uses else DRAIN)
+        elif running := [pod for pod in self._pods(node, selector) if not has_ended(pod)]:
+            self._tell(node, f"waits for {running[0]['metadata']['name']}")
+        else:
+            self._set(node, POD_DELETION)
+
+    def _delete_users(self, node: Object, now: Round) -> None:
+        """Upstream's evictions take all pods or none: where one may not go, the node is drained, or has failed."""
+        if not (uses := self.driver.uses):
+            self._set(node, DRAIN)
+        elif not (users := [pod for pod in self._pods(node) if uses(pod) and not has_ended(pod)]):
+            self._set(node, POD_RESTART)
+        elif not self._evict(node, users, now.rules("podDeletion")):
+            self._set(node, DRAIN if now.rules("drain").get("enable") else FAILED)
+
+    def _drain(self, node: Object, now: Round) -> None:
+        rules = now.rules("drain")
+        skip = f"{self.driver.prefix}-drain.skip!=true"
+        pods = self._pods(node, ",".join(filter(None, [rules.get("podSelector"), skip]))) if rules.get("enable") else []
+        remaining = [pod for pod in pods if not _of_daemon_set(pod) and not has_ended(pod)]
         if not remaining:
-            self._tell(f"{self._driver.name} upgrade of node {node}: restarting {driver_pod['metadata']['name']}")
-            metadata = driver_pod["metadata"]
-            self._kube.delete("v1", "Pod", metadata["name"], metadata["namespace"])
+            self._set(node, POD_RESTART)
+        elif not self._evict(node, remaining, rules):
+            self._set(node, FAILED)
 
-    def _stays(self, pod: Object) -> bool:
-        owners = {ref["kind"] for ref in pod["metadata"].get("ownerReferences", [])}
-        done = has_ended(pod)
-        return done or "DaemonSet" in owners or label(pod, self._driver.skip_label) == "true"
+    def _restart(self, node: Object, now: Round) -> None:
+        name = node["metadata"]["name"]
+        metadata = now.pods[name]["metadata"]
+        if name not in now.templates:
+            if is_ready(now.pods[name]):
+                self._set(node, VALIDATION if self.driver.validator else UNCORDON)
+        elif not metadata.get("deletionTimestamp"):
+            self._tell(node, f"restarts {metadata['name']}")
+            self.kube.delete("v1", "Pod", metadata["name"], metadata["namespace"])
 
-    def _evict(self, pod: Object) -> None:
-        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        metadata = {"name": name, "namespace": namespace}
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-        try:
-            self._kube.raw("POST", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", json=eviction)
-        except ApiError as error:
-            if not error.not_found and error.reason != "TooManyRequests":  # a disruption budget: try again later
-                raise
+    def _validate(self, node: Object, _: Round) -> None:
+        validators = self._pods(node, self.driver.validator)
+        if validators and all(is_ready(pod) for pod in validators):
+            self._set(node, UNCORDON)
 
-    def _tell(self, line: str) -> None:
+    def _uncordon(self, node: Object, _: Round) -> None:
+        leave = self._was_cordoned in node["metadata"].get("annotations", {})
+        self._set(node, DONE, None if leave else False, **{self._was_cordoned: None})
+
+    def _look_again(self, node: Object, now: Round) -> None:
+        """Somebody has restarted the driver by hand."""
+        name = node["metadata"]["name"]
+        if name not in now.templates and is_ready(now.pods[name]):
+            self._set(node, UNCORDON)
+
+    # -- the cluster ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _label(self) -> str:
+        return f"{self.driver.prefix}-state"
+
+    @property
+    def _was_cordoned(self) -> str:
+        return f"{self.driver.prefix}.node-initial-state.unschedulable"
+
+    def _free(self, policy: Mapping[str, Any], managed: Sequence[Object]) -> int:
+        """How many nodes may begin (GetUpgradesAvailable)."""
+        states = [label(node, self._label) or "" for node in managed]
+        most = policy.get("maxParallelUpgrades", 1)
+        free = states.count(REQUIRED) if most == 0 else most - sum(state not in _IDLE for state in states)
+        limit = _amount(policy.get("maxUnavailable"), len(managed))
+        unavailable = sum(bool(node["spec"].get("unschedulable")) for node in managed) + states.count(CORDON)
+        if unavailable >= limit:
+            return 0
+        return min(free, limit - unavailable) if limit < len(managed) else min(free, limit)
+
+    def _pods(self, node: Object, selector: str = "") -> list[Object]:
+        return self.kube.list("v1", "Pod", labels=selector, fields=f"spec.nodeName={node['metadata']['name']}")
+
+    def _evict(self, node: Object, pods: Sequence[Object], rules: Mapping[str, Any]) -> bool:
+        """Asks all of them to go; False, and nothing asked, where one of them may not."""
+        for pod in pods:
+            if reason := obstacle(pod, rules):
+                self._tell(node, f"cannot go on: pod {pod['metadata']['name']} {reason}")
+                return False
+        for pod in pods:
+            metadata = {key: pod["metadata"][key] for key in ("name", "namespace")}
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
+            try:
+                self.kube.raw("POST", path, json=eviction)
+            except ApiError as error:
+                if not error.not_found and error.reason != "TooManyRequests":  # a disruption budget: try again later
+                    raise
+        return True
+
+    def _set(self, node: Object, state: str, unschedulable: bool | None = None, **annotations: str | None) -> None:
+        """Writes the node's next state; `unschedulable` None leaves it as it is."""
+        self.log(f"{self.driver.name} upgrade of node {node['metadata']['name']}: {state}")
+        self._patch(node, unschedulable, labels={self._label: state}, annotations=annotations)
+
+    def _patch(self, node: Object, unschedulable: bool | None = None, **metadata: Object) -> None:
+        spec = {} if unschedulable is None else {"spec": {"unschedulable": True if unschedulable else None}}
+        self.kube.patch("v1", "Node", node["metadata"]["name"], None, {"metadata": metadata, **spec})
+
+    def _tell(self, node: Object, what: str) -> None:
+        line = f"{self.driver.name} upgrade of node {node['metadata']['name']} {what}"
         if line not in self._told:
             self._told.add(line)
-            self._log(line)
+            self.log(line)
 
 
-def is_outdated(pod: Object, daemonsets: Sequence[Object]) -> bool:
-    """Whether the pod was made from an older template than its DaemonSet has now."""
+def newer_template(pod: Object, daemonsets: Sequence[Object]) -> Object | None:
+    """The template of the pod's DaemonSet, where the pod was made from an older one."""
     owner = next((ref for ref in pod["metadata"].get("ownerReferences", []) if ref["kind"] == "DaemonSet"), None)
     daemonset = next((ds for ds in daemonsets if owner and ds["metadata"]["uid"] == owner["uid"]), None)
     if daemonset is None:
-        return False
+        return None
     current: str = daemonset["metadata"]["annotations"][TEMPLATE_GENERATION]
-    return label(pod, "pod-template-generation") != current
+    template: Object = daemonset["spec"]["template"]
+    return None if label(pod, "pod-template-generation") == current else template
 
 
 def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
@@ -123,3 +251,15 @@ def obstacle(pod: Object, rules: Mapping[str, Any]) -> str | None:
     if any("emptyDir" in volume for volume in pod["spec"].get("volumes", [])) and not rules.get("deleteEmptyDir"):
         return "uses an emptyDir and deleteEmptyDir is false"
     return None
+
+
+def _of_daemon_set(pod: Object) -> bool:
+    return any(reference["kind"] == "DaemonSet" for reference in pod["metadata"].get("ownerReferences", []))
+
+
+def _amount(most: Any, of: int) -> int:
+    """A number, or a percentage rounded up; all where nothing is said."""
+    if most is None:
+        return of
+    text = str(most)
+    return math.ceil(of * int(text[:-1]) / 100) if text.endswith("%") else int(text)

@@ -7,6 +7,7 @@ written on them; `sys/block/` and `proc/1/mounts` are what the kernel knows of t
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 from simulator import files
@@ -19,6 +20,7 @@ MOUNTS = "proc/1/mounts"
 MODEL_LENGTH = 40
 """NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
+_OFF_THE_BUS = "GPU has fallen off the bus."
 _FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
@@ -28,8 +30,7 @@ def write(folder: Path, hardware: NodeHardware) -> None:
         _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)
     files.replace(_own(folder, KVP_POOL), hyperv.pool(hardware))
-    _own(folder, KERNEL_LOG)
-    devices.write_files(folder, {KERNEL_LOG: "\n".join(kernel_messages(hardware))})
+    _write_log(_own(folder, KERNEL_LOG), hardware)
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
         _write_disk(folder, disk)
@@ -38,12 +39,19 @@ def write(folder: Path, hardware: NodeHardware) -> None:
         files.replace(folder / MOUNTS, f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
 
 
-def kernel_messages(hardware: NodeHardware) -> list[str]:
-    """What the kernel has logged: that it booted, and each GPU that fell off the bus (NVIDIA's Xid 79)."""
-    start = f"Jan  1 00:00:00 {hardware.node} kernel:"
+def _write_log(file: Path, hardware: NodeHardware) -> None:
+    """Logs what has happened since: the boot, and each GPU that fell off the bus (NVIDIA's Xid 79), until it is healed.
+
+    With the timestamps of rsyslog on Ubuntu 24.04, which leaves its traditional format out of its configuration.
+    """
     lost = [gpu.pci.rpartition(".")[0].upper() for gpu in hardware.gpus if not gpu.healthy]
-    xids = [f"NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus." for pci in lost]
-    return [f"{start} {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
+    xids = [f"NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, {_OFF_THE_BUS}" for pci in lost]
+    messages = [f"{hardware.node} kernel: {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
+    old = file.read_text().splitlines() if file.exists() else []
+    kept = [line for line in old if _OFF_THE_BUS not in line or line.endswith(tuple(messages))]
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    new = [f"{now} {message}" for message in messages if not any(line.endswith(message) for line in kept)]
+    files.replace(file, "\n".join([*kept, *new, ""]))
 
 
 def _own(folder: Path, relative: str) -> Path:

@@ -14,6 +14,7 @@ from tests.azure.plugin import GROUP, Plugin, failure
 REGISTRY = "azure-native:containerregistry:Registry"
 ACCOUNT = "azure-native:storage:StorageAccount"
 CONTAINER = "azure-native:storage:BlobContainer"
+GET_ACCOUNT = "azure-native:storage:getStorageAccount"
 KEYS = "azure-native:storage:listStorageAccountKeys"
 SERVICE_SAS = "azure-native:storage:listStorageAccountServiceSAS"
 OF_ACCOUNT = {"resourceGroupName": "rg", "accountName": "models"}
@@ -82,6 +83,19 @@ def test_account_container_and_its_sas(group: Plugin) -> None:
     token = group.invoke(SERVICE_SAS, OF_ACCOUNT | arguments)["serviceSasToken"]
     assert "sp=rl&spr=https&sig=" in token
     assert "st=2026-11-01T00%3A00%3A00Z" in token
+
+
+def test_an_account_is_looked_up_as_the_program_does_before_it_declares_anything(plugin: Plugin) -> None:
+    with pytest.raises(grpc.RpcError) as no_group:
+        plugin.invoke(GET_ACCOUNT, dict(OF_ACCOUNT))
+    plugin.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
+    with pytest.raises(grpc.RpcError) as no_account:
+        plugin.invoke(GET_ACCOUNT, dict(OF_ACCOUNT))
+    for refusal, code in ((no_group, "ResourceGroupNotFound"), (no_account, "ResourceNotFound")):
+        assert f'Status=404 Code="{code}"' in failure(refusal)
+    plugin.create(ACCOUNT, ACCOUNT_INPUTS | {"isHnsEnabled": True})
+    found = plugin.invoke(GET_ACCOUNT, dict(OF_ACCOUNT))
+    assert (found["name"], found["isHnsEnabled"]) == ("models", True)
 
 
 def test_container_is_named_as_in_the_program(group: Plugin) -> None:

@@ -16,6 +16,8 @@ from simulator.bench.schedule import Slot, Work, schedule
 
 GOLDEN = Path(__file__).parents[1] / "program" / "golden"
 CLUSTER = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:ManagedCluster::cluster"
+POLICY = "urn:pulumi:dev::ai-on-aks::a$kubernetes:mellanox.com/v1alpha1:NicClusterPolicy::nic-cluster-policy"
+GPU_OPERATOR = "urn:pulumi:dev::ai-on-aks::a$kubernetes:helm.sh/v3:Release::gpu-operator"
 POOL = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:AgentPool::pool-gpu"
 RELEASE = "urn:pulumi:dev::ai-on-aks::a$kubernetes:helm.sh/v3:Release::node-feature-discovery"
 PROVIDER = "urn:pulumi:dev::ai-on-aks::a$pulumi:providers:kubernetes::kubernetes"
@@ -63,6 +65,23 @@ def test_resources_wait_for_their_provider_and_events_for_resources() -> None:
     assert slots["kubernetes:helm.sh/v3:Release node-feature-discovery"].start == cluster.end
     assert slots["node labels"].start == slots["azure-native:containerservice:AgentPool pool-gpu"].end
     assert slots["NCCL run"].critical
+
+
+def test_a_job_that_is_made_early_runs_once_the_gpu_driver_is_there() -> None:
+    resources = [
+        *small()["deployment"]["resources"],
+        {"urn": POLICY, "provider": f"{PROVIDER}::some-id", "custom": True},
+        {"urn": GPU_OPERATOR, "provider": f"{PROVIDER}::some-id", "dependencies": [POLICY], "custom": True},
+    ]
+    slots = schedule(deployment.works({"deployment": {"resources": resources}}, durations()), durations().goal)
+    by_name = {slot.name: slot for slot in slots}
+    job, driver = by_name["kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"], by_name["GPU driver"]
+    assert job.end < driver.start
+    assert by_name["NCCL run"].start == driver.end
+    chain = [slot.name.rpartition(":")[2] for slot in slots if slot.critical]
+    assert chain == [
+        "ManagedCluster cluster", "AgentPool pool-gpu", "node labels", "OFED driver", "GPU driver", "NCCL run"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("golden", sorted(GOLDEN.glob("*.json")), ids=lambda file: file.stem)

@@ -11,12 +11,11 @@ from components.operators import local_nvme_scratch, node_labeler
 from components.operators._node_tools import NodeSite
 from config.content_tags import image_names
 from config.names import NODE_TOOLS_NAMESPACE
-from config.scheduling import SCRATCH_FOLDER, SPOT_TAINT, tolerations
+from config.scheduling import SCRATCH_FOLDER
 from tests.program.mocks import Recorder, deploy
 
-TAINTS = ("sku=gpu:NoSchedule", SPOT_TAINT)
-SCRATCH = local_nvme_scratch.pod_spec("registry.test/local-nvme-scratch:1", TAINTS)
-LABELER = node_labeler.pod_spec("registry.test/node-labeler:1", TAINTS)
+SCRATCH = local_nvme_scratch.pod_spec("registry.test/local-nvme-scratch:1")
+LABELER = node_labeler.pod_spec("registry.test/node-labeler:1")
 TOOLS = {local_nvme_scratch.NAME: SCRATCH, node_labeler.NAME: LABELER}
 
 
@@ -26,7 +25,8 @@ def registered() -> Recorder:
 
     def declare() -> None:
         namespace = Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE})
-        site = NodeSite(namespace=namespace, image=lambda name: f"registry.test/{name}:1", taints=TAINTS)
+        registry = Namespace("registry", metadata={"name": "stands-for-it"})
+        site = NodeSite(namespace=namespace, image=lambda name: f"registry.test/{name}:1", registry=registry)
         local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site)
         node_labeler.NodeLabeler("node-labeler", site)
 
@@ -34,8 +34,8 @@ def registered() -> Recorder:
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_it_runs_on_nodes_with_any_taint_of_the_pools(name: str) -> None:
-    assert TOOLS[name]["tolerations"] == tolerations(TAINTS)
+def test_it_runs_on_nodes_with_any_taint(name: str) -> None:
+    assert TOOLS[name]["tolerations"] == [{"operator": "Exists"}]
 
 
 @pytest.mark.parametrize("name", TOOLS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -12,20 +12,19 @@ from components import images
 from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
 from components.operators._release import ChartLocation, locate, merge
 from config.chart_values import value_problems
-from config.models import NetworkOperator
+from config.models import DriverUpgrades, NetworkOperator
 from config.versions import versions
 
-TAINTS = ["sku=gpu:NoSchedule"]
-SKU_GPU = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
-NVIDIA_GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+ANY_TAINT = [{"operator": "Exists"}]
+UPGRADES = get_args(DriverUpgrades)
 
 
 @pytest.mark.parametrize(
     ("chart", "values"),
     [
-        (nfd.NAME, nfd.values(TAINTS)),
+        (nfd.NAME, nfd.values()),
         (network_operator.NAME, network_operator.values()),
-        (gpu_operator.NAME, gpu_operator.values(TAINTS, rdma=True)),
+        (gpu_operator.NAME, gpu_operator.values("when-idle", rdma=True)),
         (volcano.NAME, volcano.values(autoscaled=True)),
         (blob_csi_driver.NAME, blob_csi_driver.values()),
     ],
@@ -63,9 +62,8 @@ def test_the_users_values_win_key_by_key() -> None:
 
 
 def test_nfd_sees_gpus_and_infiniband_but_no_ethernet() -> None:
-    worker = nfd.values(TAINTS)["worker"]
+    worker = nfd.values()["worker"]
     assert worker["nodeSelector"] == {"ai-on-aks/gpu": "true"}
-    assert worker["tolerations"] == [SKU_GPU]
     assert worker["config"]["sources"]["pci"]["deviceClassWhitelist"] == ["03", "0300", "0302", "0207"]
 
 
@@ -87,8 +85,8 @@ def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are
     assert not {"overcommit", "proportion"} & set(plugins)  # all that hold pods back in upstream's configuration
 
 
-def policy(**settings: Any) -> dict[str, Any]:
-    return network_operator.policy_spec(NetworkOperator.model_validate(settings), TAINTS, None)
+def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
+    return network_operator.policy_spec(NetworkOperator.model_validate(settings), upgrades, None)
 
 
 def test_one_device_plugin_offers_infiniband_only_under_the_chosen_name() -> None:
@@ -113,19 +111,34 @@ def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any
     assert asked["sriovDevicePlugin"] == policy()["sriovDevicePlugin"]
 
 
-@pytest.mark.parametrize("drain", [False, True])
-def test_a_driver_upgrade_kills_jobs_only_when_asked_to(drain: bool) -> None:
-    upgrade = policy(drainOnUpgrade=drain)["ofedDriver"]["upgradePolicy"]
-    assert (upgrade["autoUpgrade"], upgrade["drain"]["enable"], upgrade["drain"]["force"]) == (drain, drain, drain)
+@pytest.mark.parametrize("upgrades", UPGRADES)
+def test_both_drivers_are_upgraded_by_themselves_only_when_asked_to_and_never_by_a_drain(
+    upgrades: DriverUpgrades,
+) -> None:
+    for found in (policy(upgrades)["ofedDriver"], gpu_operator.values(upgrades, rdma=True)["driver"]):
+        assert found["upgradePolicy"]["autoUpgrade"] is (upgrades == "when-idle")
+        assert found["upgradePolicy"]["drain"] == {"enable": False}
+        assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # for ever
+        assert not found["upgradePolicy"].get("gpuPodDeletion")  # by default neither force nor deleteEmptyDir
 
 
-def test_daemon_sets_tolerate_the_pools_taints_beside_their_own() -> None:
-    assert policy()["tolerations"] == [NVIDIA_GPU, SKU_GPU]
-    assert gpu_operator.values(TAINTS, rdma=True)["daemonsets"]["tolerations"] == [NVIDIA_GPU, SKU_GPU]
+def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
+    """gpu-operator v26.7.0, templates/clusterpolicy.yaml:235: YAML reads a leading `!` as a tag, and no text."""
+    selector = gpu_operator.values("when-idle", rdma=True)["driver"]["upgradePolicy"]["waitForCompletion"][
+        "podSelector"
+    ]
+    assert yaml.safe_load(f"podSelector: {selector}") == {"podSelector": selector}
+
+
+def test_daemon_sets_on_gpu_nodes_tolerate_every_taint_so_that_a_taint_changes_no_driver() -> None:
+    assert policy()["tolerations"] == ANY_TAINT
+    assert gpu_operator.values("manual", rdma=True)["daemonsets"]["tolerations"] == ANY_TAINT
+    assert nfd.values()["worker"]["tolerations"] == ANY_TAINT
+    assert blob_csi_driver.values()["node"]["tolerations"] == ANY_TAINT
 
 
 def test_a_mirror_serves_the_policys_images() -> None:
-    spec = network_operator.policy_spec(NetworkOperator(), TAINTS, "mirror.example.com/team")
+    spec = network_operator.policy_spec(NetworkOperator(), "manual", "mirror.example.com/team")
     assert spec["ofedDriver"]["repository"] == "mirror.example.com/team/nvidia/mellanox"
 
 

@@ -11,17 +11,19 @@ from urllib.parse import parse_qs
 import pulumi
 import pytest
 from azure.core.exceptions import HttpResponseError
-from azure.storage.blob import UserDelegationKey
+from azure.storage.blob import UserDelegationKey, _shared_access_signature, generate_container_sas
 from pulumi.dynamic.dynamic import serialize_provider
 
 from components import sas_providers
 from components.sas import expiry_warning
 from components.sas_providers import CLOCK_SKEW, DelegationProvider, WindowProvider, instant
 from components.storage import Storage
-from config.models import Settings
+from config.models import Placement, Settings
+from config.pools import PoolSettings
 from config.storage import StorageSettings, next_rotation
-from tests.program import mocks
-from tests.program.mocks import WINDOW, Recorder, deploy
+from tests.program import golden, mocks
+from tests.program.mocks import KEY, WINDOW, Recorder, deploy
+from workloads.olmo.options import OlmoOptions
 
 SERVICE_SAS = "azure-native:storage:listStorageAccountServiceSAS"
 ASKED = {"rotation": "1", "days": 7.0}  # numbers reach a provider as protobuf has them
@@ -73,9 +75,25 @@ def test_uploads_may_write_and_mounts_still_not() -> None:
     assert sorted(call["permissions"] for call in calls) == ["rcwl", "rl"]
 
 
+@pytest.mark.parametrize("permissions", ["rl", "racwdlmp"])
 @pytest.mark.parametrize("kind", ["service", "user-delegation"])
-def test_sas_are_secret(kind: str) -> None:
-    assert declared(data={"sas": kind, "upload": True}).outputs["data"] == "[secret]"
+def test_sas_are_secret(kind: str, permissions: str) -> None:
+    recorder = declared(data={"sas": kind, "upload": True, "permissions": permissions})
+    assert recorder.outputs["data"] == "[secret]"
+    assert KEY not in str(recorder.registered), "nor is the account's key in the state"
+
+
+def test_the_account_s_key_signs_what_arm_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the SDK does for that version of the service."""
+    recorder = declared(data={"permissions": "racwdlmp"})
+    assert SERVICE_SAS not in dict(recorder.azure.calls)
+    account = recorder.one(":StorageAccount").inputs["accountName"]
+    monkeypatch.setattr(_shared_access_signature, "X_MS_VERSION", "2020-12-06")
+    start, expiry = WINDOW["start"], WINDOW["expiry"]
+    expected = generate_container_sas(
+        account, "data", KEY, permission="racwdlmp", start=start, expiry=expiry, protocol="https"
+    )
+    assert parse_qs(recorder.shown["data-text"]) == parse_qs(expected)
 
 
 def test_a_user_delegation_sas_is_a_resource_of_ours_with_a_secret_output() -> None:
@@ -258,3 +276,42 @@ def test_every_update_and_preview_says_it(expiry: str, warnings: int, monkeypatc
     monkeypatch.setitem(mocks.ADDED, "SasWindow", {"start": START, "expiry": expiry})
     declared(data={})
     assert len(said) == warnings
+
+
+# -- one that has ended ------------------------------------------------------------------------------------------------
+
+OLMO = Placement(OlmoOptions(), "gpu", PoolSettings(vm_sku="Standard_ND96isr_H100_v5"), nodes=1)
+ENDED = {"start": START, "expiry": "2026-01-08T00:00:00Z"}
+
+
+def declared_for(container: str, monkeypatch: pytest.MonkeyPatch, **sas: Any) -> None:
+    """By a stack in which OLMo runs, which uses the containers olmo-data and olmo-checkpoints."""
+    monkeypatch.setitem(mocks.ADDED, "SasWindow", ENDED)
+    settings = StorageSettings.model_validate({"containers": {container: sas}})
+    stack = Settings(project="ai-on-aks", stack="test", storage=settings, placements={"olmo": OLMO})
+    deploy(lambda: Storage("storage", stack, pulumi.Output.from_input("group")))
+
+
+@pytest.mark.parametrize("kind", ["service", "user-delegation"])
+def test_a_sas_that_has_ended_is_refused_where_a_workload_mounts_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(pulumi.RunError) as refusal:
+        declared_for("olmo-data", monkeypatch, sas=kind)
+    assert "the SAS of container olmo-data ended at 2026-01-08T00:00:00Z" in str(refusal.value)
+    assert "pulumi config set --path storage.rotation 2 && pulumi up" in str(refusal.value)
+    assert "olmo would wait for it for ever" in str(refusal.value)
+
+
+def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: said.append(text))
+    declared_for("archive", monkeypatch)
+    assert ["container archive ended" in text for text in said] == [True]
+
+
+def test_a_lodger_is_told_whose_sas_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(mocks.ADDED, "SasWindow", ENDED)
+    monkeypatch.setattr(pulumi.log, "warn", lambda *_: None)
+    keys = {**golden.keys("dev"), "workloads": ""}
+    dev = mocks.program({key: value for key, value in keys.items() if key != "workloadOptions"}, stack="dev")
+    with pytest.raises(pulumi.RunError, match=r"storage\.rotation 2 -s organization/ai-on-aks/dev && pulumi up -s"):
+        mocks.program(golden.keys("olmo"), mocks.Azure(stacks={"dev": dev}), "olmo")

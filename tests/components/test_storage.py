@@ -8,15 +8,15 @@ import pulumi
 import pytest
 from pydantic import ValidationError
 
-from components.roles import BLOB_DATA_CONTRIBUTOR
+from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
 from components.storage import Storage
-from config.blobfuse import mount_options, profiles
+from config.blobfuse import mount_options, profiles, remembers
 from config.models import Settings
 from config.names import Names
 from config.storage import MAX_ACCOUNT_NAME, StorageSettings
 from tests.program.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
 
-DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdl"}}
+DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}
 
 
 def declared(**storage: Any) -> tuple[Recorder, Storage]:
@@ -49,8 +49,8 @@ def test_premium_accounts_hold_block_blobs_only(sku: str, kind: str) -> None:
 
 
 def test_a_hierarchical_namespace_is_asked_for() -> None:
-    assert declared(hierarchicalNamespace=True)[0].one(":StorageAccount").inputs["isHnsEnabled"] is True
-    assert declared()[0].one(":StorageAccount").inputs["isHnsEnabled"] is False
+    assert declared()[0].one(":StorageAccount").inputs["isHnsEnabled"] is True
+    assert declared(hierarchicalNamespace=False)[0].one(":StorageAccount").inputs["isHnsEnabled"] is False
 
 
 def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
@@ -82,6 +82,12 @@ def test_a_user_delegation_sas_needs_a_role_and_no_shared_keys() -> None:
     assert role.inputs["roleDefinitionId"].endswith(BLOB_DATA_CONTRIBUTOR)
     assert "/StorageAccount/" in role.inputs["scope"]
     assert any("RoleAssignment" in name for name in recorder.one(":DelegationSas").dependencies)
+
+
+def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
+    """Storage Blob Data Contributor cannot, and a SAS can do no more than who signed it."""
+    recorder, _ = declared(containers={"data": {"sas": "user-delegation", "permissions": "racwdlmp"}})
+    assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
 
 
 def test_it_needs_no_cluster() -> None:
@@ -119,6 +125,7 @@ def test_the_accounts_name_is_derived_and_fits() -> None:
         {"containers": {"a--b": {}}},
         {"containers": {"data": {"permissions": "rw"}}},  # mounts must list
         {"containers": {"data": {"permissions": "lr"}}},  # a SAS has them in order
+        {"containers": {"data": {"permissions": "rmpl"}}},
         {"containers": {"data": {"days": 0}}},
         {"containers": {"data": {"sas": "user-delegation", "days": 8}}},
         {"containers": {"data": {"profile": "random"}}},
@@ -157,6 +164,16 @@ def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
     assert "--block-cache-prefetch=0" in options
     assert "--block-cache-path=/mnt/block-cache-ai-olmo-data" in options
     assert "--use-adls=false" in options
+
+
+def test_only_checkpoints_are_mounted_without_remembering_names() -> None:
+    """Flags of `blobfuse2 mount` (azure-storage-fuse 74098e3, component/libfuse/libfuse.go and cmd/mount.go)."""
+    assert [profile for profile in profiles() if not remembers(profile)] == ["checkpoints"]
+    options = mount_options("checkpoints", "v", hierarchical_namespace=True)
+    flags = {"--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0", "--use-attr-cache=false"}
+    assert flags <= set(options)
+    others = set(mount_options("sequential", "v", hierarchical_namespace=True))
+    assert set(options) - flags == others, "all else is as sequential has it"
 
 
 @pytest.mark.parametrize("profile", profiles())

@@ -14,7 +14,7 @@ from tests.plugins.kubernetes.changes import custom_kind
 pytestmark = pytest.mark.conformance
 SECTION = "Waiting"
 TIMEOUT_SECONDS = 6
-UNREADY = ("stuck", "service", "custom")
+UNREADY = ("stuck", "custom")
 
 PROGRAM = """
 def meta(name, **annotations):
@@ -61,20 +61,20 @@ def test_what_never_becomes_ready(stack: ConformanceStack, space: str, kube: Kub
     rows.says(
         "Deployment, while it waits", "Waiting for app ReplicaSet to be available (0/1 Pods available)", up.output
     )
-    for name, kind in (("stuck", "apps/v1:Deployment"), ("service", "core/v1:Service")):
-        urn = f"urn:pulumi:test::plugin-test::kubernetes:{kind}::{name}"
-        rows.says(
-            f"{kind}, timed out",
-            f'resource "{urn}" was successfully created, but the Kubernetes API server reported that it failed to '
-            f"fully initialize or become live: '{name}' timed out waiting to be Ready",
-            up.output,
-        )
+    rows.says(
+        "apps/v1:Deployment, timed out",
+        'resource "urn:pulumi:test::plugin-test::kubernetes:apps/v1:Deployment::stuck" was successfully created, but '
+        "the Kubernetes API server reported that it failed to fully initialize or become live: 'stuck' timed out "
+        "waiting to be Ready",
+        up.output,
+    )
     why = "[MinimumReplicasUnavailable] Deployment does not have minimum availability."
     rows.says("the conditions that were seen", why, up.output)
-    rows.says("a Service without endpoints", "Service does not target any Pods. Selected Pods may not be", up.output)
     rows.says("waitFor", 'Waiting for {.spec.state}=Closed (found "Open")', up.output)
     state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
-    rows.is_("what failed stays in the state", [True] * 3, [unready(state, name) for name in UNREADY])
+    rows.is_("what failed stays in the state", [True] * 2, [unready(state, name) for name in UNREADY])
+    # A Service is looked at once more when its time is up: with its address, and no unready endpoint, it is done.
+    rows.is_("core/v1:Service whose selector matches no pod, timed out", False, unready(state, "service"))
     rows.is_("and in the cluster", True, kube.find("apps/v1", "Deployment", "stuck", space) is not None)
     rows.is_("a Job has succeeded", 1, state["job"]["outputs"]["status"].get("succeeded"))
     rows.is_("a Deployment is available", 1, state["ready"]["outputs"]["status"].get("availableReplicas"))
@@ -87,11 +87,12 @@ def test_what_is_mended(stack: ConformanceStack, space: str, kube: KubeClient, r
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=True)
     preview = stack.preview()
     # The engine updates what has initErrors though nothing differs.
-    rows.is_("what failed is tried again", ["update"] * 3, [preview.operation(name) for name in UNREADY])
+    rows.is_("what failed is tried again", ["update"] * 2, [preview.operation(name) for name in UNREADY])
+    rows.is_("a Service that was given up is not", "same", preview.operation("service"))
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=False)
     up = stack.up()
     state = {resource["urn"].rpartition("::")[2]: resource for resource in stack.resources()}
-    rows.is_("what was mended is ready", [False] * 3, [unready(state, name) for name in UNREADY])
+    rows.is_("what was mended is ready", [False] * 2, [unready(state, name) for name in UNREADY])
     assert up.code == 0, up.output
     stack.program(PROGRAM, namespace=space, timeout=TIMEOUT_SECONDS, stuck=None)
     up = stack.up()

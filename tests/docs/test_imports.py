@@ -13,7 +13,8 @@ MAY_IMPORT = {
     "config": ("config",),
     "components": ("components", "config"),
     "workloads": ("workloads", "config", "components.context"),
-    "simulator": ("simulator", "config"),
+    "diagnosis": ("diagnosis", "config"),
+    "simulator": ("simulator", "config", "diagnosis"),
 }
 
 

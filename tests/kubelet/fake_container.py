@@ -80,8 +80,10 @@ class _BlobClient:
     def __init__(self, container: FakeContainer, name: str) -> None:
         self._container, self._name = container, name
 
-    def upload_blob(self, stream: IO[bytes], *, overwrite: bool) -> dict[str, str]:
+    def upload_blob(
+        self, stream: IO[bytes] | bytes, *, overwrite: bool, metadata: dict[str, str] | None = None
+    ) -> dict[str, str]:
         assert overwrite
         self._container._needs("w")
-        self._container.put(self._name, stream.read())
+        self._container.put(self._name, stream if isinstance(stream, bytes) else stream.read(), **metadata or {})
         return {"etag": f'"{self._container.blobs[self._name].etag}"'}

@@ -58,3 +58,18 @@ def test_what_blobfuse2_refuses(option: str, words: str) -> None:
 def test_a_block_cache_that_cannot_be(options: list[str], words: str) -> None:
     with pytest.raises(BlobfuseError, match=words):
         parse(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        ([], 120),
+        (["--negative-timeout=0"], 120),
+        (["--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0"], 120),  # blobfuse2's own cache
+        (["--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0", "--use-attr-cache=false"], 0),
+        (["-o attr_timeout=0 -o entry_timeout=0 -o negative_timeout=5", "--use-attr-cache=false"], 5),
+        (["-o direct_io"], 0),
+    ],
+)
+def test_how_long_names_are_remembered(options: list[str], seconds: int) -> None:
+    assert parse(options).remembers_s == seconds

@@ -231,5 +231,24 @@ def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
     assert not done.is_set()
 
 
+def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job holds its pods by a finalizer until it knows, and starts another in their place only then."""
+    phases: list[str] = []
+    monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
+    running, stop = threading.Event(), threading.Event()
+
+    def run(_: PodContext) -> None:
+        running.set()
+        stop.wait(10)
+        raise RuntimeError("terminated")
+
+    worker = start(cluster, make(), run)
+    assert running.wait(10)
+    worker.stop(delete=True)
+    stop.set()
+    worker.join()
+    assert phases == ["Failed"]
+
+
 def _write(ctx: PodContext, path: str) -> None:
     Path(ctx.host_path(path)).write_text("weights")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -94,8 +95,12 @@ def _merge(into: Object, patch: Mapping[str, Any]) -> Object:
 
 def _selected(labels: Mapping[str, str], selector: str) -> bool:
     for term in filter(None, selector.split(",")):
-        name, equals, value = term.partition("=")
-        if name not in labels or (equals and labels[name] != value):
+        name, operator, value = re.fullmatch(r"(!?[^!=]+)(!=|==?|)(.*)", term).groups()  # type: ignore[union-attr]
+        if operator:
+            fits = (labels.get(name) == value) is (operator != "!=")
+        else:
+            fits = (name.lstrip("!") in labels) is not name.startswith("!")
+        if not fits:
             return False
     return True
 

@@ -14,11 +14,10 @@ from config.versions import versions
 from simulator import paths
 from simulator.charts import make_schema
 
-TAINTS = ["sku=gpu:NoSchedule"]
 VALUES: dict[str, dict[str, Any]] = {
-    nfd.NAME: nfd.values(TAINTS),
+    nfd.NAME: nfd.values(),
     network_operator.NAME: network_operator.values(),
-    gpu_operator.NAME: gpu_operator.values(TAINTS, rdma=True),
+    gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True),
     volcano.NAME: volcano.values(autoscaled=False),
     blob_csi_driver.NAME: blob_csi_driver.values(),
 }

@@ -29,7 +29,7 @@ def policy(spec: dict[str, Any] | None = None, name: str = "nic-cluster-policy")
         "apiVersion": "mellanox.com/v1alpha1",
         "kind": "NicClusterPolicy",
         "metadata": {"name": name},
-        "spec": spec if spec is not None else policy_spec(Settings(), ["sku=gpu:NoSchedule"], None),
+        "spec": spec if spec is not None else policy_spec(Settings(), "manual", None),
     }
 
 
@@ -162,28 +162,19 @@ def test_a_component_that_is_not_simulated_is_an_error_and_not_silence() -> None
     assert "not simulated" in state_of(kube, "state-nv-ipam-cni")["message"]
 
 
-def test_an_upgrade_cordons_restarts_and_uncordons_one_node_at_a_time() -> None:
+def test_an_older_driver_is_upgraded_as_the_policy_says() -> None:
     spec = policy()["spec"]
-    spec["ofedDriver"] = spec["ofedDriver"] | {"upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1}}
-    kube = FakeKube(gpu_node("a"), gpu_node("b"), policy(spec))
+    spec["ofedDriver"] = spec["ofedDriver"] | {"upgradePolicy": {"autoUpgrade": True}}
+    kube = FakeKube(gpu_node(), policy(spec))
     step(kube)
     daemonset = next(obj for name, obj in daemonsets(kube).items() if name.startswith("mofed"))
     daemonset["metadata"]["annotations"] = {TEMPLATE_GENERATION: "2"}
-    owner = {"kind": "DaemonSet", "uid": daemonset["metadata"]["uid"]}
-    for name in ("a", "b"):
-        old = pod(f"mofed-{name}", {build.OFED_POD_LABEL: "", "pod-template-generation": "1"}, name)
-        old["metadata"]["ownerReferences"] = [owner]
-        kube.create(old)
-    step(kube)
-    cordoned = [name for name in ("a", "b") if kube.objects[("Node", "", name)]["spec"].get("unschedulable")]
-    assert len(cordoned) == 1
-    step(kube)
-    assert f"delete Pod mofed-{cordoned[0]}" in kube.writes
-    fresh = pod("new", {build.OFED_POD_LABEL: "", "pod-template-generation": "2"}, cordoned[0])
-    fresh["metadata"]["ownerReferences"] = [owner]
-    kube.create(fresh)
-    step(kube)
-    assert "unschedulable" not in kube.objects[("Node", "", cordoned[0])]["spec"]
+    old = pod("mofed", {build.OFED_POD_LABEL: "", "pod-template-generation": "1"})
+    old["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "uid": daemonset["metadata"]["uid"]}]
+    kube.create(old)
+    for _ in range(3):
+        step(kube)
+    assert kube.objects[("Node", "", "n")]["spec"]["unschedulable"] is True
 
 
 @pytest.mark.parametrize(

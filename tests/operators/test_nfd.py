@@ -20,7 +20,7 @@ from tests.operators.fake_kube import Context, FakeKube, node
 H100, T4, SYSTEM = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3", "Standard_D4ads_v5"
 INFINIBAND = "feature.node.kubernetes.io/pci-15b3.present"
 GPU = "feature.node.kubernetes.io/pci-10de.present"
-PROGRAM_CONFIG = yaml.safe_dump(program.values([])["worker"]["config"])
+PROGRAM_CONFIG = yaml.safe_dump(program.values()["worker"]["config"])
 RULES = [program.gpu_rule(), program.infiniband_rule()]
 
 

@@ -27,6 +27,11 @@ _NAMES = (
     "resourceGroupName",
 )  # fmt: skip
 """Inputs that name a resource, the innermost first."""
+KEY = base64.b64encode(b"the account's key").decode()
+ABSENT = (
+    "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
+    'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
+)
 WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
 """Of every SAS."""
 ADDED: dict[str, dict[str, Any]] = {
@@ -105,9 +110,19 @@ class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
 class Azure(pulumi.runtime.Mocks):
     """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
 
-    def __init__(self, feature: str = "Registered", stacks: Mapping[str, Recorder] | None = None) -> None:
+    def __init__(
+        self,
+        feature: str = "Registered",
+        stacks: Mapping[str, Recorder] | None = None,
+        account: Mapping[str, Any] | None = None,
+        pools: Mapping[str, str] | None = None,
+    ) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
+        self.account = account
+        """The storage account that is there already."""
+        self.pools = pools or {}
+        """VM sizes of the cluster's pools."""
         self.stacks = stacks or {}
         """Other stacks of the project that are up."""
         self.calls: list[tuple[str, dict[Any, Any]]] = []
@@ -129,7 +144,14 @@ class Azure(pulumi.runtime.Mocks):
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
             case "getManagedCluster":
-                return ADDED["ManagedCluster"], []
+                pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
+                return {**ADDED["ManagedCluster"], "agentPoolProfiles": pools}, []
+            case "getStorageAccount":
+                if self.account is None:
+                    raise EngineError(ABSENT)
+                return dict(self.account), []
+            case "listStorageAccountKeys":
+                return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
             case "readStackOutputs":
                 return self._stack_outputs(args.args["name"]), []
             case "getSubscriptionFeatureRegistration":

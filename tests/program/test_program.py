@@ -7,6 +7,7 @@ import json
 import pulumi
 import pytest
 
+from components import platform_guard
 from config.names import namespace_problems
 from tests.program import golden
 from tests.program.mocks import SECRET, Azure, Recorder, program
@@ -54,6 +55,7 @@ def test_outputs(dev: Recorder) -> None:
         "namespace": "ai",
         "name": "nccl-allreduce",
         "command": "kubectl logs -n ai nccl-allreduce-mpimaster-0",
+        "why": "python -m diagnosis -n ai nccl-allreduce",
         "ends": True,
     }
 
@@ -92,6 +94,7 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
             **dev.outputs["workloads"][stack],
             "namespace": stack,
             "command": placed["command"],
+            "why": f"python -m diagnosis -n {stack} {stack}",
         }.items()
     )
     assert f"-n {stack} " in placed["command"]
@@ -122,24 +125,46 @@ def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Re
         assert not list(namespace_problems(f"my-{name}"))
 
 
-def test_only_workloads_wait_for_drivers(dev: Recorder) -> None:
-    waiting = [
-        r.name for r in dev.registered if r.custom and any("Policy" in d and "Patch" in d for d in r.dependencies)
-    ]
-    assert sorted(waiting) == [
-        "health-check",
-        "health-check",
-        "jupyterlab",
-        "metaseq",
-        "nccl-allreduce",
-        "olmo",
-        "olmo",
-    ]
+def test_jobs_wait_for_the_webhook_but_for_no_driver_which_they_queue_for(dev: Recorder) -> None:
+    jobs = [r for r in dev.registered if r.type.endswith(":Job") and "nvidia.com/gpu" in json.dumps(r.inputs)]
+    assert {job.name for job in jobs} == {"health-check", "metaseq", "nccl-allreduce", "olmo"}
+    for job in jobs:
+        needs = reach(dev, f"{job.type} {job.name}")
+        assert "kubernetes:helm.sh/v3:Release volcano" in needs
+        assert not [name for name in needs if "gpu-operator" in name or "network-operator" in name]
+        assert "activeDeadlineSeconds" not in job.inputs["spec"]  # it would count while the job queues
 
 
-def test_every_workload_follows_the_registry_so_that_none_goes_when_azure_refuses_another(dev: Recorder) -> None:
+def test_only_the_gpu_operator_follows_the_nic_policy_and_nothing_waits_for_it_to_be_ready(dev: Recorder) -> None:
+    policy = dev.one("NicClusterPolicy")
+    assert policy.inputs["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    following = [r.name for r in dev.registered if r.custom and f"{policy.type} {policy.name}" in r.dependencies]
+    assert [name for name in following if not name.startswith(platform_guard.NAME)] == ["gpu-operator"]
+    assert not [r.name for r in dev.registered if "pulumi.com/waitFor" in json.dumps(r.inputs)]
+
+
+def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Recorder) -> None:
+    """A driver whose DaemonSet has another template stays outdated until somebody restarts it, and its policy notReady.
+
+    network-operator v26.4.1: 0050_ofed-driver-ds.yaml:26 (OnDelete), state_skel.go:494.
+    """
+    pools = {"gpu": {"vmSku": golden.H100, "taints": ["a=b:NoSchedule"]}, "more": {"vmSku": golden.H100, "spot": True}}
+    keys = {name: value for name, value in golden.keys("dev").items() if name not in ("vmSku", "nodeCount")}
+    options = {name: {**found, "pool": "gpu"} for name, found in keys["workloadOptions"].items()}
+    options |= {name: {"pool": "gpu"} for name in ("health-check", "olmo") if name not in options}
+    other = program(keys | {"pools": pools, "workloadOptions": options}, stack="dev", secret=["workloadOptions"])
+    for kind in (":Release", ":DaemonSet", ":NicClusterPolicy"):
+        assert other.names(kind) == dev.names(kind)
+        for name in dev.names(kind):
+            assert other.one(kind, name).inputs == dev.one(kind, name).inputs
+
+
+def test_what_runs_images_of_the_registry_follows_it_so_that_none_goes_when_azure_refuses_another(
+    dev: Recorder,
+) -> None:
     following = {r.name for r in dev.registered if "azure-native:containerregistry:Registry registry" in r.dependencies}
-    assert set(dev.outputs["workloads"]) <= following
+    assert {*dev.outputs["workloads"], *dev.names(":DaemonSet")} <= following
+    assert dev.names(":DaemonSet") == ["local-nvme-scratch", "node-labeler"]
 
 
 def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
@@ -159,6 +184,33 @@ def reach(recorder: Recorder, name: str) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("stack", ["dev", "no-nodes"])
+def test_the_guard_of_a_platform_follows_all_of_its_stack_and_so_goes_first(stack: str) -> None:
+    recorder = golden.run(stack)
+    everything = {f"{resource.type} {resource.name}" for resource in recorder.registered if resource.custom}
+    guard = f"kubernetes:core/v1:ConfigMap {platform_guard.NAME}"
+    assert everything - reach(recorder, guard) == {guard}
+
+
+def test_the_guard_looks_for_namespaces_of_other_stacks_and_for_no_other(dev: Recorder) -> None:
+    selector = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    own = [resource.inputs["metadata"]["labels"] for resource in dev.registered if resource.type.endswith(":Namespace")]
+    metaseq = golden.run("metaseq")
+    assert selector <= metaseq.one(":Namespace").inputs["metadata"]["labels"].items()
+    assert not [labels for labels in own if selector <= labels.items()]
+    assert not metaseq.names("PolicyBinding")
+
+
+def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> None:
+    spec = dev.one("AdmissionPolicy").inputs["spec"]
+    (rule,), (validation,) = spec["matchConstraints"]["resourceRules"], spec["validations"]
+    config_map = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]["name"]
+    assert (rule["operations"], rule["resources"], rule["resourceNames"]) == (["DELETE"], ["configmaps"], [config_map])
+    assert validation["expression"] == "false"
+    binding = dev.one("PolicyBinding").inputs["metadata"]["name"]
+    assert f"kubectl delete validatingadmissionpolicybinding {binding}" in validation["messageExpression"]
+
+
 @pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])
 def test_what_comes_first_in_the_cluster_are_namespaces_and_volumes(extra: dict[str, object]) -> None:
     """These bear with a role that does not act yet; a namespace waits for no volume, which may wait for it."""
@@ -168,11 +220,6 @@ def test_what_comes_first_in_the_cluster_are_namespaces_and_volumes(extra: dict[
     volumes = {name for name in inside if name.startswith("kubernetes:core/v1:PersistentVolume ")}
     assert namespaces
     assert {name for name in inside if not reach(recorder, name) & namespaces} == namespaces | volumes
-
-
-@pytest.mark.parametrize("stack", ["no-nodes", "autoscale", "t4"])
-def test_nothing_waits_for_hardware_that_may_never_come(stack: str) -> None:
-    assert not [r for r in golden.run(stack).registered if r.type.endswith("Patch")]
 
 
 def test_a_pool_without_infiniband_gets_no_ofed_and_no_rdma_driver() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from typing import Any
 
 from components.context import BlobVolume
 from config import skus
+from config.blobfuse import mount_options
+from simulator.kubelet.csi import blobfuse
+from simulator.kubelet.csi.mount import BlobMount
 from simulator.sandbox import sandbox
 from simulator.sandbox.commands import olmo_data
 from simulator.sandbox.images import image_name
@@ -22,6 +26,7 @@ from simulator.sandbox.uplink import Uplink
 from simulator.world import snapshot
 from simulator.world.faults import Fault
 from simulator.world.hardware import NodeHardware, node_hardware
+from tests.kubelet.fake_container import FakeContainer
 from tests.sandbox.blob_server import SAS, Blobs
 from tests.sandbox.job import NAMESPACE, node, node_name
 from tests.workloads.pools import H100, RDMA, pool
@@ -52,6 +57,8 @@ class Training:
     """Node rank that goes away once the training has begun."""
     rdma: bool = True
     read_only_checkpoints: bool = False
+    profile: str = ""
+    """Of config/blobfuse.yaml, by which each node mounts the checkpoints; by default all nodes have one folder."""
 
     def __post_init__(self) -> None:
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})
@@ -91,7 +98,7 @@ class Training:
         """Exit code and log of each node, by rank."""
         write_files(self.files, self.folder / "files")
         ranks = [rank for rank in range(self.nodes) if rank not in self.absent]
-        with self._containers(ranks) as processes:
+        with self._mounts(ranks), self._containers(ranks) as processes:
             deadline = time.monotonic() + MOST_SECONDS
             while any(process.poll() is None for process in processes.values()):
                 assert time.monotonic() < deadline, self.log(ranks[0])
@@ -100,6 +107,33 @@ class Training:
                     processes[self.leaves].kill()
                 time.sleep(0.1)
         return [(processes[rank].returncode, self.log(rank)) for rank in ranks]
+
+    def _checkpoints(self, rank: int) -> Path:
+        return self.folder / (f"checkpoints-{rank}" if self.profile else "checkpoints")
+
+    @contextmanager
+    def _mounts(self, ranks: list[int]) -> Iterator[None]:
+        """One container of blobs, which each node has as a folder of its own."""
+        container, lock, told = FakeContainer(), threading.Lock(), list[str]()
+        options = (
+            blobfuse.parse(mount_options(self.profile, "v", hierarchical_namespace=True)) if self.profile else None
+        )
+        mounts = [
+            BlobMount(
+                container.as_client(),
+                self._checkpoints(rank),
+                read_only=False,
+                report=told.append,
+                remembers_s=options.remembers_s,
+                lock=lock,
+            )
+            for rank in ranks
+            if options
+        ]
+        yield
+        for mount in mounts:
+            mount.close()
+        assert told == []
 
     def log(self, rank: int) -> str:
         return (self.folder / f"rank-{rank}.log").read_text()
@@ -133,7 +167,7 @@ class Training:
             mounts=(
                 Mount(self.folder / "files", self.files.folder),
                 Mount(self.folder / "data", manifests.DATA),
-                Mount(self.folder / "checkpoints", manifests.CHECKPOINTS, self.read_only_checkpoints),
+                Mount(self._checkpoints(rank), manifests.CHECKPOINTS, self.read_only_checkpoints),
                 Mount(self.folder / f"scratch-{rank}", manifests.SCRATCH, read_only=False),
             ),
             gpus=tuple(allocation["gpus"]),

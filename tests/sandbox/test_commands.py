@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -203,13 +204,37 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
         ("w-1", _server(), True, "Could not resolve hostname w-1"),
         ("w-1.w", _server(sshd=None), True, "Connection refused"),
         ("w-1.w", _server(phase="Succeeded"), True, "Could not resolve hostname w-1.w"),
-        ("w-1.w", _server(), False, "No route to host"),
+        ("w-1.w", _server(), False, "^ssh: connect to host w-1.w port 22: Connection timed out$"),
+        ("10.244.0.77", _server(), True, "^ssh: connect to host 10.244.0.77 port 22: Connection timed out$"),
+        (
+            "10.244.0.5",
+            _server(phase="Failed"),
+            True,
+            "^ssh: connect to host 10.244.0.5 port 22: Connection timed out$",
+        ),
         ("w-1.w", _server(sshd={"port": 22, "authorized_keys": []}), True, "Permission denied"),
     ],
 )
 def test_ssh_fails(tmp_path: Path, host: str, server: world.Pod, ready: bool, message: str) -> None:
     with pytest.raises(ssh.SshError, match=message):
         ssh.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
+
+
+def test_mpirun_tries_all_hosts_and_names_none_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is known of each host its ssh has said."""
+    monkeypatch.setattr(world, "load", lambda: _world(_pod(), _server(sshd=None)))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert mpirun.main(["-host", "w-1.w,w-9.w,10.244.0.77", "true"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "ssh: connect to host w-1.w port 22: Connection refused",
+        "ssh: Could not resolve hostname w-9.w: Name or service not known",
+        "ssh: connect to host 10.244.0.77 port 22: Connection timed out",
+        mpirun.RULE,
+        "ORTE was unable to reliably start one or more daemons.",
+        mpirun.RULE,
+    ]
 
 
 def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:

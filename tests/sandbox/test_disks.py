@@ -14,7 +14,7 @@ from simulator.world.hardware import node_hardware
 from tests.sandbox.node import NAME, Node
 from tests.sandbox.tools import lent
 
-POD = pod_spec("registry.test/local-nvme-scratch:1", [])
+POD = pod_spec("registry.test/local-nvme-scratch:1")
 SETUP = POD["initContainers"][0]
 ATTEMPTS = {
     "find a block device": (

@@ -15,7 +15,7 @@ from simulator.sandbox import machine, sandbox
 from simulator.world.hardware import LOCAL_DISK, NVME_OS_DISK, Disk
 from tests.sandbox.node import Node
 
-POD = pod_spec("registry.test/local-nvme-scratch:1", [])
+POD = pod_spec("registry.test/local-nvme-scratch:1")
 SETUP, WITNESS = POD["initContainers"][0], POD["containers"][0]
 NO_NVME = "Standard_NC4as_T4_v3"
 

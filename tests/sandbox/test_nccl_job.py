@@ -99,6 +99,13 @@ def test_healthy_fabric_passes(tmp_path: Path, sku: str, nodes: int) -> None:
     assert "VERDICT: PASS" in log
     assert "[7]mlx5_7:1/IB" in log
     assert "mlx5_8" not in log, "the Ethernet function is not for NCCL"
+    assert log.rstrip().endswith("transport=NET/IB")
+
+
+def test_sharp_brings_an_infiniband_of_its_own(tmp_path: Path) -> None:
+    _, log = NcclJob(tmp_path).run()
+    assert "via NET/IBext_v10/7/GDRDMA" in log
+    assert "[send] via COLLNET/SHARP/7/GDRDMA" in log
 
 
 @pytest.mark.parametrize(("damage", "expected"), BROKEN, ids=[damage.__name__.strip("_") for damage, _ in BROKEN])
@@ -115,10 +122,21 @@ def test_one_node_needs_no_network(tmp_path: Path) -> None:
     code, log = NcclJob(tmp_path, nodes=1).run()
     assert code == 0, log
     assert "busbw=47" in log
+    assert log.rstrip().endswith("transport=P2P")
+
+
+def test_on_one_node_without_infiniband_nccl_names_tcp_and_does_not_use_it(tmp_path: Path) -> None:
+    job = NcclJob(tmp_path, nodes=1)
+    job.rdma = False
+    code, log = job.run()
+    assert code == 0, log
+    assert "Using network Socket" in log
+    assert log.rstrip().endswith("transport=P2P")
 
 
 def test_without_sharp_the_floor_is_lower(tmp_path: Path) -> None:
     code, log = NcclJob(tmp_path, options={"sharp": False}).run()
     assert code == 0, log
     assert "/SHARP" not in log
+    assert "via NET/IB/7/GDRDMA" in log
     assert "floor=360" in log

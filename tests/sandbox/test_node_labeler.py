@@ -24,7 +24,7 @@ from simulator.world.hardware import NodeHardware, node_hardware
 from tests.sandbox.api import Api, served
 from tests.sandbox.node import NAME, Node
 
-POD = pod_spec("registry.test/node-labeler:1", [])
+POD = pod_spec("registry.test/node-labeler:1")
 LABELER = POD["containers"][0]
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
 SEED_KEYS = [  # of the example in seed 000

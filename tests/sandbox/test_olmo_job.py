@@ -162,6 +162,22 @@ def test_two_nodes_train_over_infiniband(tmp_path: Path) -> None:
     assert "mlx5_8" not in log, "the Ethernet function is not for NCCL"
 
 
+def test_two_nodes_see_each_others_checkpoints_at_once(tmp_path: Path) -> None:
+    (code, log), (other_code, other_log) = two_nodes(tmp_path, profile="checkpoints").run()
+    assert (code, other_code) == (0, 0), log + other_log
+    for rank in range(2):
+        saved = tmp_path / f"checkpoints-{rank}" / RUN
+        assert {path.name for path in saved.glob("step*")} == {"step0", "step5-unsharded"}, "what one saved, both have"
+
+
+def test_two_nodes_that_remember_what_was_not_there_end_at_the_first_checkpoint(tmp_path: Path) -> None:
+    (code, log), (other_code, other_log) = two_nodes(tmp_path, profile="sequential").run()
+    assert (code, other_code) == (1, 1), log + other_log
+    assert "Uncaught TimeoutError: Waiting for checkpoint directory timed out" in other_log
+    assert "Saving pre-train checkpoint" in log
+    assert "Starting training" not in log
+
+
 def test_training_waits_for_its_data_and_says_so(tmp_path: Path) -> None:
     ((code, log),) = Training(tmp_path, env={"DATA_TIMEOUT_S": "1"}).run()
     assert code == 64

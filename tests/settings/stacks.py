@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import yaml
 
 from config.errors import Problem, set_command
 from config.loader import Surroundings, load_settings
@@ -18,6 +21,16 @@ from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 H100 = "Standard_ND96isr_H100_v5"
 T4 = "Standard_NC4as_T4_v3"
+SECRET = ("workloadOptions",)
+"""The secret keys of `dev`."""
+
+
+def dev() -> dict[str, Any]:
+    """The keys of Pulumi.dev.yaml, with its password in the clear."""
+    config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text("utf-8"))["config"]
+    keys = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
+    keys["workloadOptions"]["jupyterlab"]["password"] = "open-sesame"
+    return keys
 
 
 class TrainingOptions(WorkloadOptions):
@@ -111,4 +124,4 @@ def platform(
 
 
 def is_file(path: str) -> bool:
-    return (ROOT / path).is_file()
+    return os.path.isfile(ROOT / path)  # noqa: PTH113 - as the program does: false for what no file can be named

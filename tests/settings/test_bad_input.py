@@ -8,12 +8,14 @@ from typing import Any
 import pulumi
 import pytest
 
+import workloads
 from config import loader
 from config.errors import Problem, SettingsError
 from tests.settings import cases
-from tests.settings.stacks import H100, WORKLOADS, as_engine, load, platform
+from tests.settings.stacks import H100, SECRET, WORKLOADS, as_engine, dev, load, platform
 
 CASES = cases.read()
+ON_DEV = {name: case for name, case in CASES.items() if "platformStack" not in case["stack"]}
 
 
 def problems(stack: dict[str, Any], **options: Any) -> list[Problem]:
@@ -36,6 +38,39 @@ def test_says_what_is_wrong_and_how_to_mend_it(case: dict[str, Any]) -> None:
     for text, expected in zip(said, case["says"], strict=True):
         assert matches(text, expected), f"{text}\n  expected {expected}"
     assert all(problem.allowed for problem in found)
+
+
+def on_dev(row: dict[str, Any]) -> dict[str, Any]:
+    """The row laid over the stack `dev`, whose workloads all run too. A row without a size means that there is none."""
+    left_out = {"vmSku", "nodeCount", *(["modelSize"] if "sized" in str(row) else [])}
+    stack = {key: value for key, value in dev().items() if key not in left_out}
+    if names := row.get("workloads"):
+        others = [name for name in stack["workloads"].split(",") if name not in names]
+        stack["workloads"] = [*names, *others] if isinstance(names, list) else ",".join([names, *others])
+    stack["cluster"] = {}  # that one allows local accounts, without which nobody could log in
+    found: dict[str, Any] = laid(stack, {key: value for key, value in row.items() if key != "workloads"})
+    return found
+
+
+def laid(base: Any, over: Any) -> Any:
+    """`over` laid over `base`: maps deep, all else replaced."""
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    return base | {key: laid(base.get(key), value) for key, value in over.items()}
+
+
+@pytest.mark.parametrize("case", ON_DEV.values(), ids=ON_DEV.keys())
+def test_says_the_same_on_dev_with_all_workloads(case: dict[str, Any]) -> None:
+    """And nothing beside it but what follows: what is mended by a key that the row sets."""
+    row = case["stack"]
+    known = {name: each for name, each in WORKLOADS.items() if name != "sized" or name in str(row)} | workloads.find()
+    found = {str(problem).partition("\n")[0]: problem for problem in problems(on_dev(row), known=known, secret=SECRET)}
+    for expected in case["says"][::2]:
+        told = [text for text in found if matches(text, expected)]
+        assert told, found
+        for text in told:
+            del found[text]
+    assert not [text for text, other in found.items() if not any(key in other.fix for key in {"vmSku", *row})]
 
 
 def test_the_message_lists_everything() -> None:

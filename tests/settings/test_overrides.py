@@ -44,6 +44,13 @@ def test_what_is_merged(base: dict[str, Any], over: dict[str, Any], merged: dict
         ({"spec": {"containers": [{"image": "x"}]}}, ("spec", "containers"), "that each have a name"),
         ({"spec": {"containers": [{"name": "x", "volumeMounts": [{"name": "y"}]}]}},
          ("spec", "containers", 0, "volumeMounts"), "that each have a mountPath"),
+        ({"spec": {"priorityClas": "low"}}, ("spec", "priorityClas"), "is an unknown key; near: priorityClassName"),
+        ({"spec": {"affinity": ["x"]}}, ("spec", "affinity"), "is not a map"),
+        ({"spec": {"tolerations": "x"}}, ("spec", "tolerations"), "is not a list"),
+        ({"spec": {"tolerations": [{"key": 1}]}}, ("spec", "tolerations", 0, "key"), "is not text"),
+        ({"spec": {"hostNetwork": "no"}}, ("spec", "hostNetwork"), "is not true or false"),
+        ({"metadata": {"labels": ["a"]}}, ("metadata", "labels"), "is not a map"),
+        ({"metadata": {"labels": {"a": 1}}}, ("metadata", "labels", "a"), "is not text"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: tuple[str, ...], what: str) -> None:
@@ -52,3 +59,17 @@ def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: tupl
     (error,) = caught.value.errors()
     assert error["ctx"]["below"] == where
     assert what in error["ctx"]["what"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"priorityClassName": "low", "nodeSelector": {"zone": "1"}, "schedulerName": None, "hostNetwork": False},
+        {"containers": [{"name": "x", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]},
+        {"containers": [{"name": "x", "livenessProbe": {"httpGet": {"port": 80}}}]},
+        {"containers": [{"name": "x", "livenessProbe": {"httpGet": {"port": "http"}}}]},
+    ],
+    ids=["plain", "quantities", "a-port", "a-name-of-a-port"],
+)
+def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
+    assert WorkloadOptions(pod_overrides={"spec": spec}).pod_overrides == {"spec": spec}

@@ -21,7 +21,7 @@ DATA = {
     "storage": {
         "containers": {
             "olmo-data": {"permissions": "rl", "upload": True},
-            "olmo-checkpoints": {"permissions": "racwdl"},
+            "olmo-checkpoints": {"permissions": "racwdlmp", "profile": "checkpoints"},
         }
     }
 }

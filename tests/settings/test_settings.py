@@ -24,7 +24,7 @@ def test_numbers_may_be_text(count: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["notebook,training", "notebook, training,", '["notebook", "training"]', ["notebook", "training"]]
+    "written", ["notebook,training", "notebook, training", '["notebook", "training"]', ["notebook", "training"]]
 )
 def test_workloads_may_be_a_list_or_text(written: Any) -> None:
     assert load({"vmSku": H100, "workloads": written}).workloads == ("notebook", "training")

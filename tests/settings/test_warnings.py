@@ -20,7 +20,7 @@ DAYS = """pulumi config set -s dev --path 'storage.containers["olmo-data"].days'
 
 def storage(driver: str = "addon", rotation: str = "1", **sas: Any) -> dict[str, Any]:
     data = {"permissions": "rl", "upload": True, **sas}
-    containers = {"olmo-data": data, "olmo-checkpoints": {"permissions": "racwdl", "days": 365}}
+    containers = {"olmo-data": data, "olmo-checkpoints": {"permissions": "racwdlmp", "days": 365}}
     return {"driver": driver, "rotation": rotation, "containers": containers}
 
 
@@ -39,6 +39,15 @@ def test_without_a_driver_nothing_mounts_the_containers_of_a_workload() -> None:
 
 def test_containers_that_no_workload_mounts_need_no_driver() -> None:
     assert said({"vmSku": H100, "workloads": "health-check"}, driver="none") == []
+
+
+def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
+    containers = {"data": {"permissions": "racwdl"}}
+    (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))
+    assert text.startswith("storage.containers.data.permissions is racwdl: in a hierarchical namespace no mount makes")
+    assert text.endswith("pulumi config set -s dev --path storage.containers.data.permissions racwdlmp")
+    flat = {"containers": containers, "hierarchicalNamespace": False}
+    assert not list(warnings(load({"vmSku": H100, "storage": flat}, known=KNOWN)))
 
 
 @pytest.mark.parametrize(

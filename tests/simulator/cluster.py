@@ -76,6 +76,14 @@ def gang(name: str, pods: int) -> Object:
     }
 
 
+def bound_job(name: str, node: str) -> Object:
+    """A Job whose pods are on a node before a scheduler has seen them; they take all of its GPUs."""
+    template = gang(name, 1)["spec"]["tasks"][0]["template"]
+    template["spec"]["nodeName"] = node
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
+
+
 def completed(stack: Stack, job: str) -> bool:
     return job_phase(stack.kube, job, "default") == "Completed"
 

@@ -12,6 +12,7 @@ import pytest
 
 from simulator import images
 from simulator.azure.registries import Registries
+from simulator.jobs import Workload
 from tests.simulator.runs import all_pass, observed, run
 from tests.simulator.world import Stack, World, eventually
 
@@ -30,8 +31,13 @@ GOOD = {
     "modelSize": None,
 }
 """Every setting that a mistake touches, as the platform was brought up with."""
-CONTAINERS = {"containers": {"olmo-data": {"upload": True}, "olmo-checkpoints": {"permissions": "racwdl"}}}
+CONTAINERS = {"containers": {"olmo-data": {"upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}}
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a VM size that is unknown, under every workload": (
+        {"vmSku": "Standard_ND96isr_H100", "workloads": "health-check,nccl-allreduce,metaseq,olmo,jupyterlab"},
+        "vmSku is 'Standard_ND96isr_H100', an unknown VM size; near: Standard_ND96isr_H100_v5",
+        f"pulumi config set -s refusals vmSku {H100}",
+    ),
     "a model size that is unknown": (
         {"workloads": "metaseq", "modelSize": "6.8b"},
         "modelSize is '6.8b', an unknown model size; near: 6.7b",
@@ -132,13 +138,15 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     platform.up()
     registry = platform.outputs()["registry"]
 
-    def held_up() -> str:
-        said = observed(platform, platform)["nccl-allreduce"].message
-        return said if said.startswith("ImagePullBackOff: ") else ""
+    def stuck() -> Workload | None:
+        found = observed(platform, platform)["nccl-allreduce"]
+        return found if found.stuck else None
 
-    why = eventually(held_up, "the job says what it waits for")
-    assert f"{registry}/nccl-test:" in why
-    assert "not found" in why
+    why = eventually(stuck, "the job says what it waits for").complaint
+    assert f"its registry does not have the image {registry}/nccl-test:" in why
+    assert "    do: make images\n" in why
+    pushed = f"    do: make images REGISTRY={registry}    # on the simulator: make images\n"
+    assert pushed in platform.why("nccl-allreduce")
     images.push_all(Registries(world.home / "registries"))
     all_pass(platform, platform)
 

@@ -6,6 +6,7 @@ One stack with the NCCL job tells it, in the order of the file; each test leaves
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -16,7 +17,9 @@ from tests.simulator.cluster import (
     CLUSTER_POLICY,
     Object,
     all_ready,
+    bound_job,
     completed,
+    condition,
     gang,
     is_ready,
     is_silent,
@@ -93,11 +96,18 @@ def reboot(stack: Stack, pod: Object) -> None:
 def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stack) -> None:
     stack.alter(WITHOUT_GPU_TOLERATIONS)
     stack.up()
-    why = unschedulable(stack, "nccl-allreduce", "ai")
-    assert "3 tasks in gang unschedulable" in why
-    assert "taint" in why
+
+    def why() -> str:
+        return unschedulable(stack, "nccl-allreduce", "ai")
+
+    eventually(partial(offers_gpus, stack), "the nodes offer GPUs")
+    eventually(lambda: "taint" in why(), "the gang waits for the toleration alone")
+    assert "3 tasks in gang unschedulable" in why()
     assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
+    told = stack.why("nccl-allreduce")
+    assert "  waits: the scheduler says: 0/" in told
+    assert "  waits: no toleration for taint sku=gpu:NoSchedule on nodes " in told
 
 
 def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) -> None:
@@ -118,6 +128,9 @@ def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: St
         eventually(partial(offers_none, stack), "the nodes offer no GPUs")
         stack.kube.create(gang("hungry", 2))
         assert "gang unschedulable" in unschedulable(stack, "hungry")
+        # Whichever is the first of the operator's DaemonSets that lost its pods: they are rolled one after the other.
+        cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
+        assert re.search(cause, stack.why("hungry", "default"))
     finally:
         tolerate(stack, tolerations)
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
@@ -137,16 +150,27 @@ def test_one_slow_link_fails_the_job_and_mending_it_passes_the_next(healed: Stac
     assert run_again(healed, 20) == "Completed"
 
 
-def test_a_gpu_off_the_bus_leaves_the_node_with_seven(healed: Stack) -> None:
+def test_a_gpu_off_the_bus_leaves_the_node_with_seven_and_pods_of_eight_are_refused(healed: Stack) -> None:
     node = names(gpu_nodes(healed.kube))[1]
 
     def offered() -> int:
         return offers(healed.kube.get("v1", "Node", node))
 
+    def refused() -> list[str]:
+        pods = healed.kube.list("v1", "Pod", "default", labels="batch.kubernetes.io/job-name=late")
+        failed = [pod["status"] for pod in pods if pod["status"]["phase"] == "Failed"]
+        return [f"{status['reason']}: {status['message']}" for status in failed]
+
     healed.world.simulator("fault", "gpu", "--node", node, "--device", "5")
     eventually(lambda: offered() == 7, "the node offers 7 GPUs")
+    healed.kube.create(bound_job("late", node))
+    unavailable = "requested number of devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7"
+    said = f"UnexpectedAdmissionError: Pod was rejected: Allocate failed due to {unavailable}, which is unexpected"
+    assert said in eventually(refused, "the node refuses the pod")
     healed.world.simulator("heal")
     eventually(lambda: offered() == 8, "the node offers 8 GPUs again")
+    late = partial(healed.kube.get, "batch/v1", "Job", "late", "default")
+    eventually(lambda: condition(late(), "Complete"), "the Job has made another pod, which has run")
 
 
 def test_a_node_that_fails_is_not_ready_and_comes_back_with_its_pods(healed: Stack) -> None:
@@ -170,6 +194,8 @@ def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack
     eventually(partial(completed, stack, "fits"), "the fitting gang completes")
     assert job_phase(stack.kube, "big", "default") == "Pending"
     assert placed(stack.kube, "default", "big") == []
+    wanted = "3 pods want 8 nvidia.com/gpu each, and the nodes that they may use have room for 2"
+    assert wanted in stack.why("big", "default")
     stack.kube.delete(JOB, "Job", "big", "default")
 
 

@@ -12,7 +12,7 @@ from tests.simulator.world import Stack, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 NAMESPACE = "node-tools"
-DATA = {"protect": False, "driver": "chart", "containers": {"data": {"permissions": "racwdl"}}}
+DATA = {"protect": False, "driver": "chart", "containers": {"data": {"permissions": "racwdlmp"}}}
 
 
 @pytest.fixture(scope="module")

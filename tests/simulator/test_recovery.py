@@ -136,10 +136,13 @@ def test_the_next_up_completes_the_stack(checkout: Checkout) -> None:
 
 
 def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None:
-    """The engine forgets what a plugin was making when that dies, and then stops with an error."""
+    """The engine forgets what a plugin was making when that dies, and then stops with an error.
+
+    With the job goes what follows it: the guard of the platform.
+    """
     urn = "urn:pulumi:dev::ai-on-aks::kubernetes:batch/v1:Job::health-check"
     pulumi = "pulumi {} --stack dev --non-interactive"
-    checkout.inside(pulumi.format(f"state delete --yes {urn}"))
+    checkout.inside(pulumi.format(f"state delete --yes --target-dependents {urn}"))
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
     said = checkout.make("up").stdout

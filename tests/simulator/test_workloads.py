@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from components import platform_guard
+from simulator.kube.client import ApiError
 from tests.azure.published_models import MODELS, unpublished
 from tests.simulator.azure_cluster import SCRIPT_IMAGE
 from tests.simulator.runs import DONE, all_pass, gpu_pod_nodes, observed, run
@@ -62,6 +64,7 @@ def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
         yield stack
     finally:
         stack.destroy()
+        stack.pulumi("stack", "rm", "--yes", name)
     assert platform.kube.find("v1", "Namespace", name) is None
 
 
@@ -155,12 +158,42 @@ def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else
     all_pass(platform, platform)
 
 
-@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce", "olmo"])
+@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce"])
 def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
     with lodging(platform, name, tmp_path) as lodger:
         all_pass(lodger, platform)
         assert gpu_pod_nodes(platform, name, namespace=name) == names(gpu_nodes(platform.kube))
         assert "unchanged" in lodger.up("--expect-no-changes")
+
+
+def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
+    """Each node has a mount of its own, in which it must see in time what the first one has saved."""
+    with lodging(platform, "olmo", tmp_path) as lodger:
+        all_pass(lodger, platform)
+        assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
+        assert "unchanged" in lodger.up("--expect-no-changes")
+        lodger.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
+        lodger.up()
+        eventually(lambda: any("[step=30/" in text for text in olmo_logs(platform, 0)), "it trains on")
+        (other,) = olmo_pods(platform, 1)
+        platform.kube.delete("v1", "Pod", other, "olmo")
+        all_pass(lodger, platform)
+        last = olmo_logs(platform, 0)[-1]
+        assert "Loading checkpoint from /checkpoints/olmo/OLMo-1B/step20-unsharded" in last
+        assert "[step=21/" in last
+        assert "[step=200/" in last
+
+
+def olmo_pods(platform: Stack, rank: int) -> list[str]:
+    """Of the job in its stack of its own, the last try behind."""
+    labels = f"batch.kubernetes.io/job-name=olmo,batch.kubernetes.io/job-completion-index={rank}"
+    pods = platform.kube.list("v1", "Pod", "olmo", labels=labels)
+    pods.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def olmo_logs(platform: Stack, rank: int) -> list[str]:
+    return [log(platform.kube, pod, "olmo") for pod in olmo_pods(platform, rank)]
 
 
 def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
@@ -173,6 +206,26 @@ def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platf
         for other in (stays, platform):
             assert "unchanged" in other.up("--expect-no-changes")
         all_pass(stays, platform)
+
+
+def test_a_platform_that_another_stack_runs_on_is_not_destroyed_without_a_word(platform: Stack, tmp_path: Path) -> None:
+    guard = platform_guard.NAME
+    with lodging(platform, "health-check", tmp_path):
+        refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+        assert "stack health-check runs on this platform. Destroy it first: pulumi destroy -s health-check" in refused
+        assert "deleted" not in refused
+        assert "unchanged" in platform.up("--expect-no-changes")
+        platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
+        eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
+        platform.up("--refresh")
+    assert platform.kube.find("v1", "ConfigMap", guard, "ai")
+
+
+def deleted(platform: Stack, guard: str) -> bool:
+    """Deletes the guard; whether the API server has let it."""
+    with contextlib.suppress(ApiError):
+        platform.kube.delete("v1", "ConfigMap", guard, "ai")
+    return platform.kube.find("v1", "ConfigMap", guard, "ai") is None
 
 
 def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:

@@ -199,6 +199,11 @@ class Stack:
         found: Object = json.loads(answer.stdout)
         return found
 
+    def why(self, workload: str, namespace: str = "ai") -> str:
+        """What the command prints that tells what a workload waits for."""
+        kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
+        return self.world.run(["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, workload]).stdout
+
     @property
     def kube(self) -> KubeClient:
         return self.world.kube(self.name)

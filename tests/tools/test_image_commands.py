@@ -12,6 +12,7 @@ import pytest
 from config.content_tags import IMAGES, content_tag, image_names
 from simulator import images
 from simulator.azure.registries import Registries
+from simulator.paths import ROOT
 from simulator.tools import image_build, image_lock
 from simulator.tools.errors import ToolError, Unreachable
 
@@ -136,6 +137,45 @@ def test_images_are_pushed_to_a_registry_that_appears_meanwhile(tmp_path: Path) 
 
 
 # -- digests -----------------------------------------------------------------------------------------------------------
+
+
+def dockerfiles() -> dict[str, str]:
+    return {name: (IMAGES / name / "Dockerfile").read_text("utf-8") for name in image_names()}
+
+
+NEEDS_BUILDKIT = r"^# *syntax=|^ADD .*\.git\b|^ADD git@|--mount=|--link\b|--exclude=|--chmod=|<<"
+
+
+@pytest.mark.parametrize("name", image_names())
+def test_every_builder_can_build_it(name: str) -> None:
+    """`az acr build` has no BuildKit (Azure/acr#721), nor has podman an ADD of repositories before buildah#4974."""
+    assert not re.findall(NEEDS_BUILDKIT, dockerfiles()[name], re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", image_names())
+def test_what_is_fetched_is_pinned(name: str) -> None:
+    text = dockerfiles()[name].replace("\\\n", "")
+    versions = dict(re.findall(r"^ARG (\w+)=(\S+)", text, re.MULTILINE))
+    for repository, commit in re.findall(r"git fetch .*?(https://\S+) \$\{(\w+)\}", text):
+        assert re.fullmatch("[0-9a-f]{40}", versions[commit]), repository
+    packages = [word.strip("'\"") for words in re.findall(r"pip install ([^&\n]+)", text) for word in words.split()]
+    unpinned = [word for word in packages if not word.startswith(("-", ".")) and "==" not in word]
+    assert unpinned == []
+
+
+def test_what_olmo_leaves_open_is_pinned() -> None:
+    assert '"ai2-olmo-core==${OLMO_CORE_VERSION}"' in dockerfiles()["olmo"]
+
+
+def test_metaseqs_commit_stands_once() -> None:
+    """What was read of metaseq, sizes and arguments, was read at the commit that the image has."""
+    assert "METASEQ_COMMIT=" in dockerfiles()["metaseq"]
+    pages = [*(ROOT / "workloads/metaseq").rglob("*.*"), ROOT / "docs/metaseq.md"]
+    pages += (ROOT / "simulator/sandbox/commands").glob("metaseq*.py")
+    texts = {page.name: page.read_text("utf-8") for page in pages if page.suffix in {".py", ".yaml", ".md", ".sh"}}
+    named = r"metaseq\b[^\n]{0,60}?\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
+    assert {name: found for name, text in texts.items() if (found := re.findall(named, text))} == {}
+    assert "at the commit of docker/metaseq" in texts["arguments.yaml"]
 
 
 @pytest.mark.parametrize(

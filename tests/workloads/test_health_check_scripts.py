@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from simulator.paths import ROOT
 
-VERDICT = ROOT / "docker" / "aksnhc" / "verdict.sh"
+SCRIPTS = ROOT / "docker" / "aksnhc"
+VERDICT = SCRIPTS / "verdict.sh"
 CONFIGURATION = "# a size\n * || check_gpu_count 8\n * || check_ib_bw_gdr 380\n"
 RAN = 'Running check:  "check_gpu_count 8"\nRunning check:  "check_ib_bw_gdr 380"\n'
 COUNT = "ERROR:  nhc:  Health check failed:  check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009\n"
@@ -70,3 +72,73 @@ def test_a_run_that_ended_early_says_nothing_of_the_node(tmp_path: Path, log: st
     code, verdict = judge(tmp_path, log, configuration)
     assert code == 2
     assert verdict.startswith("VERDICT: UNKNOWN ")
+
+
+XID = "NVRM: Xid (PCI:0001:00:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+LOST = "systemd-networkd[622]: {}: Lost carrier"
+
+
+def stamp(hours: float, style: str, now: datetime | None = None) -> str:
+    """A time so many hours ago as rsyslog writes it: `iso` since Ubuntu 24.04, else the traditional one."""
+    time = (now or datetime.now().astimezone()) - timedelta(hours=hours)
+    return time.isoformat(timespec="microseconds") if style == "iso" else f"{time:%b} {time.day:2d} {time:%T}"
+
+
+def hand_over(tmp_path: Path, **logs: str) -> tuple[int, str, str, str]:
+    """Of node-log.sh: exit code, what it printed, the log for aznhc's checks, and the events of earlier runs."""
+    folder = tmp_path / "log"
+    folder.mkdir()
+    for name, text in logs.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    syslog, history = tmp_path / "syslog", tmp_path / "history"
+    history.touch()
+    command = ["bash", str(SCRIPTS / "node-log.sh"), str(folder), "6", str(syslog), str(history)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout, syslog.read_text() if syslog.exists() else "", history.read_text()
+
+
+@pytest.mark.parametrize("style", ["iso", "traditional"])
+@pytest.mark.parametrize("name", ["syslog", "messages", "syslog_1"])
+def test_gpu_errors_come_with_times_that_aznhc_reads(tmp_path: Path, style: str, name: str) -> None:
+    now = datetime.now().astimezone()
+    old, new = (stamp(hours, style, now) for hours in (9, 1))
+    text = f"{old} n kernel: {XID}\n{new} n kernel: {XID}\n{new} n kernel: other\n"
+    code, _, syslog, _ = hand_over(tmp_path, **{"syslog" if name == "syslog_1" else name: "", name: text})
+    assert code == 0
+    assert syslog == f"{stamp(1, 'traditional', now)} n kernel: {XID}\n"
+
+
+def test_a_date_without_a_year_is_never_in_the_future(tmp_path: Path) -> None:
+    assert hand_over(tmp_path, syslog=f"{stamp(-72, 'traditional')} n kernel: {XID}\n")[2] == ""
+
+
+def test_a_link_that_was_lost_twice_is_compared_with_its_first_time(tmp_path: Path) -> None:
+    times = [stamp(hours, "iso") for hours in (5, 4, 3)]
+    links = ["ib3", "ib5", "ib3"]
+    text = "".join(f"{time} n {LOST.format(link)}\n" for time, link in zip(times, links, strict=True))
+    _, _, syslog, history = hand_over(tmp_path, syslog=text)
+    assert [line.split()[-3] for line in syslog.splitlines()] == ["ib3:", "ib3:"]
+    assert history.startswith("Linkflap event:")
+    assert history.removeprefix("Linkflap event:").split() == syslog.split()[:3]
+
+
+@pytest.mark.parametrize(
+    "events", [((3, "ib3"),), ((9, "ib3"), (3, "ib3")), ((3, "ib3"), (2, "ib4")), ((3, "eth0"), (2, "eth0"))]
+)
+def test_links_that_were_lost_once_are_not_flapping(tmp_path: Path, events: tuple[tuple[int, str], ...]) -> None:
+    text = "".join(f"{stamp(hours, 'iso')} n {LOST.format(link)}\n" for hours, link in events)
+    assert hand_over(tmp_path, syslog=text) == (0, "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("logs", "reason"),
+    [
+        ({}, "the node has no log in "),
+        ({"syslog": f"Sunday n kernel: {XID}\n"}, "the time of this entry of the node's log cannot be read: Sunday n"),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_told(tmp_path: Path, logs: dict[str, str], reason: str) -> None:
+    code, printed, *_ = hand_over(tmp_path, **logs)
+    assert code == 1
+    assert printed.startswith(reason)

@@ -48,7 +48,14 @@ def container(**options: Any) -> dict[str, Any]:
 def problems(**options: Any) -> list[tuple[str, str, str]]:
     settings = PoolSettings(vm_sku=H100)
     ground = Ground(
-        pool_key="gpu", pool=settings, pool_path=(), most_path=("nodeCount",), nodes=1, containers={}, scratch=True
+        pool_key="gpu",
+        pool=settings,
+        pool_path=(),
+        most_path=("nodeCount",),
+        nodes=1,
+        containers={},
+        hierarchical_namespace=True,
+        scratch=True,
     )
     found = WORKLOAD.problems(JupyterLabOptions(**options), ground)
     return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
@@ -109,7 +116,7 @@ def test_a_password_of_digits_is_a_password() -> None:
 
 def test_it_takes_no_gpu_unless_told() -> None:
     """Nor sees one: images with CUDA ask the container runtime for all of them."""
-    assert container()["resources"]["limits"] == {"nvidia.com/gpu": "0"}
+    assert container()["resources"] == {"requests": {"cpu": "1", "memory": "4Gi"}}
     assert container()["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
     assert container(gpus=2)["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     assert "env" not in container(gpus=2)

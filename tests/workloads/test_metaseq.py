@@ -102,7 +102,7 @@ def test_dashboards_are_off_unless_asked_for() -> None:
 def test_an_unknown_size_is_answered_with_the_list_and_a_near_one(name: str, near: str) -> None:
     with pytest.raises(ValidationError) as caught:
         MetaseqOptions.model_validate({"modelSize": name})
-    (problem,) = problems_of(caught.value.errors(), MetaseqOptions, ("workloadOptions", "metaseq"))
+    (problem,) = problems_of(caught.value.errors(), MetaseqOptions, {"modelSize": name}, ("workloadOptions", "metaseq"))
     assert problem.what.startswith(f"is '{name}', an unknown model size")
     assert problem.allowed == ", ".join(TABLE)
     assert problem.fix == f"pulumi config set --path workloadOptions.metaseq.modelSize {near}"

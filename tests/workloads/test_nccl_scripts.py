@@ -14,7 +14,18 @@ SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
 SHARED = ROOT / "workloads" / "_mpi_scripts"
 INFO = "node-0:60:60 [0] NCCL INFO"
 INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
-SOCKET = f"{INFO} NET/IB : No device found.\n{INFO} Using network Socket"
+# What NCCL 2.28.9 prints before any channel on a host without InfiniBand, and up to 2.10 on one with it.
+INITIALISED = "\n".join(
+    f"{INFO} {text}"
+    for text in (
+        "NET/IB : No device found.",
+        "NET/Socket : Using [0]eth0:192.0.2.2<0>",
+        "Initialized NET plugin Socket",
+        "Assigned NET plugin Socket to comm",
+        "Using network Socket",
+    )
+)
+SOCKET = f"{INITIALISED}\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"
 MEASURED = "time   algbw   busbw #wrong"
 HEADER = f"#       size         count      type   redop    root     {MEASURED}     {MEASURED}"
 
@@ -73,22 +84,120 @@ def test_tcp_fails_whatever_the_bandwidth(tmp_path: Path) -> None:
     assert "TCP (NET/Socket)" in verdict
 
 
-def test_silence_about_the_transport_fails(tmp_path: Path) -> None:
-    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=""))
+@pytest.mark.parametrize(
+    "transport",
+    [
+        "",
+        f"{INFO} NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.1.0.4<0>\n{INFO} Using network IB",
+        f"{INFO} Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM",
+        f"{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/AWS Libfabric/0/GDRDMA",
+        f"{INFO} whatever goes via NET/IB/0",  # no channel
+    ],
+)
+def test_between_nodes_channels_must_show_infiniband(tmp_path: Path, transport: str) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 999, 999), transport=transport))
     assert code == 1
-    assert "NCCL_DEBUG=INFO" in verdict
+    assert "no channel shows that NCCL used InfiniBand" in verdict
 
 
-def test_one_node_needs_no_network(tmp_path: Path) -> None:
-    code, verdict = judge(tmp_path, table(row(17179869184, 470, 476), transport=""), nodes=1)
-    assert code == 0
-    assert "transport=none" in verdict
+@pytest.mark.parametrize(
+    ("channel", "transport"),
+    [
+        ("Channel 00 : 0[d00000] -> 8[d00000] [send] via NET/IB/0/GDRDMA", "NET/IB"),  # NCCL 2.10
+        ("Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0", "NET/IB"),
+        ("Channel 00/0 : 7[7] -> 8[0] [send] via NET/IB/0(4)/GDRDMA(PCI)/Shared", "NET/IB"),  # by another GPU's HCA
+        ("Channel 00/0 : 0[0] -> 8[0] [send] via NET/IBext/0/GDRDMA", "NET/IB"),
+        ("Channel 00/0 : 0[0] -> 8[0] [send] via NET/IBext_v10/0/GDRDMA", "NET/IB"),
+        ("CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA", "COLLNET"),
+        ("Coll 00 : 8 [receive] via COLLNET/SHARP/0/GDRDMA", "COLLNET"),
+    ],
+)
+def test_initialisation_counts_for_nothing(tmp_path: Path, channel: str, transport: str) -> None:
+    code, verdict = judge(tmp_path, table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}"))
+    assert code == 0, verdict
+    assert verdict.endswith(f"transport={transport}")
 
 
-def test_wrong_results_fail(tmp_path: Path) -> None:
-    code, verdict = judge(tmp_path, table(row(1024, 1, 1, wrong="3"), row(17179869184, 470, 476)))
+def test_one_channel_by_tcp_among_others_fails(tmp_path: Path) -> None:
+    output = table(row(17179869184, 999, 999), transport=f"{INFINIBAND}\n[receive] via NET/Socket/0")
+    assert judge(tmp_path, output) == (
+        1,
+        "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes; busbw=999.00 GB/s floor=400 GB/s "
+        "expected=450 GB/s size=17179869184 B nodes=2 transport=NET/Socket",
+    )
+
+
+@pytest.mark.parametrize(
+    ("channel", "transport"),
+    [
+        ("", "none"),
+        ("Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer", "P2P"),
+        ("Channel 00/0 : 1[1] -> 0[0] via P2P/CUMEM/read", "P2P"),
+        ("Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", "SHM"),
+        ("Channel 00 : 0[100000] -> 1[200000] via direct shared memory", "SHM"),  # NCCL 2.10
+        ("NVLS comm 0x55d0 headRank 0 nHeads 8 buffSize 1048576 memSize 2097152", "NVLS"),
+        ("Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0", "NET/Socket"),
+    ],
+)
+def test_within_a_node_the_transport_is_only_told(tmp_path: Path, channel: str, transport: str) -> None:
+    output = table(row(17179869184, 470, 476), transport=f"{INITIALISED}\n{INFO} {channel}")
+    code, verdict = judge(tmp_path, output, nodes=1)
+    assert code == 0, verdict
+    assert verdict.endswith(f"transport={transport}")
+
+
+def test_tags_colours_and_carriage_returns_do_not_hide_results(tmp_path: Path) -> None:
+    lines = table(row(17179869184, 470, 476)).splitlines()
+    output = "".join(f"[1,{number % 2}]<stdout>:\033[1m{line}\033[0m\r\n" for number, line in enumerate(lines))
+    assert judge(tmp_path, output)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "mixed",
+    [
+        "{begin}{info}\n{end}\n",  # NCCL connects what this message needs
+        "{begin}{info}\n{info}\n{end}\n",
+        "[1,0]<stdout>:{begin}[1,3]<stdout>:{info}\nP2P/CUMEM\n[1,0]<stdout>:{end}\n",
+        "{info} via P{begin}{end}\n2P/CUMEM\n",
+        "{begin}{end}{info}\n\n",
+        "{begin}\n{end}\n",
+    ],
+)
+@pytest.mark.parametrize("at", [35, 41, 67])  # within a word, between words, between the halves
+def test_rows_that_other_ranks_cut_are_read(tmp_path: Path, mixed: str, at: int) -> None:
+    text = row(17179869184, 470, 476)
+    cut = mixed.format(begin=text[:at], end=text[at:], info=f"{INFO} Channel 01/0 : 3[3] -> 4[4] via P2P/CUMEM")
+    code, verdict = judge(tmp_path, table(row(8388608, 80, 81)) + cut)
+    assert code == 0, verdict
+    assert "busbw=476.00" in verdict
+
+
+def test_of_several_runs_the_slowest_counts(tmp_path: Path) -> None:
+    output = table(row(1024, 1, 1), row(17179869184, 390, 391)) + table(row(1024, 1, 1), row(17179869184, 470, 476))
+    code, verdict = judge(tmp_path, output)
     assert code == 1
-    assert "6 wrong values" in verdict
+    assert "busbw=391.00" in verdict
+
+
+def test_rows_of_other_versions_are_read(tmp_path: Path) -> None:
+    old = table("  17179869184  4294967296  float  sum  69000  470.1  470.20  4e-07  69001  476.1  476.20  4e-07")
+    old = old.replace("redop    root ", "redop ").replace("#wrong", "error")
+    assert "busbw=476.20" in judge(tmp_path, old)[1]
+    assert judge(tmp_path, old)[0] == 0
+    assert judge(tmp_path, old.replace(": 0 OK", ": 2 FAILED"))[1].startswith("VERDICT: FAIL 2 wrong values")
+    stamped = table(f"{row(17179869184, 470, 476)}  2026-07-09 16:03:21")
+    assert "busbw=476.00" in judge(tmp_path, stamped)[1]
+    half = "69000  470.1  {}  0  68000  70000  69900  1.20"
+    timed = table(f"  17179869184  4294967296  float  sum  -1  {half.format('470.00')}  {half.format('476.00')}")
+    timed = timed.replace("#wrong", "#wrong   i_min   i_max   i_p99   i_cv%")
+    assert "busbw=476.00" in judge(tmp_path, timed)[1]
+
+
+@pytest.mark.parametrize(("wrong", "total"), [("3", "6"), ("1.5e+06", "3000000")])
+def test_wrong_results_fail(tmp_path: Path, wrong: str, total: str) -> None:
+    code, verdict = judge(tmp_path, table(row(1024, 1, 1, wrong=wrong), row(17179869184, 470, 476)))
+    assert code == 1
+    assert f"{total} wrong values" in verdict
 
 
 def test_unchecked_results_pass(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from components.context import BlobVolume
 from config.pools import PoolSettings
+from config.skus import sku
 from config.storage import ContainerSettings
 from config.translate import problems_of
 from config.workload import Ground
@@ -16,6 +17,7 @@ from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.olmo import manifests, preparation
 from workloads.olmo.configs import training_configs
 from workloads.olmo.manifests import Run
+from workloads.olmo.memory import micro_batch
 from workloads.olmo.options import OlmoOptions
 from workloads.olmo.problems import problems
 
@@ -23,7 +25,7 @@ DATA = BlobVolume(claim="olmo-data", read_only=True, annotations={"sas/olmo-data
 CHECKPOINTS = BlobVolume(claim="olmo-checkpoints", read_only=False, annotations={"sas/out": "1"}, upload_secret=None)
 CONTAINERS = {
     "olmo-data": ContainerSettings(permissions="rl", profile="random-4k", upload=True),
-    "olmo-checkpoints": ContainerSettings(permissions="racwdl"),
+    "olmo-checkpoints": ContainerSettings(permissions="racwdlmp", profile="checkpoints"),
 }
 
 
@@ -52,7 +54,7 @@ def container(**fields: Any) -> dict[str, Any]:
 def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
-    facts |= {"containers": CONTAINERS, "scratch": True}
+    facts |= {"containers": CONTAINERS, "hierarchical_namespace": True, "scratch": True}
     return Ground(**{**facts, **changes})
 
 
@@ -114,10 +116,12 @@ def test_hardware_comes_from_the_catalogue(vm_sku: str) -> None:
 
 
 def test_options_reach_the_script() -> None:
-    variables = manifests.variables(run(config="OLMo2-7B", stopAt=20, maxFiles=2, evaluate=False, runName="mine"))
+    variables = manifests.variables(
+        run(config="OLMo2-7B", stopAt=20, maxFiles=2, evaluate=False, runName="mine", microBatch=1)
+    )
     assert variables["CONFIG"] == "/opt/OLMo/configs/official-1124/OLMo2-7B-stage1.yaml"
     assert (variables["STOP_AT"], variables["MAX_FILES"], variables["EVALUATE"]) == ("20", "2", "0")
-    assert (variables["RUN_NAME"], variables["MICRO_BATCH"]) == ("mine", "2")
+    assert (variables["RUN_NAME"], variables["MICRO_BATCH"]) == ("mine", "1")
     assert manifests.variables(run())["STOP_AT"] == ""
 
 
@@ -168,7 +172,7 @@ def test_another_training_script_does_not_copy_again() -> None:
 def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix: str) -> None:
     with pytest.raises(ValidationError) as refusal:
         OlmoOptions.model_validate(options, by_alias=True, by_name=False)
-    (problem,) = problems_of(refusal.value.errors(), OlmoOptions, ("workloadOptions", "olmo"))
+    (problem,) = problems_of(refusal.value.errors(), OlmoOptions, options, ("workloadOptions", "olmo"))
     assert what in str(problem)
     assert fix in problem.fix
 
@@ -194,7 +198,8 @@ def test_a_container_like_no_other_is_one_to_make() -> None:
     ("name", "permissions", "lacks", "better"),
     [
         ("olmo-data", "l", "also needs r", "rl"),
-        ("olmo-checkpoints", "rl", "also needs acwd", "racwdl"),
+        ("olmo-checkpoints", "rl", "also needs acwdmp", "racwdlmp"),
+        ("olmo-checkpoints", "racwdl", "also needs mp", "racwdlmp"),
     ],
 )
 def test_a_sas_that_cannot_do_what_is_needed(name: str, permissions: str, lacks: str, better: str) -> None:
@@ -202,6 +207,21 @@ def test_a_sas_that_cannot_do_what_is_needed(name: str, permissions: str, lacks:
     text = found(ground(containers={**CONTAINERS, name: container}))
     assert lacks in text
     assert text.endswith(f"permissions' {better}")
+
+
+def test_a_flat_namespace_needs_no_right_to_move_and_to_set_permissions() -> None:
+    containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdl", profile="checkpoints")}
+    assert found(ground(containers=containers, hierarchical_namespace=False)) == ""
+
+
+@pytest.mark.parametrize("profile", ["sequential", "random-4k"])
+def test_checkpoints_of_several_nodes_are_seen_at_once(profile: str) -> None:
+    """Else the ranks of the other nodes end at the first checkpoint, before the first step."""
+    containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdlmp", profile=profile)}
+    text = found(ground(nodes=2, containers=containers))
+    assert f"""storage.containers["olmo-checkpoints"].profile is {profile}, under which a node does not see""" in text
+    assert text.endswith("profile' checkpoints")
+    assert found(ground(nodes=1, containers=containers)) == "", "one node has one mount"
 
 
 def test_preparation_needs_a_sas_that_writes() -> None:
@@ -226,33 +246,56 @@ def test_a_gpu_without_bf16_is_refused() -> None:
 
 def test_a_model_that_no_gpu_of_the_node_can_hold() -> None:
     text = found(ground("Standard_NC24ads_A100_v4"), config="OLMo-7B")
-    assert "where OLMo-7B would keep 110 GB on each GPU, of whose 80 GB 72 can be used" in text
-    assert "Standard_NC48ads_A100_v4" in text, "two such GPUs share it"
+    assert "where OLMo-7B in micro-batches of 1 would take 124 GB on each GPU of 1 node, of whose 80 GB 72" in text
+    assert "Standard_NC96ads_A100_v4" in text, "four such GPUs share it"
     assert text.endswith(f"pulumi config set vmSku {H100}")
     assert found(ground("Standard_NC24ads_A100_v4"), config="OLMo-1B") == ""
-    assert found(ground("Standard_NC48ads_A100_v4"), config="OLMo-7B") == ""
+    assert found(ground("Standard_NC96ads_A100_v4"), config="OLMo-7B") == ""
 
 
 def test_nodes_without_infiniband_do_not_share_a_model() -> None:
     text = found(ground("Standard_NC24ads_A100_v4", nodes=2), config="OLMo-7B")
-    assert "OLMo-7B would keep 110 GB on each GPU" in text
+    assert "would take 124 GB on each GPU of 1 node" in text
     assert "pulumi config set --path workloadOptions.olmo.numNodes 1" in text
 
 
-def test_a_model_too_large_for_its_nodes_says_how_many_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    large = training_configs()["OLMo2-13B"].model_copy(update={"name": "OLMo-99B", "parameters": 99_000_000_000})
-    monkeypatch.setattr(OlmoOptions, "training", large)
-    text = found(ground())
-    assert "numNodes is 1, but OLMo-99B needs 3 nodes of Standard_ND96isr_H100_v5: it would keep 198 GB" in text
-    assert "pulumi config set --path workloadOptions.olmo.numNodes 4" in text, "3 do not share the batch"
-    assert text.endswith("pulumi config set nodeCount 4")
-    assert found(ground(nodes=4), microBatch=1) == ""
+def test_what_ai2_trained_13b_with_fits_and_its_config_as_it_stands_does_not() -> None:
+    """Micro-batches of 1 (scripts/beaker/peteish/peteish13-medlr.sh of OLMo), or every other layer computed again."""
+    text = found(ground(nodes=64), config="OLMo2-13B", microBatch=2)
+    assert "OLMo2-13B in micro-batches of 2 would take 109 GB on each GPU of 64 nodes, of whose 80 GB 72 can" in text
+    assert text.endswith("pulumi config set --path workloadOptions.olmo.microBatch 1")
+    assert found(ground(nodes=64), config="OLMo2-13B") == ""
 
 
-@pytest.mark.parametrize("vm_sku", [H100, H200, A100])
-@pytest.mark.parametrize("config", training_configs())
-def test_every_config_has_the_memory_on_one_node_of_infiniband_sizes(vm_sku: str, config: str) -> None:
+def test_a_model_too_large_for_its_nodes_says_how_many_it_needs() -> None:
+    text = found(ground(), config="OLMo2-13B")
+    assert "numNodes is 1: OLMo2-13B in micro-batches of 1 would take" in text
+    assert "pulumi config set --path workloadOptions.olmo.numNodes 2" in text
+    only = PoolSettings(vm_sku=H100, count=1)
+    assert found(ground(pool=only), config="OLMo2-13B").endswith("pulumi config set nodeCount 2")
+    assert found(ground(nodes=2), config="OLMo2-13B") == ""
+
+
+@pytest.mark.parametrize("vm_sku", [H100, H200])
+@pytest.mark.parametrize("config", [name for name in training_configs() if name != "OLMo2-13B"])
+def test_every_other_config_has_the_memory_on_one_node(vm_sku: str, config: str) -> None:
     assert found(ground(vm_sku), config=config) == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "vm_sku", "nodes", "expected"),
+    [
+        ("OLMo-1B", H100, 1, 8),  # the config's own
+        ("OLMo-1B", "Standard_ND96asr_v4", 1, 4),  # as many as 40 GB hold
+        ("OLMo2-1B", H100, 32, 2),  # as many as 256 GPUs share
+        ("OLMo2-13B", H100, 2, 1),
+    ],
+)
+def test_micro_batches_are_the_most_that_the_gpus_share_and_hold(
+    config: str, vm_sku: str, nodes: int, expected: int
+) -> None:
+    assert micro_batch(OlmoOptions(config=config), sku(vm_sku), nodes) == expected
+    assert found(ground(vm_sku, nodes=nodes), config=config) == ""
 
 
 def test_several_nodes_need_infiniband() -> None:
@@ -267,7 +310,7 @@ def test_a_batch_that_does_not_divide_says_what_does() -> None:
 
 
 def test_a_micro_batch_that_is_too_large_gives_way() -> None:
-    text = found(ground(nodes=32), config="OLMo2-1B")
+    text = found(ground(nodes=32), config="OLMo2-1B", microBatch=4)
     assert "with 32 nodes: microBatch 2" in text
     assert text.endswith("pulumi config set --path workloadOptions.olmo.microBatch 2")
     assert found(ground(nodes=32), config="OLMo2-1B", microBatch=2) == ""

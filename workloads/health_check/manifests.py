@@ -53,7 +53,7 @@ def job_spec(run: Run) -> Manifest:
 def kernel_logs() -> Mount:
     """The node's logs, in which two checks look for GPU errors and flapping links.
 
-    The folder, because the file's name differs: syslog on Ubuntu, messages or none at all elsewhere.
+    The folder, because the file's name differs (syslog on Ubuntu, messages elsewhere), and logs are put aside.
     """
     source = {"hostPath": {"path": "/var/log", "type": "Directory"}}
     return Mount(name="kernel-logs", path=_KERNEL_LOGS, source=source, read_only=True)

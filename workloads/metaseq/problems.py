@@ -16,10 +16,8 @@ _NODES: Path = ("workloadOptions", NAME, "numNodes")
 
 
 def problems(options: MetaseqOptions, ground: Ground) -> Iterator[Problem]:
-    """What is wrong with size and nodes; VM sizes that are unknown are another rule's business."""
-    sku = catalogue().get(ground.pool.vm_sku)
-    if sku is None or not sku.gpus:
-        return
+    """What is wrong with size and nodes."""
+    sku = ground.pool.sku
     try:
         plan(models().sizes[options.model_size], sku, ground.nodes)
     except Unfit as reason:

@@ -25,12 +25,17 @@ class TrainingConfig(Facts):
     looked_up: int
     layers: int
     width: int
+    hidden: int
+    vocabulary: int
+    rms_norms: bool
+    clips: bool
+    wrapped: bool
     sequence_length: int
     """Tokens."""
     batch: int
     """Sequences of one step, over all GPUs."""
     micro_batch: int
-    """Sequences that one GPU takes at a time, unless set."""
+    """Sequences that one GPU takes at a time, unless set, or too many for it."""
 
     @property
     def file(self) -> str:

@@ -13,6 +13,7 @@ from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, blob, scratch
 from workloads._training import throughput_variables
 from workloads.olmo.configs import SOURCE_FOLDER
+from workloads.olmo.memory import micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
 
 CONTAINER = "train"
@@ -69,7 +70,7 @@ def variables(run: Run) -> dict[str, str]:
         "CHECKPOINTS": CHECKPOINTS,
         "SCRATCH": SCRATCH,
         "RUN_NAME": options.run_name or training.name,
-        "MICRO_BATCH": str(options.sequences_at_once),
+        "MICRO_BATCH": str(micro_batch(options, sku, run.nodes)),
         "STOP_AT": str(options.stop_at or ""),
         "PREPARED": str(int(options.prepare)),
         "DATA_TIMEOUT_S": str(options.data_timeout_hours * 3600),

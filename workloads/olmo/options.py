@@ -45,7 +45,7 @@ class OlmoOptions(WorkloadOptions):
     stop_at: Count | None = None
     """Step to stop at; by default where the config ends, after weeks."""
     micro_batch: Count | None = None
-    """Sequences that one GPU takes at a time; by default the config's."""
+    """Sequences that one GPU takes at a time; by default the config's, or the most that its GPUs share and hold."""
     evaluate: bool = True
     """Run the config's evaluations, whose data is prepared too."""
     run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
@@ -78,8 +78,3 @@ class OlmoOptions(WorkloadOptions):
     def training(self) -> TrainingConfig:
         """The chosen config."""
         return training_configs()[self.config]
-
-    @property
-    def sequences_at_once(self) -> int:
-        """The micro-batch in use."""
-        return self.micro_batch or self.training.micro_batch

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.blobfuse import profiles, remembers
 from config.errors import Path, Problem, set_command
 from config.near import hint, near
 from config.skus import VmSku, catalogue
 from config.workload import Ground
 from workloads._training import usable_bytes
-from workloads.olmo.memory import least_nodes, state_bytes_per_gpu
+from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
 
 GB = 1e9
@@ -17,18 +18,22 @@ _OPTIONS: Path = ("workloadOptions", NAME)
 _READ = "rl"
 _WRITE = "racwdl"
 """Checkpoints are written beside their final name, renamed, and the oldest deleted."""
+_WRITE_HIERARCHICAL = "racwdlmp"
+"""As ContainerSettings.permissions says."""
 
 
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    """All of them; sizes that are unknown are another rule's business."""
+    """All of them."""
+    size = ground.pool.sku
     yield from _container(ground, "dataContainer", options.data_container, _READ)
     yield from _upload(options, ground)
-    yield from _container(ground, "checkpointContainer", options.checkpoint_container, _WRITE)
+    write = _WRITE_HIERARCHICAL if ground.hierarchical_namespace else _WRITE
+    yield from _container(ground, "checkpointContainer", options.checkpoint_container, write)
+    yield from _seen_by_all(options, ground)
     yield from _scratch(ground)
-    if size := catalogue().get(ground.pool.vm_sku):
-        yield from _hardware(ground, size)
-        yield from _memory(options, ground, size)
-        yield from _batch(options, ground, size)
+    yield from _hardware(ground, size)
+    yield from _memory(options, ground, size)
+    yield from _batch(options, ground, size)
 
 
 def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Problem]:
@@ -44,9 +49,30 @@ def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Pro
         return
     permissions = ground.containers[name].permissions
     if missing := [letter for letter in needed if letter not in permissions]:
-        better = "".join(letter for letter in _WRITE if letter in needed or letter in permissions)
+        better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
         what = f"is {permissions}, but workload {NAME} also needs {''.join(missing)} there ({key})"
-        yield Problem(where, what, f"all of {needed}", set_command(where, better))
+        allowed = f"all of {needed}"
+        if needed == _WRITE_HIERARCHICAL:
+            allowed += f", or of {_WRITE} where storage.hierarchicalNamespace is false"
+        yield Problem(where, what, allowed, set_command(where, better))
+
+
+def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
+    """Rank 0 makes and renames the folder of a checkpoint, and all others wait 10 s until they see it.
+
+    (allenai/OLMo 59a53e3, olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for. The first checkpoint comes before
+    the first step: scripts/train.py.) Ranks of one node have one mount, which knows what they did.
+    """
+    container = ground.containers.get(options.checkpoint_container)
+    if ground.nodes == 1 or container is None or not remembers(container.profile):
+        return
+    where = ("storage", "containers", options.checkpoint_container, "profile")
+    what = (
+        f"is {container.profile}, under which a node does not see for minutes what another has made, and workload "
+        f"{NAME} on {ground.nodes} nodes ends where it does not see a checkpoint in 10 seconds"
+    )
+    usable = [profile for profile in profiles() if not remembers(profile)]
+    yield Problem(where, what, f"{', '.join(usable)}, or numNodes: 1", set_command(where, usable[0]))
 
 
 def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
@@ -61,8 +87,7 @@ def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 def _scratch(ground: Ground) -> Iterator[Problem]:
     """Caches lie on local NVMe disks where the VM size has them; on other sizes, beside the pods."""
-    size = catalogue().get(ground.pool.vm_sku)
-    if ground.scratch or size is None or size.nvme is None:
+    if ground.scratch or ground.pool.sku.nvme is None:
         return
     what = f"is {ground.pool_key}, whose nodes have no NVMe scratch, and workload {NAME} keeps its caches there"
     if ground.pool.scratch:
@@ -83,26 +108,33 @@ def _hardware(ground: Ground, size: VmSku) -> Iterator[Problem]:
 
 
 def _memory(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
-    """More nodes mend it, where there is InfiniBand between them."""
-    training, least = options.training, least_nodes(options.training, size)
-    nodes = ground.nodes if size.infiniband else 1
-    if nodes >= least or not size.gpu_bf16_tflops:
+    """A smaller micro-batch mends it, or more nodes where there is InfiniBand between them."""
+    training, nodes = options.training, ground.nodes if size.infiniband else 1
+    at_once = micro_batch(options, size, nodes)
+    if holds(training, size, nodes, at_once) or not size.gpu_bf16_tflops:
         return
-    needed, usable = state_bytes_per_gpu(training, nodes * size.gpus), usable_bytes(size.gpu_memory_gb)
+    needed = bytes_per_gpu(training, gpus=nodes * size.gpus, micro_batch=at_once)
+    usable = usable_bytes(size.gpu_memory_gb)
     short = (
-        f"would keep {needed / GB:.0f} GB on each GPU, of whose {size.gpu_memory_gb} GB {usable / GB:.0f} can be used"
+        f"{training.name} in micro-batches of {at_once} would take {needed / GB:.0f} GB on each GPU of {nodes} "
+        f"{'node' if nodes == 1 else 'nodes'}, of whose {size.gpu_memory_gb} GB {usable / GB:.0f} can be used"
     )
-    if size.infiniband:
+    most = min(at_once - 1, training.batch // (nodes * size.gpus))
+    smaller = (each for each in range(most, 0, -1) if training.fits(nodes * size.gpus, each))
+    if fitting := next((each for each in smaller if holds(training, size, nodes, each)), None):
+        where: Path = (*_OPTIONS, "microBatch")
+        yield Problem(where, f"is {at_once}: {short}", f"at most {fitting}, or none", set_command(where, fitting))
+        return
+    counts = training.node_counts(size.gpus, micro_batch=1) if size.infiniband else []
+    if more := [count for count in counts if count > nodes and holds(training, size, count, 1)]:
         where = (*_OPTIONS, "numNodes")
-        what = f"is {nodes}, but {training.name} needs {least} nodes of {size.name}: it {short}"
-        counts = [count for count in training.node_counts(size.gpus, micro_batch=1) if count >= least]
-        yield Problem(where, what, ", ".join(map(str, counts)), set_command(where, counts[0]))
-        if counts[0] > ground.pool.max_nodes:
-            yield ground.too_few(NAME, counts[0])
-    else:
-        what = f"is {size.name}, where {training.name} {short}"
-        better = [each.name for each in _sizes() if each.infiniband or least_nodes(training, each) == 1]
-        yield _other_size(ground, what, better)
+        allowed = f"with micro-batches of 1: {', '.join(map(str, more))}"
+        yield Problem(where, f"is {nodes}: {short}", allowed, set_command(where, more[0]))
+        if more[0] > ground.pool.max_nodes:
+            yield ground.too_few(NAME, more[0])
+        return
+    better = [each.name for each in _sizes() if holds(training, each, nodes if each.infiniband else 1, 1)]
+    yield _other_size(ground, f"is {size.name}, where {short}", better or [each.name for each in _sizes()])
 
 
 def _sizes() -> list[VmSku]:
@@ -117,10 +149,10 @@ def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
 
 def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Problem]:
     """Every GPU takes the same number of whole micro-batches: OLMo asserts the first, and would warp the second."""
-    training, micro_batch, gpus = options.training, options.sequences_at_once, ground.nodes * size.gpus
-    if training.fits(gpus, micro_batch):
+    training, at_once, gpus = options.training, micro_batch(options, size, ground.nodes), ground.nodes * size.gpus
+    if training.fits(gpus, at_once):
         return
-    counts = training.node_counts(size.gpus, micro_batch)
+    counts = training.node_counts(size.gpus, at_once)
     fewer = [count for count in counts if count < min(ground.nodes, ground.pool.max_nodes + 1)]
     smaller = training.largest_micro_batch(gpus)
     where: Path = (*_OPTIONS, "numNodes")
@@ -131,9 +163,9 @@ def _batch(options: OlmoOptions, ground: Ground, size: VmSku) -> Iterator[Proble
         fix = set_command(where, smaller or 1)
     what = (
         f"does not fit: {ground.nodes} nodes of {size.gpus} GPUs cannot share {training.name}'s batch of "
-        f"{training.batch} sequences in micro-batches of {micro_batch}"
+        f"{training.batch} sequences in micro-batches of {at_once}"
     )
-    allowed = f"with micro-batches of {micro_batch}: numNodes {', '.join(map(str, counts)) or 'none'}"
+    allowed = f"with micro-batches of {at_once}: numNodes {', '.join(map(str, counts)) or 'none'}"
     if smaller:
         allowed += f"; with {ground.nodes} nodes: microBatch {smaller}"
     yield Problem(where, what, allowed, fix)

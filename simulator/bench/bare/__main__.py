@@ -52,8 +52,7 @@ def kubernetes_class(module: str, name: str) -> Any:
     group, version = module.split("/")
     if "." not in group or group.endswith(("authorization.k8s.io", "storage.k8s.io", "helm.sh")):
         return getattr(importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}"), name)
-    custom = kubernetes.apiextensions
-    return custom.CustomResourcePatch if name.endswith("Patch") else custom.CustomResource
+    return kubernetes.apiextensions.CustomResource
 
 
 def declare(entry: dict[str, Any], made: Made) -> pulumi.Resource:

@@ -24,7 +24,7 @@ from azure.storage.blob import ContainerClient
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
-from simulator.kubelet.csi.mount import BlobMount, reason
+from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
 
 Object = dict[str, Any]
 NAME = "blob.csi.azure.com"
@@ -81,8 +81,16 @@ def stage(
         options = blobfuse.parse(volume["spec"].get("mountOptions") or [])
         mode = _auth_mode(attributes.get("azurestorageauthtype", ""), found)
         client = _client(found, mode, container, cloud.blob_service(found.account))
-        read_only = read_only or options.read_only or not may_write(found.sas if mode == "sas" else "")
-        return BlobMount(client, folder, read_only=read_only, report=report)
+        hierarchical = options.on("use-adls")
+        writes = may_write(found.sas if mode == "sas" else "", hierarchical_namespace=hierarchical)
+        return BlobMount(
+            client,
+            folder,
+            read_only=read_only or options.read_only or not writes,
+            report=report,
+            remembers_s=options.remembers_s,
+            lock=one_at_a_time(client.url) if hierarchical else None,
+        )
     except BlobfuseError as error:
         raise _failed(str(error)) from error
     except AzureError as error:
@@ -90,10 +98,14 @@ def stage(
         raise _failed(f"failed to initialize new pipeline [{why}]", _hint(error, found)) from error
 
 
-def may_write(sas: str) -> bool:
-    """Whether a mount by this SAS can write: its permissions have `w`. An account key, an empty SAS, can."""
+def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
+    """Whether a mount by this SAS can write: its permissions have `w`. An account key, an empty SAS, can.
+
+    In a hierarchical namespace blobfuse2 also sets the permissions of each file that it makes, and fails with EACCES
+    where it may not (component/azstorage/datalake.go, CreateFile).
+    """
     permissions = parse_qs(sas.removeprefix("?")).get("sp")
-    return permissions is None or "w" in permissions[0]
+    return permissions is None or set("wp" if hierarchical_namespace else "w") <= set(permissions[0])
 
 
 def _auth_mode(asked: str, found: Credentials) -> str:

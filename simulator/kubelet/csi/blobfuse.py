@@ -19,6 +19,7 @@ _FUSE_REFUSED = (
 )
 _BOOLEANS = {"1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"}
 _MIN_PREFETCH = 11
+_REMEMBERED_S = "120"
 _CONVERT: dict[str, tuple[str, Callable[[str], object]]] = {
     "uint": ("ParseUint", lambda text: _unsigned(text)),
     "int": ("ParseInt", int),
@@ -37,8 +38,24 @@ class Options:
     flags: dict[str, str] = field(default_factory=dict)
     fuse: list[str] = field(default_factory=list)
 
-    def on(self, name: str) -> bool:
-        return self.flags.get(name, "false") in {"1", "t", "T", "true", "TRUE", "True"}
+    def on(self, name: str, default: str = "false") -> bool:
+        return self.flags.get(name, default) in {"1", "t", "T", "true", "TRUE", "True"}
+
+    @property
+    def remembers_s(self) -> int:
+        """How long a name that another node changes may look as before: in the kernel, or in blobfuse2's own cache.
+
+        The defaults are those of component/libfuse/libfuse.go and component/attr_cache/attr_cache.go.
+        """
+        fuse = dict(text.split("=", 1) for text in self.fuse if "=" in text)
+        kernel = [
+            int(fuse.get(f"{of}_timeout", self.flags.get(f"{of}-timeout", _REMEMBERED_S)))
+            for of in ("attr", "entry", "negative")
+        ]
+        if "direct_io" in self.fuse:
+            return 0
+        cached = self.flags.get("attr-cache-timeout", _REMEMBERED_S) if self.on("use-attr-cache", "true") else 0
+        return max(*kernel, int(cached))
 
     @property
     def read_only(self) -> bool:

@@ -36,6 +36,12 @@ def files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 yield str((Path(folder) / name).relative_to(root)), status
 
 
+def folders(root: Path) -> set[str]:
+    """All folders below `root` by relative path; raises as `files` does."""
+    walk = os.fwalk(root, follow_symlinks=False, onerror=_refuse)
+    return {str(Path(folder).relative_to(root)) for folder, *_ in walk} - {"."}
+
+
 def status(root: Path, name: str) -> os.stat_result | None:
     """Of a file, not what it links to; None where there is none."""
     try:
@@ -74,6 +80,12 @@ def remove(root: Path, name: str) -> None:
     """Removes a file, if it is there."""
     with contextlib.suppress(FileNotFoundError), _parent(root, name, make=False) as (folder, last):
         os.unlink(last, dir_fd=folder)
+
+
+def remove_folder(root: Path, name: str) -> None:
+    """Removes a folder, if it is there and empty."""
+    with contextlib.suppress(OSError), _parent(root, name, make=False) as (folder, last):
+        os.rmdir(last, dir_fd=folder)
 
 
 def make_folder(root: Path, name: str) -> None:

@@ -1,7 +1,11 @@
 """A blob container as a folder: what blobfuse2 would mount, copied by real REST calls, since bubblewrap has no FUSE.
 
-What pods write goes to the container every two seconds, and when one of their containers ends; what others write comes
-every six, and when a pod mounts it.
+What pods write goes to the container every two seconds, and when one of their containers ends. What others make, change
+or remove is seen as late as the kernel and blobfuse2 may go on with what they remember of a name, 20 times faster than
+in life; at once when a pod mounts it. Without any remembering both are done twice a second.
+
+In a hierarchical namespace others see all changes of one pass together, a folder's renaming among them; in a flat one
+blob after blob, as blobfuse2 copies them.
 """
 
 from __future__ import annotations
@@ -9,18 +13,20 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.storage.blob import BlobProperties, ContainerClient
 
 from simulator.kubelet.csi import confined
 
-UPLOAD_EVERY_S = 2.0
-DOWNLOAD_EVERY = 3  # uploads; blobfuse2 looks again after 120 s (attr-cache-timeout)
+EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
+FASTER = 20
+_FOLDER = {"hdi_isfolder": "true"}
+"""Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _SETTLED_S = 1.0
 WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
@@ -30,6 +36,14 @@ _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 
 Signature = tuple[int, int]
 """Size and modification time of a file."""
+
+
+_locks: dict[str, threading.Lock] = {}
+
+
+def one_at_a_time(container: str) -> threading.Lock:
+    """What the mounts of one container, by its URL, take turns by."""
+    return _locks.setdefault(container, threading.Lock())
 
 
 @dataclass
@@ -42,22 +56,37 @@ class BlobMount:
     """Keeps `folder` and the container alike. Errors while writing go to `report`, as no process can be given them."""
 
     def __init__(
-        self, container: ContainerClient, folder: Path, *, read_only: bool, report: Callable[[str], None]
+        self,
+        container: ContainerClient,
+        folder: Path,
+        *,
+        read_only: bool,
+        report: Callable[[str], None],
+        remembers_s: float = 0,
+        lock: threading.Lock | None = None,
     ) -> None:
-        """Copies what is there. Raises AzureError."""
+        """Copies what is there. `remembers_s` as in life; mounts with one `lock` see passes of each other as a whole.
+
+        Raises AzureError.
+        """
         self.path, self.read_only = folder, read_only
-        self._container, self._report = container, report
+        self._container, self._report, self._late_s = container, report, remembers_s / FASTER
         self._copied: dict[str, _Copied] = {}
-        self._lock = threading.Lock()
+        self._folders: set[str] = set()
+        """Those that a blob stands for."""
+        self._noticed: dict[tuple[str, str], float] = {}
+        """When a change that is yet to be seen was first listed, by name and etag."""
+        self._lock = lock or threading.Lock()
         self._closed = threading.Event()
         folder.mkdir(parents=True, exist_ok=True)
-        self._download()
+        with self._lock:
+            self._download(at_once=True)
         threading.Thread(target=self._keep_alike, name=f"blobfuse-{folder.name}", daemon=True).start()
 
     def refresh(self) -> None:
         """Sends what pods wrote, then takes what others wrote."""
         self.flush()
-        self._take()
+        self._take(at_once=True)
 
     def flush(self) -> None:
         """Sends everything that pods wrote so far."""
@@ -71,35 +100,43 @@ class BlobMount:
             self._closed.set()
 
     def _keep_alike(self) -> None:
-        rounds = 0
-        while not self._closed.wait(UPLOAD_EVERY_S):
-            rounds += 1
+        while not self._closed.wait(EVERY_S if self._late_s else EVERY_S_UNREMEMBERED):
             if not self.read_only:
                 with self._lock:
                     self._upload(settled=True)
-            if rounds % DOWNLOAD_EVERY == 0:
-                self._take()
+            self._take()
 
-    def _take(self) -> None:
+    def _take(self, *, at_once: bool = False) -> None:
         """What is mounted stays so; the reads of blobfuse2 would fail in the pods."""
         try:
             with self._lock:
-                self._download()
+                self._download(at_once=at_once)
         except AzureError as error:
             self._report(f"reading the container failed: {reason(error)}")
 
     # -- from the container --------------------------------------------------------------------------------------------
 
-    def _download(self) -> None:
+    def _download(self, *, at_once: bool) -> None:
         if self._closed.is_set():
             return
         there = {blob.name: blob for blob in self._container.list_blobs(include=["metadata"])}
-        for name, blob in there.items():
-            if confined.is_plain(name):
-                self._here(name, partial(self._fetch, name, blob))
-        for name in [name for name in self._copied if name not in there]:
-            if not self._changed_here(name):
-                self._here(name, partial(self._drop, name))
+        changed = {name: blob.etag for name, blob in there.items() if confined.is_plain(name) and self._is_new(blob)}
+        gone = [name for name in (*self._copied, *self._folders) if name not in there]
+        for name in self._seen({**changed, **dict.fromkeys(gone, "")}, at_once=at_once):
+            if name in changed:
+                self._here(name, partial(self._fetch, name, there[name]))
+            elif name in self._folders or not self._changed_here(name):
+                self._here(name, partial(self._drop, name, there))
+
+    def _is_new(self, blob: BlobProperties) -> bool:
+        known = self._copied.get(blob.name)
+        return blob.name not in self._folders and (known is None or known.etag != blob.etag)
+
+    def _seen(self, changes: Mapping[str, str], *, at_once: bool) -> list[str]:
+        """Names of changes, by their etags, that pods see by now."""
+        now = time.monotonic()
+        self._noticed = {(name, etag): self._noticed.get((name, etag), now) for name, etag in changes.items()}
+        return [name for (name, _), since in self._noticed.items() if at_once or now - since >= self._late_s]
 
     def _here(self, name: str, change: Callable[[], None]) -> None:
         """Makes a change in the folder. A pod may have put a link, or a file for a folder, in its way."""
@@ -109,11 +146,11 @@ class BlobMount:
             self._report(f"{name}: {error}")
 
     def _fetch(self, name: str, blob: BlobProperties) -> None:
-        if (blob.metadata or {}).get("hdi_isfolder") == "true":
+        if (blob.metadata or {}).items() >= _FOLDER.items():
             confined.make_folder(self.path, name)
+            self._folders.add(name)
             return
-        before = self._copied.get(name)
-        if (before and before.etag == blob.etag) or self._changed_here(name):
+        if self._changed_here(name):
             return
         try:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
@@ -121,9 +158,16 @@ class BlobMount:
             return
         self._copied[name] = _Copied(blob.etag, _signature(status))
 
-    def _drop(self, name: str) -> None:
-        confined.remove(self.path, name)
-        del self._copied[name]
+    def _drop(self, name: str, there: Iterable[str]) -> None:
+        """And with a file the folders that nothing is left in."""
+        if name in self._folders:
+            self._folders.remove(name)
+        else:
+            confined.remove(self.path, name)
+            del self._copied[name]
+        for folder in [name, *map(str, PurePosixPath(name).parents)][:-1]:
+            if not any(each == folder or each.startswith(f"{folder}/") for each in there):
+                confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
         """Whether a pod has written a file that is yet to be sent; then that is the newer one."""
@@ -144,6 +188,7 @@ class BlobMount:
             return
         try:
             here = {name: _signature(status) for name, status in confined.files(self.path)}
+            folders = confined.folders(self.path)
         except OSError as error:  # what cannot be seen must not count as removed
             self._report(f"nothing is written while a folder cannot be read: {error}")
             return
@@ -154,6 +199,21 @@ class BlobMount:
                 self._send(name, signature)
         for name in [name for name in self._copied if name not in here]:
             self._delete(name)
+        self._upload_folders(folders)
+
+    def _upload_folders(self, folders: set[str]) -> None:
+        """A blob for each in which there is none yet; those that are gone take theirs along."""
+        for name in folders - self._folders:
+            if not any(each.startswith(f"{name}/") for each in (*self._copied, *self._folders)):
+                try:
+                    self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=_FOLDER)
+                except AzureError as error:
+                    self._report(f"making {name} failed: {reason(error)}")
+                else:
+                    self._folders.add(name)
+        for name in self._folders - folders:
+            self._folders.remove(name)
+            self._remove(name)
 
     def _send(self, name: str, signature: Signature) -> None:
         try:
@@ -169,6 +229,9 @@ class BlobMount:
     def _delete(self, name: str) -> None:
         """A blob that may not be deleted comes back at the next refresh, its etag forgotten."""
         del self._copied[name]
+        self._remove(name)
+
+    def _remove(self, name: str) -> None:
         try:
             self._container.delete_blob(name)
         except ResourceNotFoundError:

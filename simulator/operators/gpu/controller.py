@@ -31,8 +31,17 @@ def uses_gpu(pod: Object) -> bool:
     return any(name.startswith("nvidia.com/gpu") for resources in limits for name in resources)
 
 
+def installs_same(running: Object, wanted: Object) -> bool:
+    """As DRIVER_CONFIG_DIGEST tells upstream (internal/predicates/restart_only.go): tolerations, say, are not in it."""
+    return all(
+        [container.get(key) for container in running["containers"]]
+        == [container.get(key) for container in wanted["containers"]]
+        for key in ("name", "image", "command", "args", "env")
+    )
+
+
 GPU_DRIVER = Driver(
-    "GPU driver", "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu-driver-upgrade-drain.skip", uses_gpu
+    "GPU driver", "nvidia.com/gpu-driver-upgrade", uses_gpu, "app=nvidia-operator-validator", installs_same
 )
 
 

@@ -28,7 +28,7 @@ NOT_SIMULATED = {
 }
 
 Object = dict[str, Any]
-OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade-state", "nvidia.com/ofed-driver-upgrade-drain.skip")
+OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 
 @dataclass(frozen=True)

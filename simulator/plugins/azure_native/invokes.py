@@ -53,6 +53,9 @@ FUNCTIONS: Mapping[str, Function] = {
         "POST", f"{_CLUSTER}/listClusterUserCredential", "2025-09-01", {"serverFqdn": "server-fqdn", "format": "format"}
     ),
     "azure-native:features:getSubscriptionFeatureRegistration": Function("GET", _FEATURE, "2021-07-01"),
+    "azure-native:storage:getStorageAccount": Function(
+        "GET", _ACCOUNT, "2024-01-01", resource="azure-native:storage:StorageAccount"
+    ),
     "azure-native:storage:listStorageAccountKeys": Function("POST", f"{_ACCOUNT}/listKeys", "2024-01-01"),
     "azure-native:storage:listStorageAccountServiceSAS": Function(
         "POST", f"{_ACCOUNT}/listServiceSas", "2024-01-01", body=_SERVICE_SAS

@@ -1,4 +1,4 @@
-"""The command line of `metaseq-train`: facebookresearch/metaseq f7ffa5f, the fields of its dataclasses by type."""
+"""The command line of `metaseq-train` at the commit of docker/metaseq: the fields of its dataclasses by type."""
 
 from __future__ import annotations
 

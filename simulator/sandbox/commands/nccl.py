@@ -12,6 +12,7 @@ from simulator.sandbox.commands.nccl_net import Network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
 
 VERSION = "NCCL version 2.27.3+cuda12.8"
+PLUGIN = "IBext_v10"  # nccl-rdma-sharp-plugins, src/ib_plugin.c
 SHM_PER_GPU = 9637888  # bytes of one segment in /dev/shm, as in nccl#525
 SYSTEM_ERROR = "unhandled system error (run with NCCL_DEBUG=INFO for details)"
 INVALID_USAGE = "invalid usage (run with NCCL_DEBUG=WARN for details)"
@@ -61,10 +62,10 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
     aligned = _topology(setup, known, log)
     facts = _sku(known, pods[0])
     algorithms = _algorithms(setup, facts)
-    _networks(setup, log, sharp="CollnetChain" in algorithms)
+    sharp = "CollnetChain" in algorithms
+    _networks(setup, log, sharp=sharp)
     _shared_memory(setup, log)
-    if len(pods) > 1:
-        _between_nodes(setup, log)
+    _channels(setup, log, sharp=sharp)
     chosen = _choose_algorithms(setup, algorithms, log)
     for device in devices:
         text = f"comm rank {device.process.rank} nranks {len(devices)} cudaDev {device.process.device}"
@@ -132,29 +133,45 @@ def _topology(setup: Setup, known: world.World, log: Log) -> bool:
 
 
 def _networks(setup: Setup, log: Log, *, sharp: bool) -> None:
+    """What NCCL says of each network that it tries, in its order: plugin, InfiniBand, TCP (src/plugin/net.cc).
+
+    A process says so also where it will use no network at all.
+    """
     for device in setup.devices:
         network = setup.networks[device.pod.key]
         variables = setup.variables[device.pod.key]
         oob = f"{nccl_net.interface(variables)}:{device.pod.ip}<0>"
+        ordering = "[RO]" if variables.get("NCCL_IB_PCI_RELAXED_ORDERING", "2") != "0" else ""
+        names = "".join(_hca_text(index, hca, sharp=sharp) for index, hca in enumerate(network.hcas))
+        lines = [f"NET/IB : Using{names} {ordering}; OOB {oob}"]
         if sharp:
-            log.info(device.process, "NET/Plugin: Loaded collnet plugin SHARP (v8)", "INIT,NET")
-        if network.transport == SOCKET:
-            log.info(device.process, "NET/IB : No device found.", "INIT,NET")
-            log.info(device.process, f"NET/Socket : Using [0]{oob}", "INIT,NET")
+            loaded = f"Loaded net plugin {PLUGIN} (v10)", "Loaded collnet plugin SHARP (v10)"
+            lines = [f"NET/Plugin: {text}" for text in loaded] + lines
         else:
-            ordering = "[RO]; " if variables.get("NCCL_IB_PCI_RELAXED_ORDERING", "2") != "0" else "; "
-            names = " ".join(_hca_text(index, hca, sharp=sharp) for index, hca in enumerate(network.hcas))
-            log.info(device.process, f"NET/IB : Using {names} {ordering}OOB {oob}", "INIT,NET")
+            lines = ["NET/Plugin: Could not find: libnccl-net.so. ", *lines]
+        if network.transport == SOCKET:
+            lines.insert(1, "NET/IB : No device found.")
+            lines.append(f"NET/Socket : Using [0]{oob}")
+        for line in lines:
+            log.info(device.process, line, "INIT,NET")
         if network.transport == SOCKET and variables.get("NCCL_NET") == "IB":
             log.warn(device.process, "net.cc:1002", "Error: network IB not found.")
             raise NcclError(INVALID_USAGE)
-        log.info(device.process, f"Using network {network.transport}", "INIT,NET")
+        name = _network_name(network.transport, sharp=sharp)
+        log.info(device.process, f"Initialized NET plugin {name}", "INIT,NET")
+        log.info(device.process, f"Assigned NET plugin {name} to comm", "INIT,NET")
+        log.info(device.process, f"Using network {name}", "INIT")
     pause(0.1)
+
+
+def _network_name(transport: str, *, sharp: bool) -> str:
+    """SHARP's plugin brings an InfiniBand of its own."""
+    return PLUGIN if sharp and transport == INFINIBAND else transport
 
 
 def _hca_text(index: int, hca: Mapping[str, Any], *, sharp: bool) -> str:
     layer = "IB" if hca["link_layer"] == "InfiniBand" else "RoCE"
-    return f"[{index}]{hca['name']}:1/{layer}" + ("/SHARP" if sharp else "")
+    return f" [{index}]{hca['name']}:1/{layer}" + ("/SHARP" if sharp else "")
 
 
 def _shared_memory(setup: Setup, log: Log) -> None:
@@ -170,38 +187,44 @@ def _shared_memory(setup: Setup, log: Log) -> None:
             raise NcclError(SYSTEM_ERROR)
 
 
-def _between_nodes(setup: Setup, log: Log) -> None:
-    """Connects the ring's edges that leave a node, over every HCA in use."""
+def _channels(setup: Setup, log: Log, *, sharp: bool) -> None:
+    """Connects the ring's edges, those that leave a node over every HCA in use, and SHARP's trees."""
+    for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
+        if device.pod is not peer.pod:
+            _between_nodes(setup, device, peer, log, sharp=sharp)
+        elif device is not peer:
+            text = f"Channel 00/0 : {_end(device)} -> {_end(peer)} via P2P/CUMEM"
+            log.info(device.process, text, "INIT,P2P")
+    for device in setup.devices if sharp else ():
+        channel = device.process.device
+        for way in ("receive", "send"):
+            text = f"CollNet {channel:02d}/0 : {device.process.rank} [{way}] via COLLNET/SHARP/{channel}/GDRDMA"
+            log.info(device.process, text, "INIT,NET")
+    pause(0.2)
+
+
+def _between_nodes(setup: Setup, device: Device, peer: Device, log: Log, *, sharp: bool) -> None:
     layers = set().union(*(network.link_layers for network in setup.networks.values()))
     transports = {network.transport for network in setup.networks.values()}
     by_ib = transports == {INFINIBAND}
-    for device, peer in zip(setup.devices, [*setup.devices[1:], setup.devices[0]], strict=True):
-        if device.pod is peer.pod:
-            text = f"Channel 00/0 : {_end(device)} -> {_end(peer)} via P2P/CUMEM"
-            log.info(device.process, text, "INIT,P2P")
-            continue
-        if by_ib and not device.pod.may_pin_memory:
-            text = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
-            log.warn(device.process, "misc/ibvwrap.cc:278", text)
-            raise NcclError(SYSTEM_ERROR)
-        channels = max(1, len(setup.networks[device.pod.key].hcas))
-        for channel in range(channels):
-            via = f"NET/IB/{channel}/GDRDMA" if by_ib else "NET/Socket/0"
-            edge = f"Channel {channel:02d}/0 : {_end(device)} -> {_end(peer)}"
-            log.info(device.process, f"{edge} [send] via {via}", "INIT,NET")
-            log.info(peer.process, f"{edge} [receive] via {via}", "INIT,NET")
-        if len(transports) > 1 or (by_ib and len(layers) > 1) or (by_ib and layers == {"Ethernet"}):
-            text = "Call to ibv_modify_qp failed with 110 Connection timed out"
-            log.warn(device.process, "misc/ibvwrap.cc:213", text)
-            raise NcclError(SYSTEM_ERROR)
-        if by_ib and _partition(setup, device) != _partition(setup, peer):
-            pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT, tens of seconds in life
-            text = (
-                f"NET/IB: Got completion from peer {peer.pod.ip}<0> with status=12 opcode=0 len=0 vendor err 129 (Send)"
-            )
-            log.warn(device.process, "transport/net_ib.cc:2244", text)
-            raise NcclError(REMOTE_ERROR)
-    pause(0.2)
+    if by_ib and not device.pod.may_pin_memory:
+        text = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+        log.warn(device.process, "misc/ibvwrap.cc:278", text)
+        raise NcclError(SYSTEM_ERROR)
+    for channel in range(max(1, len(setup.networks[device.pod.key].hcas))):
+        via = f"NET/{_network_name(INFINIBAND, sharp=sharp)}/{channel}/GDRDMA" if by_ib else "NET/Socket/0"
+        edge = f"Channel {channel:02d}/0 : {_end(device)} -> {_end(peer)}"
+        log.info(device.process, f"{edge} [send] via {via}", "INIT,NET")
+        log.info(peer.process, f"{edge} [receive] via {via}", "INIT,NET")
+    if len(transports) > 1 or (by_ib and len(layers) > 1) or (by_ib and layers == {"Ethernet"}):
+        text = "Call to ibv_modify_qp failed with 110 Connection timed out"
+        log.warn(device.process, "misc/ibvwrap.cc:213", text)
+        raise NcclError(SYSTEM_ERROR)
+    if by_ib and _partition(setup, device) != _partition(setup, peer):
+        pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT, tens of seconds in life
+        text = f"NET/IB: Got completion from peer {peer.pod.ip}<0> with status=12 opcode=0 len=0 vendor err 129 (Send)"
+        log.warn(device.process, "transport/net_ib.cc:2244", text)
+        raise NcclError(REMOTE_ERROR)
 
 
 def _partition(setup: Setup, device: Device) -> set[str]:

@@ -7,15 +7,18 @@ import io
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from simulator.sandbox.commands import nccl_tests, world
-from simulator.sandbox.commands.nhc_node import kernel_log
+from simulator.sandbox.commands.nhc_node import date, node_log
 from simulator.sandbox.commands.nhc_report import NOT_RUN, Failed, number
 from simulator.sandbox.commands.ranks import Rank
 
-XIDS = {48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120}
+XIDS = (48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120)
 """GPU errors for which aznhc fails a node."""
+XID_HOURS = 2
+"""How old they may be, unless it is told."""
 LOST_EXIT_CODE = 15
 """Of nvidia-smi, for a GPU that fell off the bus."""
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
@@ -36,11 +39,15 @@ def _healthmon(known: world.World, arguments: Sequence[str]) -> str:
 
 
 def _xid(known: world.World, arguments: Sequence[str]) -> str | None:
-    log = kernel_log()
+    """Takes an error whose time it cannot read for an old one, as the real check does."""
+    log = node_log()
     if log is None:
         return None
-    for line in log.splitlines():
-        if (found := re.search(r"Xid.*?: (\d+),", line)) and int(found[1]) in XIDS:
+    hours = number("check_gpu_xid", arguments, 0) if arguments else XID_HOURS
+    for xid in XIDS:
+        line = next((line for line in reversed(log) if re.search(f"Xid.*: {xid},", line)), "")
+        logged = date(line)
+        if logged and (datetime.now() - logged).total_seconds() // 3600 <= hours:
             raise Failed(f"check_gpu_xid: GPU Xid errors detected: {line}. FaultCode: NHC2001")
     return "check_gpu_xid:  GPU XID error check passed."
 

@@ -1,10 +1,12 @@
-"""Checks of aznhc that look at the node: processors, memory, InfiniBand ports, interfaces, disks, kernel log."""
+"""Checks of aznhc that look at the node: processors, memory, InfiniBand ports, interfaces, disks, its log."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from simulator.sandbox.commands import world
@@ -15,10 +17,21 @@ NETWORK = Path("/sys/class/net")
 _KIB = {"kB": 1, "MB": 2**10, "GB": 2**20, "TB": 2**30}
 
 
-def kernel_log() -> str | None:
-    """The node's kernel log where aznhc looks for it; None if it was not mounted."""
-    file = Path(os.environ.get("AZ_NHC_ROOT", "/azure-nhc")) / "syslog"
-    return file.read_text(errors="replace") if file.exists() else None
+def node_log() -> list[str] | None:
+    """Lines of the node's log where aznhc looks for it; None if there is none, and the check is skipped."""
+    file = _root() / "syslog"
+    return file.read_text(errors="replace").splitlines() if file.exists() else None
+
+
+def date(line: str) -> datetime | None:
+    """When it was logged: its first three words, which `date` has to know as `Mon dd hh:mm:ss`; None for others."""
+    with contextlib.suppress(ValueError):
+        return datetime.strptime(f"{' '.join(line.split()[:3])} {datetime.now().year}", "%b %d %H:%M:%S %Y")
+    return None
+
+
+def _root() -> Path:
+    return Path(os.environ.get("AZ_NHC_ROOT", "/azure-nhc"))
 
 
 def _cpuinfo(known: world.World, arguments: Sequence[str]) -> None:
@@ -96,14 +109,24 @@ def _nvme(known: world.World, arguments: Sequence[str]) -> str:
 
 
 def _flapping(known: world.World, arguments: Sequence[str]) -> str | None:
-    log = kernel_log()
+    """Compares the last event with the one that an earlier run noted in aznhc's log, and knows no other time."""
+    log = node_log()
     if log is None:
         return None
-    lost = [line for line in log.splitlines() if re.search("ib.*lost carrier", line, re.IGNORECASE)]
-    if len(lost) > 1:
+    name = "check_ib_link_flapping"
+    lost = [line for line in log if re.search("ib.*lost carrier", line, re.IGNORECASE)]
+    if not lost:
+        return f"{name}: No IB link flapping found"
+    noted = re.findall("Linkflap event:(.*)", (_root() / "output/aznhc.log").read_text())
+    before, last = date(noted[-1]) if noted else None, date(lost[-1])
+    if before is None or last is None:
+        return None
+    if before == last:
+        return f"{name}: No new IB link flaps found"
+    if (last - before).total_seconds() // 3600 < int(arguments[0]):
         what = f"multiple IB link flapping events within {arguments[0]} hours"
-        raise Failed(f"check_ib_link_flapping: IB link flapping detected, {what}. FaultCode: NHC2005")
-    return "check_ib_link_flapping: No IB link flapping found"
+        raise Failed(f"{name}: IB link flapping detected, {what}. FaultCode: NHC2005")
+    return None
 
 
 CHECKS: dict[str, Callable[[world.World, Sequence[str]], str | None]] = {

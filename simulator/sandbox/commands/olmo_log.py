@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -37,9 +37,10 @@ class Log:
 class Checkpoints:
     """The folder of a run: `step<n>` are sharded, `step<n>-unsharded` whole."""
 
-    def __init__(self, config: Config, ranks: int, log: Log) -> None:
+    def __init__(self, config: Config, ranks: int, log: Log, seen_by_all: Callable[[Path], None]) -> None:
+        """`seen_by_all` returns once every rank sees a folder that rank 0 has made."""
         self.folder = Path(config.text("save_folder"))
-        self._log, self._ranks = log, ranks
+        self._log, self._ranks, self._seen_by_all = log, ranks, seen_by_all
         self.saved: dict[str, int] = {}
         """The last step saved, by kind."""
 
@@ -52,18 +53,24 @@ class Checkpoints:
         return int(checkpoint.name.removeprefix("step").removesuffix("-unsharded"))
 
     def save(self, step: int, kind: str, announced: str) -> None:
-        """`kind` is `sharded` or `unsharded`; written beside its final name first. Raises OSError."""
+        """`kind` is `sharded` or `unsharded`; written beside its final name first. Raises OSError.
+
+        Rank 0 alone makes the folder and renames it, and the others wait for both (olmo/checkpoint.py, _temporary_wd).
+        """
         whole = kind == "unsharded"
         target = self.folder / f"step{step}{'-unsharded' if whole else ''}"
         partial = target.with_name(f"{target.name}-tmp")
         self._log.info("olmo.train:1304" if whole else "olmo.train:1271", f"Saving {announced}...")
         files = ("model.pt", "optim.pt", "train.pt") if whole else self._shards()
         shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        self._seen_by_all(partial)
         for name in files:
             (partial / name).parent.mkdir(parents=True, exist_ok=True)
             (partial / name).write_text(f"simulated: {name} of step {step}\n")
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
+        self._seen_by_all(target)
         self.saved[kind] = step
         word = "Unsharded checkpoint" if whole else "Checkpoint"
         self._log.info("olmo.train:1306" if whole else "olmo.train:1273", f"{word} saved to {target}")

@@ -6,19 +6,25 @@ import math
 import os
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from simulator.sandbox.commands import nccl, nccl_log, olmo_config, training, world
 from simulator.sandbox.commands.olmo_config import Config, ConfigError
 from simulator.sandbox.commands.olmo_log import Checkpoints, Log
-from simulator.sandbox.commands.torchrun import ProgramError, Team
+from simulator.sandbox.commands.torchrun import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
 from simulator.world.network import Collective
 
 FASTER = 50
 """How much faster than in life the first steps go; later ones take their time, for nobody waits for weeks of log."""
 FAST_STEPS = 200
+PATIENCE_S = 4.0
+"""How long ranks wait for a folder that rank 0 has made, 10 s in life (olmo/util.py, wait_for).
+
+Between the second or two that a mount takes here to show it, and the 6 s of one that remembers names (csi/mount.py).
+"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def train(config: Config, team: Team) -> None:
     log.info("train:410", "CLI environment prepared")
     _check_settings(config, len(pods) * team.launch.per_node)
     communicator = _initialise(team, log)
-    checkpoints = Checkpoints(config, communicator.ranks, log)
+    checkpoints = Checkpoints(config, communicator.ranks, log, lambda folder: _show(team, folder))
     try:
         _claim_folder(config, checkpoints, log)
         everything, without = config.parameters
@@ -90,6 +96,27 @@ def train(config: Config, team: Team) -> None:
     except OSError as error:
         _uncaught(log, error)
     log.info("train:381", "Training complete")
+
+
+def follow(team: Team, asked: Mapping[str, Any]) -> None:
+    """The other ranks of this node: they wait for the folder that the first one has made. Raises ProgramError."""
+    number, folder = asked.get("folder", (0, ""))
+    if number == team.told("seen", 0):
+        return
+    until = time.monotonic() + PATIENCE_S
+    while not Path(folder).exists():
+        if time.monotonic() > until:
+            _uncaught(Log(world.load().me.hostname), TimeoutError("Waiting for checkpoint directory timed out"))
+        time.sleep(POLL_SECONDS)
+    team.tell(STARTED, seen=number)
+
+
+def _show(team: Team, folder: Path) -> None:
+    """Waits until all nodes see a folder. Raises AgentError where one has failed."""
+    number = team.told("folder", (0, ""))[0] + 1
+    team.tell(STARTED, folder=(number, str(folder)))
+    while any((pod.said(DOCUMENT) or {}).get("seen") != number for pod in team.check()[1:]):
+        time.sleep(POLL_SECONDS)
 
 
 def _check_settings(config: Config, ranks: int) -> None:

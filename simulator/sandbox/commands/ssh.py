@@ -62,15 +62,19 @@ def parse(arguments: list[str]) -> Call:
 
 
 def connect(known: world.World, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> world.Pod:
-    """The pod behind the host, if its ssh server would let this pod in. Raises SshError."""
+    """The pod behind the host, if its ssh server would let this pod in. Raises SshError.
+
+    Its words are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host) and the C library's for errno.
+    """
     settings = {**_configured(folder / "config", host), **options}
     target = settings.get("hostname", host)
     port = int(settings.get("port", PORT))
     pod = known.resolve(target)
-    if pod is None:
+    if pod is None and not world.is_address(target):
         raise SshError(f"ssh: Could not resolve hostname {target}: Name or service not known")
-    if not known.node_of(pod)["ready"]:
-        raise SshError(f"ssh: connect to host {target} port {port}: No route to host")
+    if pod is None or not known.node_of(pod)["ready"]:
+        # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ); no ARP goes unanswered.
+        raise SshError(f"ssh: connect to host {target} port {port}: Connection timed out")
     if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
         raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
     if settings.get("stricthostkeychecking", "ask") not in ("no", "off", "accept-new"):

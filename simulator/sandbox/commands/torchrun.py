@@ -18,7 +18,6 @@ DOCUMENT = "torchrun"
 WAITING, STARTED, DONE, FAILED = "waiting", "started", "done", "failed"
 POLL_SECONDS = 0.1
 USAGE_CODE = 2
-LOOPBACK = "127.0.0.1"
 
 
 class AgentError(Exception):
@@ -38,12 +37,19 @@ class Program(Protocol):
     def train(self, prepared: Any, team: Team) -> None:
         """What the first node plays for all ranks. Raises ProgramError."""
 
+    def follow(self, team: Team, asked: Mapping[str, Any]) -> None:
+        """What another node does, again and again, while the first one plays: what that asks of it, if anything.
+
+        Raises ProgramError.
+        """
+
 
 class Team:
     """The agents of one launch, seen by one of them."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
+        self._more: dict[str, Any] = {}
 
     def pods(self, known: World) -> dict[int, Pod]:
         """By node rank: those that run and have published themselves. Raises AgentError for a rank taken twice."""
@@ -67,13 +73,18 @@ class Team:
                 )
         return [pods[rank] for rank in range(self.launch.nodes)]
 
-    def tell(self, phase: str) -> None:
-        """Publishes how far this agent is, and what NCCL reads here."""
+    def tell(self, phase: str, **more: Any) -> None:
+        """Publishes how far this agent is, and what NCCL reads here; `more` is the program's own, and stays."""
+        self._more |= more
         environment = {name: value for name, value in os.environ.items() if name.startswith("NCCL_")}
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
         launch = self.launch
         known = {"id": launch.identity, "endpoint": f"{launch.host}:{launch.port}", "rank": launch.rank}
-        world.tell(DOCUMENT, {**known, "phase": phase, "nccl_conf": environment, "topologies": files})
+        world.tell(DOCUMENT, {**self._more, **known, "phase": phase, "nccl_conf": environment, "topologies": files})
+
+    def told(self, name: str, default: Any) -> Any:
+        """What this agent has told last, of `more`."""
+        return self._more.get(name, default)
 
     @staticmethod
     def phase(pod: Pod) -> str:
@@ -105,7 +116,7 @@ def main(arguments: list[str]) -> int:
         prepared = program.prepare(list(launch.program[1:]))
         team.tell(STARTED)
         if launch.rank:
-            _follow(team)
+            _follow(team, program)
         else:
             _wait_until_all_started(team)
             program.train(prepared, team)
@@ -129,43 +140,53 @@ def _program(launch: Launch) -> Program:
 
 
 def _meet(team: Team) -> None:
-    """Waits until all agents are at the first node's door. Raises AgentError."""
-    launch = team.launch
+    """Waits until all agents are at the first node's door. Raises AgentError.
+
+    The first node too goes there by its address. A name that is not known, or a port where nothing listens, is tried
+    until time is up (PyTorch's torch/csrc/distributed/c10d/socket.cpp, SocketConnectOp; TCPStore.cpp).
+    """
+    launch, warned = team.launch, False
     team.tell(WAITING)
-    if launch.rank == 0:
-        _check_own_address(launch)
     deadline = time.monotonic() + launch.timeout
     while time.monotonic() < deadline:
         known = world.load()
-        pods = team.pods(known)
-        reachable = _at(known, launch.host)
-        if len(pods) == launch.nodes and reachable is not None and pods.get(0) is reachable:
+        pods, there = team.pods(known), known.resolve(launch.host)
+        if len(pods) == launch.nodes and _is_first(pods, there):
             return
+        if there is None and not warned and not world.is_address(launch.host):
+            print(_unresolved(launch), file=sys.stderr)
+            warned = True
         time.sleep(POLL_SECONDS)
-    joined = len(team.pods(world.load()))
-    if launch.rank == 0:
-        raise AgentError(
-            f"torch.distributed.DistStoreError: Timed out after {launch.timeout + 1} seconds waiting for clients. "
-            f"{joined}/{launch.nodes} clients joined."
-        )
-    raise AgentError(
-        f"torch.distributed.DistNetworkError: The client socket has timed out after {launch.timeout * 1000}ms while "
-        f"trying to connect to ({launch.host}, {launch.port})."
-    )
-
-
-def _at(known: World, host: str) -> Pod | None:
-    return known.me if host == LOOPBACK else known.resolve(host)
-
-
-def _check_own_address(launch: Launch) -> None:
     known = world.load()
-    found = _at(known, launch.host)
-    if found is not None and found.key != known.me.key:
-        raise AgentError(
-            f"torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
-            f"({launch.host}, {launch.port}): node rank 0 is not there."
+    raise AgentError(_alone(launch, team.pods(known), known.resolve(launch.host)))
+
+
+def _is_first(pods: Mapping[int, Pod], there: Pod | None) -> bool:
+    first = pods.get(0)
+    return first is not None and there is not None and first.key == there.key
+
+
+def _unresolved(launch: Launch) -> str:
+    where, gai = f"({launch.host}, {launch.port})", "gai error: -2 - Name or service not known"
+    return f"[W socket.cpp] [c10d] The IPv6 network addresses of {where} cannot be retrieved ({gai})."
+
+
+def _alone(launch: Launch, pods: Mapping[int, Pod], there: Pod | None) -> str:
+    """What an agent says that has not met the others: where the first node is reached, that one waits for the rest."""
+    if not _is_first(pods, there):
+        return (
+            f"torch.distributed.DistNetworkError: The client socket has timed out after {launch.timeout * 1000}ms "
+            f"while trying to connect to ({launch.host}, {launch.port})."
         )
+    if launch.rank == 0:
+        return (
+            f"torch.distributed.DistStoreError: Timed out after {launch.timeout + 1} seconds waiting for clients. "
+            f"{len(pods)}/{launch.nodes} clients joined."
+        )
+    return (
+        "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote "
+        "server shutdown or crash?"
+    )
 
 
 def _wait_until_all_started(team: Team) -> None:
@@ -173,8 +194,8 @@ def _wait_until_all_started(team: Team) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _follow(team: Team) -> None:
-    """Waits for the first node to end. Raises AgentError when it fails or goes away."""
+def _follow(team: Team, program: Program) -> None:
+    """Waits for the first node to end. Raises AgentError when it fails or goes away, and ProgramError."""
     first = next(pod.key for rank, pod in team.pods(world.load()).items() if rank == 0)
     while True:
         pod = world.load().pods.get(first)
@@ -185,6 +206,7 @@ def _follow(team: Team) -> None:
                 "[Rank 0] Watchdog caught collective operation timeout: the ranks of node 0 do not answer."
             )
         team.check()
+        program.follow(team, pod.said(DOCUMENT) or {})
         time.sleep(POLL_SECONDS)
 
 

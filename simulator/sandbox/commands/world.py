@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import ipaddress
 import json
 import time
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from typing import Any, TextIO
 
 FOLDER = Path("/run/simulator")
 APPEARANCE_SECONDS = 60
+LOOPBACK = ("localhost", "127.0.0.1")
 SERVICE_SUFFIXES = ("", ".{}", ".{}.svc", ".{}.svc.cluster.local")
 
 Json = dict[str, Any]
@@ -85,8 +87,11 @@ class World:
     me: Pod
 
     def resolve(self, host: str) -> Pod | None:
-        """The pod of that name or address in this pod's namespace; names of pods without an address do not resolve."""
-        if host in (self.me.hostname, "localhost"):
+        """The pod of that name or address in this pod's namespace; names of pods without an address do not resolve.
+
+        None also for an address that leads nowhere (`is_address`), which is no lack of a name.
+        """
+        if host in (self.me.hostname, *LOOPBACK):
             return self.me
         same = (pod for pod in self.pods.values() if pod.namespace == self.me.namespace)
         return next((pod for pod in same if host in pod.names), None)
@@ -103,6 +108,15 @@ class World:
         """The HCAs that the pod can open: those allocated to it, or all of its node's if it is privileged."""
         held = set(pod.facts["hcas"])
         return [hca for hca in self.node_of(pod)["hcas"] if pod.facts.get("privileged") or hca["name"] in held]
+
+
+def is_address(host: str) -> bool:
+    """Whether it is an IP address, which no DNS is asked for."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def load_self() -> Json:

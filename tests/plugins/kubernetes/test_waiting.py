@@ -48,6 +48,7 @@ def created_once_said(plugin: Plugin, kube: KubeClient, kind: str, obj: Properti
         creating = pool.submit(plugin.create, kind, "it", obj)
         try:
             eventually(lambda: message in plugin.engine.messages, f"the plugin says: {message}")
+            eventually(lambda: kube.list("v1", "Pod", namespace), "it has its pod, which comes after the object")
         finally:
             for pod in kube.list("v1", "Pod", namespace):
                 kube.patch("v1", "Pod", pod["metadata"]["name"], namespace, {"metadata": {"annotations": RUNS}})
@@ -98,13 +99,26 @@ def test_a_job_that_fails_for_good_ends_the_wait(plugin: Plugin, namespace: str,
 
 
 def test_a_service_waits_for_ready_endpoints(plugin: Plugin, namespace: str, kube: KubeClient) -> None:
-    kube.create(manifest("apps/v1", "Deployment", namespace, deployment(namespace, run=False)["spec"]))
+    metadata = {"name": "p", "namespace": namespace, "labels": {"app": "a"}}
+    kube.create({"apiVersion": "v1", "kind": "Pod", **pods(run=False), "metadata": metadata})
+    address = {"phase": "Running", "podIP": "10.9.8.7", "podIPs": [{"ip": "10.9.8.7"}]}
+    status = {**address, "conditions": [{"type": "Ready", "status": "False"}]}
+    kube.patch("v1", "Pod", "p", namespace, {"status": status}, subresource="status")
     spec = {"selector": {"app": "a"}, "ports": [{"port": 80}]}
-    unready = manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "3"})
+    unready = manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "6"})
     with pytest.raises(Failed) as failure:
         plugin.create("kubernetes:core/v1:Service", "s", unready)
     assert failure.value.partial is not None
     assert failure.value.partial.reasons[1].startswith("Service does not target any Pods. Selected Pods may not be")
+
+
+def test_a_service_that_selects_nothing_is_done_when_its_time_is_up(plugin: Plugin, namespace: str) -> None:
+    spec = {"selector": {"app": "nobody"}, "ports": [{"port": 80}]}
+    resource = plugin.create(
+        "kubernetes:core/v1:Service", "s", manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "1"})
+    )
+    assert resource.state["spec"]["clusterIP"]
+    assert plugin.refresh(resource)
 
 
 def test_a_custom_resource_waits_for_a_field(plugin: Plugin, namespace: str, kube: KubeClient) -> None:

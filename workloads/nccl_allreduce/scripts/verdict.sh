@@ -7,25 +7,111 @@ set -euo pipefail
 
 log=$1
 
-# Of the largest message: bytes, the better bus bandwidth of out-of-place and in-place (GB/s), and wrong values in all rows.
-# Columns of nccl-tests: size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong (#wrong may be N/A).
-result=$(awk '
-  $1 ~ /^[0-9]+$/ && NF == 13 && $6 $7 $8 ~ /^[0-9.]+$/ {
-    wrong += $9 + $13
-    if ($1 + 0 >= size) { size = $1 + 0; busbw = $8 > $12 ? $8 : $12 }
-  }
-  END { if (size) printf "%.0f %s %d", size, busbw, wrong }' "$log")
+# Prints `SIZE BUSBW WRONG TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the better
+# of out-of-place and in-place, and of several runs the slowest; wrong values in all rows; by what the channels go.
+#
+# Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
+#   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
+# Before 2.13 there is no root, and the last column of each half is a deviation (`error`), which the line "Out of bounds
+# values" judges. Per-iteration reports have four columns more in each half; timestamps stand behind. #wrong may be N/A.
+#
+# Channels (NVIDIA/nccl src/transport/{net,coll_net,p2p,shm}.cc, 2.10 to 2.29; all are printed with the subsystem INIT):
+#   Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
+#   Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM                    Channel 00 : 0[0] -> 1[1] via SHM/direct/direct
+# What NCCL says of its networks before that (`NET/Socket : Using`, `Using network Socket`) tells what could be used.
+# nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c).
+# shellcheck disable=SC2016
+readonly RESULTS='BEGIN {
+  root = 1
+  half = 4
+  checked = 1
+}
 
-transport=none # within one node NCCL needs no network
-if grep -Eq 'NET/Socket|Using network Socket' "$log"; then
-  transport=NET/Socket
-elif grep -Eq 'via NET/IB|Using network IB' "$log"; then
-  transport=NET/IB
-fi
+{
+  gsub(/\r/, "")
+  gsub(/\033\[[0-9;?]*[A-Za-z]/, "")
+  gsub(/\[[^] ]*[0-9]+,[0-9]+\]<std[a-z]+>: ?/, "") # mpirun --tag-output
+}
+
+/ redop / {
+  root = checked = / redop +root /
+  half = / i_min / ? 8 : 4
+}
+
+/Out of bounds values *: *[0-9]/ {
+  sub(/.*Out of bounds values *: */, "")
+  out_of_bounds += $1
+}
+
+/ via / {
+  channels("\\[(send|receive)\\] via NET/IB(ext(_v[0-9]+)?)?/", "NET/IB")
+  channels("via NET/Socket", "NET/Socket") # also of a line that is cut
+  channels("\\[(send|receive)\\] via COLLNET/", "COLLNET")
+  channels("via (SHM/|direct shared memory)", "SHM")
+  channels("via P2P/", "P2P")
+  if (match($0, /via NET\/[^\/]+\//) && $0 !~ /via NET\/(IB|Socket)/) other = substr($0, RSTART + 4, RLENGTH - 5)
+}
+
+/NCCL INFO NVLS comm / { seen["NVLS"] = 1 }
+
+# Ranks write at the same time: a row may stand in another line, and lines of NCCL in the midst of a row.
+{
+  rest = $0
+  sub(/[A-Za-z][^ ]*:[0-9]+:[0-9]+ \[[0-9]+\] .*NCCL .*/, "", rest)
+  if (row($0) || row(begun rest)) begun = ""
+  else if (match(rest, /[0-9]+ +[0-9]+ +[a-z]/)) begun = substr(rest, RSTART)
+  else if (begun != "" && rest != $0) begun = begun rest
+}
+
+END {
+  if (!wrong) wrong = out_of_bounds
+  transport = "none"
+  for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
+  if (other != "") transport = other
+  for (i = split("NET/Socket NET/IB COLLNET", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
+  printf "%.0f %s %.0f %s\n", size, size ? busbw : 0, wrong, transport
+}
+
+function channels(pattern, name) {
+  if ($0 ~ pattern) seen[name] = 1
+}
+
+function number(text) {
+  return text ~ /^[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$/
+}
+
+# Whether a half (time algbw busbw #wrong) begins at words[at].
+function measured(words, at) {
+  return number(words[at]) && number(words[at + 1]) && number(words[at + 2]) &&
+    (number(words[at + 3]) || words[at + 3] == "N/A")
+}
+
+# Takes the row of results that stands somewhere in the line. Returns whether there is one.
+function row(line, words, count, i, first, second, better) {
+  count = split(line, words, " ")
+  for (i = 1; i <= count; i++) {
+    first = i + 4 + root
+    second = first + half
+    if (words[i] !~ /^[0-9]+$/ || words[i + 1] !~ /^[0-9]+$/ || words[i + 2] !~ /^[a-z][a-z0-9_]*$/) continue
+    if (words[i + 3] == "none") continue # of another collective
+    if (root && words[i + 4] !~ /^-?[0-9]+$/) continue
+    if (!measured(words, first) || !measured(words, second)) continue
+    if (checked) wrong += words[first + 3] + words[second + 3]
+    better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
+    if (words[i] + 0 > size || (words[i] + 0 == size && better + 0 < busbw + 0)) {
+      size = words[i] + 0
+      busbw = better
+    }
+    return 1
+  }
+  return 0
+}'
+
+read -r size busbw wrong transport < <(LC_ALL=C awk "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
-  if [[ -n $result ]]; then
+  if ((size > 0)); then
     numbers="; busbw=$busbw GB/s floor=$BUSBW_FLOOR_GBS GB/s${BUSBW_EXPECTED_GBS:+ expected=$BUSBW_EXPECTED_GBS GB/s}"
     numbers+=" size=$size B nodes=$NODES transport=$transport"
   fi
@@ -33,15 +119,13 @@ verdict() {
   exit "$code"
 }
 
-[[ -n $result ]] || verdict 2 "FAIL no all_reduce_perf result in the output"
-read -r size busbw wrong <<<"$result"
-
-((wrong == 0)) || verdict 1 "FAIL $wrong wrong values in the results"
+((size > 0)) || verdict 2 "FAIL no all_reduce_perf result in the output"
+[[ $wrong == 0 ]] || verdict 1 "FAIL $wrong wrong values in the results"
 if ((NODES > 1)); then
   case $transport in
-    NET/IB) ;;
+    NET/IB | COLLNET) ;;
     NET/Socket) verdict 1 "FAIL NCCL fell back to TCP (NET/Socket) between nodes" ;;
-    *) verdict 1 "FAIL nothing shows that NCCL used InfiniBand (no NET/IB; is NCCL_DEBUG=INFO set?)" ;;
+    *) verdict 1 "FAIL no channel shows that NCCL used InfiniBand (via NET/IB or COLLNET; is NCCL_DEBUG=INFO set?)" ;;
   esac
 fi
 awk -v busbw="$busbw" -v floor="$BUSBW_FLOOR_GBS" 'BEGIN { exit !(busbw >= floor) }' ||

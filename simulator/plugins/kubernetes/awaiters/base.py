@@ -28,9 +28,13 @@ class AwaitFailed(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """What one look found. `status` is shown beside the resource; `failed` ends the wait: it will never be done."""
+    """What one look found. `status` is shown beside the resource; `failed` ends the wait: it will never be done.
+
+    `enough` is taken for done where nobody waits any longer: when the time is up, when stopped, and in a refresh.
+    """
 
     done: bool
+    enough: bool = False
     status: str = ""
     reasons: list[str] = field(default_factory=list)
     failed: bool = False
@@ -79,23 +83,26 @@ Check = Callable[[Look], Progress]
 
 
 def wait(session: Session, urn: str, made: Object, before: Object | None, check: Check, seconds: float) -> Object:
-    """The object as it was when it was done. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
+    """The object as it was at the last look. Raises AwaitFailed after `seconds`, on failure or on cancellation."""
     deadline, shown = time.monotonic() + seconds, ""
     live, progress = made, Progress(done=False)
     while True:
         live, progress = _look(session, live, before, check)
-        if progress.done:
+        over = time.monotonic() >= deadline
+        if progress.done or (over and progress.enough):
             session.engine.status(urn, "")
             return live
         if progress.failed:
             raise AwaitFailed(_not_initialized(live), live, progress.reasons)
         if progress.status != shown:
             session.engine.status(urn, shown := progress.status)
-        if time.monotonic() >= deadline:
+        if over:
             raise AwaitFailed(f"'{_name(live)}' timed out waiting to be Ready", live, progress.reasons)
         try:
             session.sleep(min(_LOOK_EVERY_SECONDS, max(0.0, deadline - time.monotonic())))
         except Cancelled:
+            if progress.enough:
+                return live
             message = f'Resource operation was cancelled for "{_name(live)}"'
             raise AwaitFailed(message, live, progress.reasons) from None
 
@@ -103,7 +110,7 @@ def wait(session: Session, urn: str, made: Object, before: Object | None, check:
 def look_once(session: Session, live: Object, check: Check) -> None:
     """Raises AwaitFailed where the object is not as it should be now (a refresh does not wait)."""
     progress = check(Look(session.kube, live))
-    if not progress.done:
+    if not progress.done and not progress.enough:
         raise AwaitFailed(_not_initialized(live), live, progress.reasons)
 
 

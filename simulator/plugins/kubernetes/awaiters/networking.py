@@ -18,21 +18,23 @@ _INGRESS_NO_ADDRESS = "Ingress .status.loadBalancer field was not updated with a
 def service(look: Look) -> Progress:
     """None of its endpoints is unready and, as a load balancer, it has an address.
 
-    Headless and selector-less services need no endpoints, and one without any is done after ten seconds.
+    Headless and selector-less services need no endpoints. One whose selector matches no pod is waited for, ten seconds
+    or until the time is up, and then good enough (pulumi-kubernetes, provider/pkg/await/service.go, endpointsPending).
     """
     spec = look.live["spec"]
     balancer = spec.get("type") == "LoadBalancer"
     addressed = not balancer or bool(look.live.get("status", {}).get("loadBalancer", {}).get("ingress"))
     targets = _waits_for_pods(spec)
-    targeted = not targets or _endpoints_settled(look)
+    endpoints = _endpoints(look, look.name) if targets else []
+    pending = not all(_ready(endpoint) for endpoint in endpoints)
+    targeted = not pending and (bool(endpoints) or not targets or _settled(look))
     if addressed and targeted:
         return Progress(done=True)
     text = (
         "[2/3] Attempting to allocate IP address to Service" if targeted else "[1/3] Finding Pods to direct traffic to"
     )
-    return Progress(
-        done=False, status=text, reasons=([] if targeted else [_NO_PODS]) + ([] if addressed else [_NO_ADDRESS])
-    )
+    reasons = ([] if targeted else [_NO_PODS]) + ([] if addressed else [_NO_ADDRESS])
+    return Progress(done=False, enough=addressed and not pending, status=text, reasons=reasons)
 
 
 def ingress(look: Look) -> Progress:
@@ -69,10 +71,7 @@ def _service_ready(look: Look, name: str) -> bool:
     return _has_endpoints(look, name)
 
 
-def _endpoints_settled(look: Look) -> bool:
-    endpoints = _endpoints(look, look.name)
-    if endpoints:
-        return all(_ready(endpoint) for endpoint in endpoints)
+def _settled(look: Look) -> bool:
     created = datetime.fromisoformat(look.live["metadata"]["creationTimestamp"])
     return datetime.now(UTC) - created > _SETTLED
 

@@ -1,0 +1,68 @@
+"""A platform that other stacks run on does not go without a word: the API server refuses that of its first object.
+
+No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So a
+ValidatingAdmissionPolicy keeps one ConfigMap for as long as there are namespaces of other stacks: whoever destroys the
+platform meets that before all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.context import WorkloadContext
+
+NAME = "platform-in-use"
+"""Of the policy, of its binding and of the ConfigMap."""
+GUEST_LABELS = {"ai-on-aks/guest": "true"}
+"""Of the namespace that a stack makes on the platform of another; the namespace's name is the stack's."""
+_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
+
+
+class PlatformGuard(Component):
+    """The policy and what it keeps. It follows everything else of its stack, so that it goes first or nothing does."""
+
+    def __init__(self, name: str, context: WorkloadContext, everything: Sequence[pulumi.Resource]) -> None:
+        super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
+        policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+            f"{NAME}-policy", metadata={"name": NAME}, spec=policy_spec(), opts=self.child(depends_on=everything)
+        )
+        binding = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            f"{NAME}-binding", metadata={"name": NAME}, spec=binding_spec(), opts=self.child(depends_on=[policy])
+        )
+        kubernetes.core.v1.ConfigMap(
+            NAME,
+            metadata={"name": NAME, "namespace": context.namespace},
+            data={"keeps": "the platform, while other stacks run on it", "override": _OVERRIDE},
+            opts=self.child(depends_on=[binding]),
+        )
+        self.register_outputs({})
+
+
+def policy_spec() -> dict[str, Any]:
+    """Refuses to delete the ConfigMap. It is asked once for each namespace that the binding finds (Kubernetes 1.30)."""
+    stack = "params.metadata.name"
+    message = (
+        f"'stack ' + {stack} + ' runs on this platform. Destroy it first: pulumi destroy -s ' + {stack} + "
+        f"'. To destroy the platform all the same: {_OVERRIDE}'"
+    )
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
+    return {
+        "failurePolicy": "Fail",
+        "paramKind": {"apiVersion": "v1", "kind": "Namespace"},
+        "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [NAME]}]},
+        "validations": [{"expression": "false", "messageExpression": message, "reason": "Forbidden"}],
+    }
+
+
+def binding_spec() -> dict[str, Any]:
+    """Without a namespace of another stack there is nothing to refuse."""
+    return {
+        "policyName": NAME,
+        "paramRef": {"selector": {"matchLabels": GUEST_LABELS}, "parameterNotFoundAction": "Allow"},
+        "validationActions": ["Deny"],
+    }

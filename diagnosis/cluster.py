@@ -1,0 +1,101 @@
+"""What a diagnosis looks at: objects of a cluster, each kind read once and only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of objects; `plural` is its name in URLs."""
+
+    api_version: str
+    name: str
+    plural: str
+
+    @property
+    def resource(self) -> str:
+        """As kubectl takes it without ambiguity: `jobs.v1.batch`."""
+        group, _, version = self.api_version.rpartition("/")
+        return ".".join([self.plural, version, group]) if group else self.plural
+
+
+POD = Kind("v1", "Pod", "pods")
+EVENT = Kind("v1", "Event", "events")
+NODE = Kind("v1", "Node", "nodes")
+DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
+REPLICA_SET = Kind("apps/v1", "ReplicaSet", "replicasets")
+DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+JOB = Kind("batch/v1", "Job", "jobs")
+VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
+POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
+CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
+NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
+
+GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
+"""Of pods: the PodGroup that Volcano counts them to."""
+
+Read = Callable[[Kind, str], list[Object]]
+"""All objects of a kind in a namespace (empty: in all of them); none where the cluster has no such kind."""
+
+
+class Cluster:
+    """The cluster as it is when it is first asked; a later look needs another one."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._known: dict[tuple[Kind, str], list[Object]] = {}
+
+    def all(self, kind: Kind, namespace: str = "") -> list[Object]:
+        """Of one namespace, or of all."""
+        if (kind, namespace) not in self._known:
+            self._known[kind, namespace] = self._read(kind, namespace)
+        return self._known[kind, namespace]
+
+    def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
+        """Those that one of the owners made, which are given by their uids."""
+        return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
+
+    def runs(self, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with these labels is ready, in any namespace."""
+        return any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
+
+    def events(self, obj: Object) -> list[Object]:
+        """What was told of an object, the latest last."""
+        uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
+        found = [event for event in self.all(EVENT, namespace) if event["involvedObject"].get("uid") == uid]
+        return sorted(found, key=_told_at)
+
+
+def owners_of(obj: Object) -> set[str]:
+    """Uids of what made it."""
+    return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])}
+
+
+def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
+    """Whether it carries all of these labels."""
+    return bool(labels.items() <= obj["metadata"].get("labels", {}).items())
+
+
+def condition(obj: Object, kind: str) -> Object:
+    """The condition of that type; empty where there is none."""
+    found: Sequence[Object] = obj.get("status", {}).get("conditions") or []
+    return next((entry for entry in found if entry["type"] == kind), {})
+
+
+def is_ready(pod: Object) -> bool:
+    return bool(condition(pod, "Ready").get("status") == "True" and not pod["metadata"].get("deletionTimestamp"))
+
+
+def has_ended(pod: Object) -> bool:
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _told_at(event: Object) -> str:
+    """Times of events are RFC 3339 in UTC, which sorts as text; which of the fields has it depends on who told."""
+    series: str | None = (event.get("series") or {}).get("lastObservedTime")
+    return series or str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])

@@ -1,0 +1,66 @@
+"""What is found: one cause each, in words for the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_LONGEST = 400
+_NAMED = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause for which a workload waits."""
+
+    why: str
+    fix: str = ""
+    """The command that mends it, or that shows more; empty where it only takes time."""
+    lasts: bool = False
+    """Whether no time mends it: somebody has to."""
+
+    def lines(self) -> list[str]:
+        """As it is told, indented below its workload's line."""
+        return [f"  waits: {self.why}", *([f"    do: {self.fix}"] if self.fix else [])]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What keeps pods off one node. Nodes with the same `what` are told together."""
+
+    what: str
+    fix: str = ""
+    since: str = ""
+    """RFC 3339, as Kubernetes has it."""
+
+
+def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
+    """One finding for each obstacle, with all nodes that have it, given as (node, obstacle)."""
+    nodes: dict[str, list[str]] = {}
+    first: dict[str, Obstacle] = {}
+    for node, obstacle in obstacles:
+        nodes.setdefault(obstacle.what, []).append(node)
+        first.setdefault(obstacle.what, obstacle)
+    return [
+        Finding(f"{what} on {listed(nodes[what], 'node')}{_since(found)}", found.fix) for what, found in first.items()
+    ]
+
+
+def listed(names: Sequence[str], called: str) -> str:
+    """`node a`, `nodes a and b`, `5 nodes, as a`."""
+    if len(names) == 1:
+        return f"{called} {names[0]}"
+    if len(names) <= _NAMED:
+        return f"{called}s {' and '.join(names)}"
+    return f"{len(names)} {called}s, as {names[0]}"
+
+
+def one_line(text: str) -> str:
+    """What somebody else said, without line breaks and not endless."""
+    words = re.sub(r"\s+", " ", text).strip()
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+
+
+def _since(obstacle: Obstacle) -> str:
+    return f" since {obstacle.since[11:16]} UTC" if obstacle.since else ""

@@ -1,0 +1,92 @@
+"""Which nodes a pod may go to, by Kubernetes' rules of selectors, taints and extended resources. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from diagnosis.cluster import Object
+
+GPU = "nvidia.com/gpu"
+
+
+def requested(pod: Object) -> dict[str, int]:
+    """The devices that a pod asks for: names of extended resources have a slash, and their counts are whole."""
+    total: dict[str, int] = {}
+    for container in pod["spec"]["containers"]:
+        resources = container.get("resources", {})
+        for name, count in {**resources.get("requests", {}), **resources.get("limits", {})}.items():
+            if "/" in name:
+                total[name] = total.get(name, 0) + int(count)
+    return {name: count for name, count in total.items() if count}
+
+
+def allocatable(node: Object, resource: str) -> int:
+    return int(node.get("status", {}).get("allocatable", {}).get(resource, 0))
+
+
+def chosen(node: Object, pod: Object) -> bool:
+    """Whether the pod's node selector and its required affinity take the node."""
+    labels = node["metadata"].get("labels", {})
+    if not (pod["spec"].get("nodeSelector") or {}).items() <= labels.items():
+        return False
+    terms = _terms(pod)
+    return not terms or any(all(_holds(labels, wanted) for wanted in term) for term in terms)
+
+
+def choice(pod: Object) -> str:
+    """The labels that the pod asks of its node, in words."""
+    wanted = [f"{key}={value}" for key, value in (pod["spec"].get("nodeSelector") or {}).items()]
+    for term in _terms(pod):
+        wanted += [_wish(entry) for entry in term]
+    return " and ".join(wanted)
+
+
+def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
+    """Taints that keep the pod off the node."""
+    tolerations = pod_spec.get("tolerations") or []
+    taints = node["spec"].get("taints") or []
+    return [taint for taint in taints if taint["effect"] != "PreferNoSchedule" and not tolerates(tolerations, taint)]
+
+
+def tolerates(tolerations: Iterable[Object], taint: Object) -> bool:
+    """Whether one of the tolerations matches the taint (Kubernetes' `Toleration.ToleratesTaint`)."""
+    for toleration in tolerations:
+        same_effect = toleration.get("effect") in (None, "", taint["effect"])
+        same_key = toleration.get("key") in (None, "", taint["key"])
+        exists = toleration.get("operator", "Equal") == "Exists"
+        if same_effect and same_key and (exists or toleration.get("value", "") == taint.get("value", "")):
+            return True
+    return False
+
+
+def words_of(taint: Object) -> str:
+    """As kubectl writes it."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _terms(pod: Object) -> list[list[Object]]:
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return [term.get("matchExpressions", []) for term in required.get("nodeSelectorTerms", [])]
+
+
+def _wish(entry: Object) -> str:
+    values = " or ".join(entry.get("values", []))
+    return f"{entry['key']}={values}" if entry["operator"] == "In" else f"{entry['key']} {entry['operator']} {values}"
+
+
+def _holds(labels: Mapping[str, str], wanted: Object) -> bool:
+    """Gt and Lt count as held: nothing here uses them, and a wrong no would mislead."""
+    there, values = labels.get(wanted["key"]), wanted.get("values", [])
+    match wanted["operator"]:
+        case "In":
+            return there in values
+        case "NotIn":
+            return there not in values
+        case "Exists":
+            return there is not None
+        case "DoesNotExist":
+            return there is None
+    return True

@@ -1,0 +1,168 @@
+"""Why pods are on no node yet: the scheduler's own words, and what stands behind them on each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from diagnosis.cluster import (
+    GROUP_ANNOTATION,
+    NODE,
+    POD,
+    POD_GROUP,
+    Cluster,
+    Object,
+    condition,
+    has_ended,
+    labelled,
+)
+from diagnosis.drivers import driver_upgrade, not_offered, unready_policies
+from diagnosis.finding import Finding, Obstacle, one_line, together
+from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
+
+VOLCANO = "volcano"
+_SCHEDULER_PODS = {"app": "volcano-scheduler"}
+_JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
+_SYSTEM = {"kubernetes.azure.com/mode": "system"}
+_UNSCHEDULABLE = "Unschedulable"
+_OFFERED_NO_MORE = "can possibly be assigned to"
+"""Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
+_NODES = "0/"
+"""What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
+_GANG, _ORIGIN = "pod group is not ready", "Origin reason is "
+"""Of Volcano's words of a gang (api/job_info.go, FitError): its state, and then what one of its pods lacks."""
+_QUOTA = "queue resource quota insufficient"
+"""Volcano's of a gang that its queue does not let in (plugins/proportion, plugins/capacity)."""
+_OVERUSED = "resource in cluster is overused"
+"""Volcano's of a gang that is let in later, for nodes have no room by far (plugins/overcommit)."""
+
+
+def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
+    """`pods` have no node; those of a gang that Volcano does not let in yet are as their templates say."""
+    if not pods:
+        return []
+    if pods[0]["spec"].get("schedulerName") == VOLCANO and not cluster.runs(_SCHEDULER_PODS):
+        return [Finding("Volcano's scheduler does not run", "kubectl get pods -A --selector app=volcano-scheduler")]
+    findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)]
+    policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
+    return [*_said(cluster, pods, known=bool(findings)), *findings, *policies]
+
+
+def _alike(pods: Iterable[Object]) -> list[list[Object]]:
+    """Pods that may go to the same nodes and want the same there."""
+    found: dict[str, list[Object]] = {}
+    for pod in pods:
+        key = [pod["spec"].get(field) for field in ("nodeSelector", "affinity", "tolerations")]
+        found.setdefault(f"{key} {requested(pod)}", []).append(pod)
+    return list(found.values())
+
+
+def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
+    pod, wanted = pods[0], requested(pods[0])
+    nodes = _candidates(cluster, pod)
+    if not nodes:
+        return [Finding(f"there is no node with {choice(pod)}", "kubectl get nodes    # a pool may have none yet")]
+    found = [(node["metadata"]["name"], _obstacle(cluster, node, pod, wanted)) for node in nodes]
+    obstacles = [(name, obstacle) for name, obstacle in found if obstacle]
+    needed = len(pods) if wanted else 1
+    if len(nodes) - len(obstacles) >= needed:
+        return []
+    return [*together(obstacles), *_too_few(cluster, nodes, pods, wanted)]
+
+
+def _lack_devices(cluster: Cluster, pod: Object) -> bool:
+    """Whether a node that the pod may choose offers fewer devices than it wants, taken or not."""
+    wanted = requested(pod).items()
+    return any(allocatable(node, name) < count for node in _candidates(cluster, pod) for name, count in wanted)
+
+
+def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
+    """Nodes that the pod may choose; AKS's system nodes only if it wants no devices."""
+    nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
+    return [node for node in nodes if not requested(pod) or not labelled(node, _SYSTEM)]
+
+
+def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
+    """What keeps a pod off a node that it might choose."""
+    if taints := untolerated(node, pod["spec"]):
+        return _taint(node, taints[0])
+    for resource, count in wanted.items():
+        if allocatable(node, resource) < count:
+            return not_offered(cluster, node, resource, count)
+    for resource, count in wanted.items():
+        holders = [other for other in _there(cluster, node) if requested(other).get(resource)]
+        free = allocatable(node, resource) - sum(requested(other)[resource] for other in holders)
+        if free < count:
+            taken = " and ".join(sorted({_workload(other) for other in holders}))
+            return Obstacle(f"{resource} is taken by {taken}")
+    return None
+
+
+def _taint(node: Object, taint: Object) -> Obstacle:
+    name = node["metadata"]["name"]
+    if taint["key"] == "node.kubernetes.io/unschedulable":
+        if upgrading := driver_upgrade(node):
+            busy = (
+                f"kubectl get pods -A -o wide --field-selector spec.nodeName={name}    # all but DaemonSets' must end"
+            )
+            return Obstacle(f"cordoned by NVIDIA's operators, who change a driver there ({upgrading})", busy)
+        return Obstacle("no new pod is let in (cordoned)", f"kubectl uncordon {name}    # once it is known why")
+    if taint["key"].startswith("node.kubernetes.io/"):
+        return Obstacle(f"not in order: taint {words_of(taint)}", f"kubectl describe node {name}")
+    fix = "take it from the pool (pools.<key>.taints), or list it with all others in podOverrides.spec.tolerations"
+    return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
+
+
+def _too_few(
+    cluster: Cluster, nodes: Sequence[Object], pods: Sequence[Object], wanted: dict[str, int]
+) -> list[Finding]:
+    """More of a gang than all nodes have room for, were they free; those that offer nothing yet count as large."""
+    if not wanted or _lack_devices(cluster, pods[0]):
+        return []
+    room = sum(min(allocatable(node, resource) // count for resource, count in wanted.items()) for node in nodes)
+    if room >= len(pods):
+        return []
+    each = ", ".join(f"{count} {resource}" for resource, count in wanted.items())
+    return [Finding(f"{len(pods)} pods want {each} each, and the nodes that they may use have room for {room}")]
+
+
+def _said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
+    """The words of the scheduler, as it writes them to pods, or to their group while there are none.
+
+    Where the cause is `known`, the mere state of a gang adds nothing, and changes from one look to the next.
+    """
+    on_pods = [condition(pod, "PodScheduled") for pod in pods]
+    told = [str(entry.get("message", "")) for entry in on_pods if entry.get("status") == "False"]
+    told = [message for message in told if message and _OFFERED_NO_MORE not in message] or _of_group(cluster, pods)
+    told = [message.rpartition(_ORIGIN)[2] for message in told]
+    if not told:
+        return []
+    told.sort(key=lambda message: not message.startswith(_NODES))
+    if told[0] == _QUOTA:
+        return [Finding("the quota of its queue is used up", "kubectl describe queues")]
+    if told[0] == _OVERUSED:
+        return [Finding("Volcano lets it in once nodes have room for it")]
+    return [] if known and _GANG in told[0] else [Finding(one_line(f"the scheduler says: {told[0]}"))]
+
+
+def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
+    metadata = pods[0]["metadata"]
+    wanted = metadata.get("annotations", {}).get(GROUP_ANNOTATION)
+    for group in cluster.all(POD_GROUP, metadata.get("namespace", "")):
+        if group["metadata"]["name"] == wanted:
+            told = [event for event in cluster.events(group) if event.get("reason") == _UNSCHEDULABLE]
+            entry = condition(group, _UNSCHEDULABLE)
+            return [event["message"] for event in told[-1:]] or list(filter(None, [entry.get("message")]))
+    return []
+
+
+def _there(cluster: Cluster, node: Object) -> list[Object]:
+    name = node["metadata"]["name"]
+    return [pod for pod in cluster.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
+
+
+def _workload(pod: Object) -> str:
+    metadata: dict[str, Any] = pod["metadata"]
+    labels = metadata.get("labels", {})
+    name = next((labels[label] for label in _JOB_LABELS if label in labels), metadata["name"])
+    return f"{metadata['namespace']}/{name}"

@@ -1,0 +1,135 @@
+"""How a workload fares, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from diagnosis.cluster import (
+    DEPLOYMENT,
+    GROUP_ANNOTATION,
+    JOB,
+    POD,
+    POD_GROUP,
+    REPLICA_SET,
+    VOLCANO_JOB,
+    Cluster,
+    Object,
+    has_ended,
+    is_ready,
+    owners_of,
+)
+from diagnosis.finding import Finding, one_line
+from diagnosis.placement import not_placed
+from diagnosis.pods import not_started
+
+PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
+GONE = "Gone"
+PENDING = "Pending"
+BAD = ("Failed", "Aborted", "Terminated", GONE)
+DONE = ("Completed", "Complete", "Available")
+_KINDS = {"vcjob": VOLCANO_JOB, "job": JOB, "deployment": DEPLOYMENT}
+"""By their names for kubectl."""
+_CONTROLLER_PODS = {"app": "volcano-controller"}
+_NOT_MADE = ("FailedCreate", "PodGroupError", "PluginError")
+"""Events of what makes pods, when it cannot: a namespace's quota, a webhook (Volcano's job_controller_actions.go)."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the cluster says of one workload."""
+
+    name: str
+    phase: str
+    message: str = ""
+    kind: str = ""
+    """As kubectl calls it; empty where there is no such object."""
+    uid: str = ""
+    findings: tuple[Finding, ...] = field(default=())
+
+    def lines(self) -> list[str]:
+        """The workload, and below it each cause."""
+        first = f"{self.name}: {self.phase} {one_line(self.message)}".rstrip()
+        return [first, *(line for finding in self.findings for line in finding.lines())]
+
+
+def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
+    """`push` is the command that pushes an image of `docker/` which is missing; {registry} stands for its host."""
+    kind, workload = _find(cluster, namespace, name)
+    if workload is None:
+        return Report(name, GONE, "there is no such object in the cluster")
+    phase, message = _phase(workload)
+    told = (name, phase, message, kind, workload["metadata"]["uid"])
+    if phase in (*BAD, *DONE):
+        return Report(*told)
+    found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
+    return Report(*told, findings=tuple(found))
+
+
+def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:
+    for called, kind in _KINDS.items():
+        for workload in cluster.all(kind, namespace):
+            if workload["metadata"]["name"] == name:
+                return called, workload
+    return "", None
+
+
+def _phase(workload: Object) -> tuple[str, str]:
+    status = workload.get("status") or {}
+    if "state" in status:  # Volcano
+        state = status["state"]
+        return state.get("phase") or PENDING, state.get("message", "")
+    for condition in status.get("conditions") or []:
+        if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
+            return condition["type"], condition.get("message", "")
+    return ("Running" if status.get("ready") else PENDING), ""
+
+
+def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
+    makers = [workload, *cluster.owned(REPLICA_SET, _namespace(workload), [workload["metadata"]["uid"]])]
+    pods = cluster.owned(POD, _namespace(workload), [maker["metadata"]["uid"] for maker in makers])
+    if workload["spec"].get("suspend"):
+        yield Finding("it is suspended", f"kubectl get {kind} -n {_namespace(workload)} {workload['metadata']['name']}")
+        return
+    # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
+    counts = [pod for pod in pods if not has_ended(pod) or kind == "vcjob" or phase == PENDING]
+    on_nodes = [pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod)]
+    yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
+    if not pods:
+        yield from _not_made(cluster, makers, kind)
+        pods = _templates(cluster, workload) if phase == PENDING else []
+    yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
+
+
+def _not_made(cluster: Cluster, makers: Iterable[Object], kind: str) -> Iterable[Finding]:
+    """Why there are no pods at all."""
+    told = [event for maker in makers for event in cluster.events(maker) if event.get("reason") in _NOT_MADE]
+    if told:
+        yield Finding(one_line(told[-1]["message"]), f"kubectl get events -n {told[-1]['metadata']['namespace']}")
+    if kind == "vcjob" and not cluster.runs(_CONTROLLER_PODS):
+        yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
+
+
+def _templates(cluster: Cluster, workload: Object) -> list[Object]:
+    """Its pods as they will be: Volcano makes a job's only once it has let the gang in."""
+    spec, uid = workload["spec"], workload["metadata"]["uid"]
+    tasks = spec.get("tasks", [{"replicas": spec.get("parallelism", 1), **spec}])
+    groups = [
+        group["metadata"]["name"] for group in cluster.all(POD_GROUP, _namespace(workload)) if uid in owners_of(group)
+    ]
+    pods = []
+    for task in tasks:
+        annotations = task["template"].get("metadata", {}).get("annotations", {})
+        metadata = {
+            "name": workload["metadata"]["name"],
+            "namespace": _namespace(workload),
+            "annotations": {GROUP_ANNOTATION: groups[0]} | annotations if groups else annotations,
+        }
+        pod = {"metadata": metadata, "spec": {"schedulerName": spec.get("schedulerName"), **task["template"]["spec"]}}
+        pods += [pod] * int(task.get("replicas", 1))
+    return pods
+
+
+def _namespace(obj: Object) -> str:
+    namespace: str = obj["metadata"]["namespace"]
+    return namespace

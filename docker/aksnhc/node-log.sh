@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Hands what the node has logged of GPU errors and lost links to the two checks of aznhc that read it, in the form that they
+# read. Both are blind on a node of today (customTests/azure_gpu_xid.nhc and azure_ib_link_flapping.nhc of v0.4.5):
+#   check_gpu_xid reads `Mon dd hh:mm:ss`, where rsyslog of Ubuntu 24.04 writes ISO 8601: it takes each error for an old one;
+#   check_ib_link_flapping compares the last event with that of an earlier run, of which a new pod has no log.
+# Usage: node-log.sh LOGS HOURS SYSLOG HISTORY
+#   LOGS: the node's /var/log; HOURS: older entries are left out; SYSLOG: written for both checks; HISTORY: aznhc's log, to
+#   which goes the first time that a link which was lost twice was lost, as an earlier run would have noted it.
+# Exit code: 1 if the node has no log that can be read; the reason is printed.
+set -euo pipefail
+export LC_ALL=C
+
+logs=$1 hours=$2 syslog=$3 history=$4
+readonly LOST='(^|[^a-z0-9])ib[a-z0-9_.]*: lost carrier' # systemd-networkd, of the links over InfiniBand
+most=2000                                              # of so many entries the last are read
+
+files=()
+for name in syslog messages; do # Ubuntu, others; the one before may have been put aside within these hours
+  if [[ -r $logs/$name ]]; then
+    [[ -r $logs/$name.1 ]] && files+=("$logs/$name.1")
+    files+=("$logs/$name")
+    break
+  fi
+done
+if ((${#files[@]} == 0)); then
+  echo "the node has no log in $logs (syslog or messages)"
+  exit 1
+fi
+
+now=$(date +%s)
+entries=""
+while IFS= read -r line; do
+  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9:]+)\ (.*) ]] ||
+    ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
+    echo "the time of this entry of the node's log cannot be read: $line"
+    exit 1
+  fi
+  ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
+  ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[2]}"$'\n'
+done < <(grep -ahiE "NVRM: Xid|$LOST" "${files[@]}" | tail -n "$most")
+
+# Links that were lost once are left out: that is no flapping.
+flapping=$(grep -ioE "$LOST" <<<"$entries" | grep -ioE 'ib[a-z0-9_.]*:' | sort | uniq -d || true)
+lost=""
+[[ -z $flapping ]] || lost=$(grep -iE "$LOST" <<<"$entries" | grep -F "$flapping")
+{
+  grep -i "NVRM: Xid" <<<"$entries" || true
+  [[ -z $lost ]] || echo "$lost"
+} >"$syslog"
+if [[ -n $lost ]]; then
+  read -r month day time _ <<<"$lost"
+  echo "Linkflap event:$month $day $time" >>"$history"
+fi

@@ -1,0 +1,56 @@
+"""Whether a node takes a pod that was scheduled to it: without all of its devices, a kubelet refuses it.
+
+Reason and texts are those of Kubernetes 1.35.4: pkg/kubelet/cm/admission/errors.go, and rejectPod of
+pkg/kubelet/kubelet.go, which sets phase, reason and message and leaves the rest to the pod's controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.devices import Unavailable, requested
+from simulator.kubelet.events import Teller
+from simulator.kubelet.status import has_ended, now
+
+Object = dict[str, Any]
+REASON = "UnexpectedAdmissionError"
+
+
+class Admission:
+    """Asked about each pod again and again; its first answer holds."""
+
+    def __init__(self, kube: KubeClient, allocate: Callable[[Object, Object], object], teller: Teller) -> None:
+        """`allocate` is given pod and node, and raises Unavailable."""
+        self._kube, self._allocate, self._teller = kube, allocate, teller
+        self._refused: set[str] = set()
+
+    def admits(self, pod: Object, node: Object) -> bool:
+        """False for one that is, or was, refused; what goes or has ended is let pass, to be cleared away."""
+        if has_ended(pod) or pod["metadata"].get("deletionTimestamp") or not requested(pod):
+            return True
+        if pod["metadata"]["uid"] in self._refused:
+            return False
+        try:
+            self._allocate(pod, node)
+        except Unavailable as error:
+            self._refuse(pod, f"Allocate failed due to {error}, which is unexpected")
+            return False
+        return True
+
+    def keep(self, uids: Iterable[str]) -> None:
+        """Forgets pods other than these."""
+        self._refused &= set(uids)
+
+    def _refuse(self, pod: Object, message: str) -> None:
+        metadata = pod["metadata"]
+        status = {"phase": "Failed", "reason": REASON, "message": f"Pod was rejected: {message}", "startTime": now()}
+        body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        try:
+            self._kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status")
+        except ApiError as error:
+            if not (error.not_found or error.conflict):  # gone, or another by now
+                raise
+        self._refused.add(metadata["uid"])
+        self._teller.warn(pod, REASON, message)

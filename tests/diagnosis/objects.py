@@ -1,0 +1,188 @@
+"""Objects as the real components write them, and a cluster made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from diagnosis.cluster import (
+    CLUSTER_POLICY,
+    DAEMON_SET,
+    EVENT,
+    JOB,
+    NIC_POLICY,
+    NODE,
+    POD,
+    POD_GROUP,
+    VOLCANO_JOB,
+    Cluster,
+    Kind,
+    Object,
+)
+
+POOL = "gpu4082"
+SKU_TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+TOLERATION = {"key": "sku", "operator": "Exists", "effect": "NoSchedule"}
+DEVICES = {"nvidia.com/gpu": "8", "nvidia.com/mlnxnics": "8"}
+OPERATORS = "nvidia-operator"
+
+
+def cluster(*objects: tuple[Kind, Object]) -> Cluster:
+    """With Volcano at work, and whatever else is given with its kind."""
+    at_work = [volcano("scheduler"), volcano("controller"), *objects]
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        found = [obj for of, obj in at_work if of == kind]
+        return [obj for obj in found if namespace in ("", obj["metadata"].get("namespace", ""))]
+
+    return Cluster(read)
+
+
+def volcano(part: str, *, ready: bool = True) -> tuple[Kind, Object]:
+    return pod(f"volcano-{part}", labels={"app": f"volcano-{part}"}, namespace="volcano-system", ready=ready)
+
+
+def owned_by(uid: str) -> list[Object]:
+    return [{"apiVersion": "v1", "kind": "Owner", "name": uid, "uid": uid}]
+
+
+def node(name: str, *, taints: tuple[Object, ...] = (SKU_TAINT,), **offers: int) -> tuple[Kind, Object]:
+    """Of the GPU pool; `gpu` and `nics` are what it offers."""
+    resources = {"nvidia.com/gpu": offers.get("gpu", 0), "nvidia.com/mlnxnics": offers.get("nics", 0)}
+    labels = {"kubernetes.azure.com/agentpool": POOL, "nvidia.com/gpu.deploy.device-plugin": "true"}
+    return NODE, {
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": {"taints": list(taints)},
+        "status": {"allocatable": {key: str(value) for key, value in resources.items()}},
+    }
+
+
+def pod(
+    name: str,
+    *,
+    owner: str = "",
+    on: str = "",
+    namespace: str = "ai",
+    ready: bool = False,
+    labels: dict[str, str] | None = None,
+    said: str = "",
+    **status: Any,
+) -> tuple[Kind, Object]:
+    """`said` is what the scheduler wrote to it; `status` is more of its status."""
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    if said:
+        conditions.append({"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said})
+    metadata = {"name": name, "uid": f"{namespace}/{name}", "namespace": namespace, "labels": labels or {}}
+    return POD, {
+        "metadata": metadata | ({"ownerReferences": owned_by(owner)} if owner else {}),
+        "spec": {"containers": [{"name": "main"}], **({"nodeName": on} if on else {})},
+        "status": {"phase": "Running" if ready else "Pending", "conditions": conditions, **status},
+    }
+
+
+def worker(
+    name: str, owner: str = "train", *, on: str = "", tolerates: bool = True, said: str = ""
+) -> tuple[Kind, Object]:
+    """A pod that takes all devices of a node of the pool."""
+    kind, found = pod(name, owner=owner, on=on, said=said, labels={"volcano.sh/job-name": owner})
+    found["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": owner}
+    here = {"key": "kubernetes.azure.com/agentpool", "operator": "In", "values": [POOL]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
+    found["spec"] |= {
+        "schedulerName": "volcano",
+        "tolerations": [TOLERATION] if tolerates else [],
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "containers": [{"name": "main", "resources": {"requests": dict(DEVICES), "limits": dict(DEVICES)}}],
+    }
+    return kind, found
+
+
+def waiting(reason: str, message: str = "", image: str = "nvcr.io/nvidia/driver:1") -> Object:
+    """Container statuses of a pod that has not started."""
+    return {"containerStatuses": [{"image": image, "state": {"waiting": {"reason": reason, "message": message}}}]}
+
+
+def volcano_job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
+    metadata = {"name": name, "uid": name, "namespace": "ai"}
+    return VOLCANO_JOB, {"metadata": metadata, "spec": spec, "status": {"state": {"phase": "Pending"}}}
+
+
+def job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
+    return JOB, {"metadata": {"name": name, "uid": name, "namespace": "ai"}, "spec": spec, "status": {}}
+
+
+def group(name: str = "train", owner: str = "train") -> tuple[Kind, Object]:
+    metadata = {"name": name, "uid": f"group-{name}", "namespace": "ai", "ownerReferences": owned_by(owner)}
+    return POD_GROUP, {"metadata": metadata, "status": {"phase": "Pending"}}
+
+
+def event(
+    about: tuple[Kind, Object], reason: str, message: str, at: str = "2026-11-22T10:00:00Z"
+) -> tuple[Kind, Object]:
+    metadata = about[1]["metadata"]
+    return EVENT, {
+        "metadata": {"name": f"{reason}{at}", "namespace": metadata["namespace"], "creationTimestamp": at},
+        "involvedObject": {"uid": metadata["uid"]},
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": at,
+    }
+
+
+def cluster_policy(state: str = "ready", message: str = "") -> tuple[Kind, Object]:
+    error = {"type": "Error", "status": str(bool(message)), "reason": "OperandNotReady", "message": message}
+    status = {"state": state, "conditions": [{"type": "Ready", "status": str(not message)}, error]}
+    return CLUSTER_POLICY, {"metadata": {"name": "cluster-policy", "uid": "gpu"}, "status": status}
+
+
+def nic_policy(state: str = "ready", *applied: Object) -> tuple[Kind, Object]:
+    status = {"state": state, "reason": "", "appliedStates": list(applied)}
+    return NIC_POLICY, {"metadata": {"name": "nic-cluster-policy", "uid": "nic"}, "status": status}
+
+
+def daemon_set(
+    name: str, policy: str, labels: dict[str, str], *, tolerates: bool = True, generation: str = "1", **spec: Any
+) -> tuple[Kind, Object]:
+    annotations = {"deprecated.daemonset.template.generation": generation}
+    metadata: Object = {"name": name, "uid": name, "namespace": OPERATORS, "annotations": annotations}
+    metadata["ownerReferences"] = owned_by(policy)
+    template = {"metadata": {"labels": labels}, "spec": {"tolerations": [TOLERATION] if tolerates else [], **spec}}
+    return DAEMON_SET, {"metadata": metadata, "spec": {"template": template, "updateStrategy": {"type": "OnDelete"}}}
+
+
+OFED_LABELS = {"nvidia.com/ofed-driver": ""}
+DRIVER_LABELS = {"app": "nvidia-driver-daemonset", "app.kubernetes.io/component": "nvidia-driver"}
+PLUGIN_LABELS = {"app": "nvidia-device-plugin-daemonset"}
+NIC_PLUGIN_LABELS = {"app": "sriovdp"}
+
+
+def operators(*, gpu_plugin_tolerates: bool = True) -> tuple[tuple[Kind, Object], ...]:
+    """The DaemonSets of both policies."""
+    return (
+        daemon_set("mofed-ubuntu24.04-ds", "nic", OFED_LABELS),
+        daemon_set("sriovdp", "nic", NIC_PLUGIN_LABELS),
+        daemon_set("nvidia-driver-daemonset", "gpu", DRIVER_LABELS),
+        daemon_set(
+            "nvidia-device-plugin-daemonset",
+            "gpu",
+            PLUGIN_LABELS,
+            tolerates=gpu_plugin_tolerates,
+            nodeSelector={"nvidia.com/gpu.deploy.device-plugin": "true"},
+        ),
+    )
+
+
+def driver_pod(
+    daemon_set_name: str, on: str, *, ready: bool = False, generation: str = "1", **status: Any
+) -> tuple[Kind, Object]:
+    labels = {"pod-template-generation": generation}
+    found = pod(
+        f"{daemon_set_name}-{on}",
+        owner=daemon_set_name,
+        on=on,
+        namespace=OPERATORS,
+        ready=ready,
+        labels=labels,
+        **status,
+    )
+    found[1]["status"].setdefault("startTime", "2026-11-22T09:30:00Z")
+    return found

@@ -1,0 +1,140 @@
+"""Pods without a node: what the scheduler says, and what stands behind it on each node."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagnosis.cluster import Cluster, Kind, Object
+from diagnosis.report import report
+from tests.diagnosis import objects as make
+
+VOLCANO_SAYS = (
+    "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
+)
+"""As api/unschedule_info.go and actions/allocate of Volcano 1.10 put it together."""
+
+
+def told(*more: tuple[Kind, Object], workers: int = 2, tolerates: bool = True, said: str = "") -> list[str]:
+    """What is said of a Volcano job of workers that have no node."""
+    pods = [make.worker(f"train-{number}", tolerates=tolerates, said=said) for number in range(workers)]
+    return lines(make.cluster(make.volcano_job(), *pods, *more))
+
+
+def lines(cluster: Cluster) -> list[str]:
+    first, *rest = report(cluster, "ai", "train").lines()
+    assert first == "train: Pending"
+    return [line.strip() for line in rest]
+
+
+def free(name: str) -> tuple[Kind, Object]:
+    return make.node(name, gpu=8, nics=8)
+
+
+def test_the_schedulers_own_words_come_first() -> None:
+    assert told(free("a"), free("b"), said=VOLCANO_SAYS) == [f"waits: the scheduler says: {VOLCANO_SAYS}"]
+
+
+def test_what_volcano_writes_to_pods_that_would_fit_is_no_cause() -> None:
+    assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == []
+
+
+def test_a_taint_that_the_pods_do_not_tolerate() -> None:
+    assert told(free("a"), free("b"), tolerates=False) == [
+        "waits: no toleration for taint sku=gpu:NoSchedule on nodes a and b",
+        "do: take it from the pool (pools.<key>.taints), or list it with all others in podOverrides.spec.tolerations",
+    ]
+
+
+def test_a_cordoned_node() -> None:
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    cordoned = make.node("b", gpu=8, nics=8, taints=(make.SKU_TAINT, cordon))
+    assert told(free("a"), cordoned)[0] == "waits: no new pod is let in (cordoned) on node b"
+    cordoned[1]["metadata"]["labels"]["nvidia.com/ofed-driver-upgrade-state"] = "wait-for-jobs-required"
+    changed, until, *_ = told(free("a"), cordoned)
+    assert "NVIDIA's operators, who change a driver there (wait-for-jobs-required)" in changed
+    assert "uncordon" not in until
+    assert "spec.nodeName=b" in until
+
+
+def test_a_pool_without_nodes() -> None:
+    assert told()[0] == f"waits: there is no node with kubernetes.azure.com/agentpool={make.POOL}"
+
+
+def test_devices_that_another_job_has_taken() -> None:
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    assert told(free("a"), free("b"), *other) == ["waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"]
+
+
+def test_what_has_ended_holds_nothing() -> None:
+    other = make.worker("olmo-0", "olmo", on="a")
+    other[1]["status"]["phase"] = "Succeeded"
+    assert told(free("a"), free("b"), other) == []
+
+
+def test_a_gang_that_is_larger_than_its_pool() -> None:
+    found = told(free("a"), free("b"), workers=3)
+    wanted = "3 pods want 8 nvidia.com/gpu, 8 nvidia.com/mlnxnics each"
+    assert found == [f"waits: {wanted}, and the nodes that they may use have room for 2"]
+
+
+def test_many_nodes_are_counted() -> None:
+    names = [f"n{number}" for number in range(5)]
+    assert told(*map(free, names), tolerates=False)[0].endswith("on 5 nodes, as n0")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("queue resource quota insufficient", "the quota of its queue is used up"),
+        ("resource in cluster is overused", "Volcano lets it in once nodes have room for it"),
+    ],
+)
+def test_a_gang_that_volcano_does_not_let_in_has_its_reason_on_its_group(said: str, expected: str) -> None:
+    """It has no pods then; what they will be, the job's templates say."""
+    template = make.worker("x")[1]
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": template}], schedulerName="volcano")
+    reason = make.event(make.group(), "Unschedulable", said)
+    (kind, found) = make.group()
+    assert lines(make.cluster(job, (kind, found), reason, free("a"), free("b")))[0] == f"waits: {expected}"
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    both = lines(make.cluster(job, (kind, found), reason, free("a"), free("b"), *other))
+    assert both[-1] == "waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"
+
+
+def test_a_scheduler_that_is_off() -> None:
+    pods = [make.worker("train-0")]
+    read = make.cluster(make.volcano_job(), *pods, free("a"), free("b"))
+    off = Cluster(
+        lambda kind, namespace: [obj for obj in read.all(kind, namespace) if "volcano" not in obj["metadata"]["name"]]
+    )
+    assert lines(off)[0] == "waits: Volcano's scheduler does not run"
+
+
+def test_one_pods_placement_is_plainer_than_the_summary_of_its_gang() -> None:
+    """Volcano tries one task, and writes the gang's state to the others (cache.go, RecordJobStatusEvent)."""
+    gang = f"pod group is not ready, 2 Pending, 2 minAvailable. Origin reason is train-1: {VOLCANO_SAYS}"
+    pods = [make.worker("train-0", said=gang), make.worker("train-1", said=VOLCANO_SAYS)]
+    assert lines(make.cluster(make.volcano_job(), *pods, free("a"), free("b"))) == [
+        f"waits: the scheduler says: {VOLCANO_SAYS}"
+    ]
+
+
+def test_what_one_pod_lacks_is_taken_out_of_the_state_of_its_gang() -> None:
+    gang = f"pod group is not ready, 2 Pending, 2 minAvailable. Origin reason is train-1: {VOLCANO_SAYS}"
+    assert told(free("a"), free("b"), said=gang) == [f"waits: the scheduler says: train-1: {VOLCANO_SAYS}"]
+
+
+def test_the_state_of_a_gang_is_told_only_where_nothing_else_is_known() -> None:
+    gang = "pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Unschedulable"
+    assert told(free("a"), free("b"), said=gang) == [f"waits: the scheduler says: {gang}"]
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    found = told(free("a"), free("b"), *other, said=gang)
+    assert found == ["waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"]
+
+
+def test_system_nodes_are_no_matter_to_pods_that_want_devices() -> None:
+    """Also where the pods name no pool."""
+    kind, system = make.node("s", taints=())
+    system["metadata"]["labels"]["kubernetes.azure.com/mode"] = "system"
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    assert told(free("a"), free("b"), (kind, system), *other)[0].endswith("taken by ai/olmo on nodes a and b")

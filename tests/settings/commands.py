@@ -1,0 +1,108 @@
+"""Does in memory what the commands of fixes do to a stack file, by the CLI's own rules."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_PART = re.compile(r'\.?(?P<name>\w+)|\[(?P<index>[0-9]+)\]|\["(?P<quoted>(?:[^"\\]|\\"|\\(?!"))*)"\]')
+_OPTIONS = ("--path", "--secret")
+
+
+def is_command(fix: str) -> bool:
+    """Whether a fix is commands that change keys, with all that they set."""
+    return fix.startswith("pulumi config ") and "'<value>'" not in fix and "<value>" not in shlex.split(fix)
+
+
+def mended(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:
+    """The stack's keys after the commands of a fix."""
+    keys = copy.deepcopy(dict(stack))
+    for path, value in parsed(fix):
+        if value is None:
+            _remove(keys, path)
+        else:
+            _set(keys, path, value)
+    return keys
+
+
+def parsed(fix: str) -> Iterator[tuple[list[str | int], Any]]:
+    """The path of each command of a fix, and what it sets there; None where it removes."""
+    for command in re.split(" && (?=pulumi config )", fix):
+        yield _command(shlex.split(command))
+
+
+def is_there(stack: Mapping[str, Any], path: list[str | int]) -> bool:
+    """Whether the stack has a value at a path."""
+    here: Any = stack
+    for part in path:
+        here = _read(here) if isinstance(here, str) and here is not stack else here
+        if not (part in here if isinstance(here, dict) else isinstance(here, list) and part in range(len(here))):
+            return False
+        here = here[part]
+    return True
+
+
+def _command(words: list[str]) -> tuple[list[str | int], Any]:
+    pulumi, config, verb, *arguments = words
+    assert (pulumi, config) == ("pulumi", "config"), words
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    by_path = "--path" in options
+    key, *value = [word for word in arguments if word not in (*_OPTIONS, "--")]
+    path: list[str | int] = _path(key) if by_path else [key]
+    if verb == "set":
+        (text,) = value
+        return path, _typed(text) if by_path else text
+    assert (verb, value) == ("rm", []), words
+    return path, None
+
+
+def _path(text: str) -> list[str | int]:
+    """As ParsePropertyPath of pulumi/pulumi (sdk/go/common/resource/property_path.go) reads it."""
+    parts: list[str | int] = []
+    at = 0
+    while at < len(text):
+        match = _PART.match(text, at)
+        assert match, text
+        quoted = match["quoted"]
+        named = match["name"] if quoted is None else quoted.replace('\\"', '"')
+        parts.append(int(match["index"]) if match["index"] else named)
+        at = match.end()
+    return parts
+
+
+def _typed(text: str) -> Any:
+    """With --path, the CLI stores truth values and whole numbers as such (adjustObjectValue, its config package)."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[1-9][0-9]{0,17}|0", text) else text
+
+
+def _set(keys: dict[str, Any], path: list[str | int], value: Any) -> None:
+    here: Any = keys
+    for part in path[:-1]:
+        if isinstance(part, str) and not isinstance(here.get(part), dict | list):
+            here[part] = _read(here.get(part))
+        here = here[part]
+    here[path[-1]] = value
+
+
+def _remove(keys: dict[str, Any], path: list[str | int]) -> None:
+    if is_there(keys, path):
+        here: Any = keys
+        for part in path[:-1]:
+            if isinstance(here[part], str):
+                here[part] = _read(here[part])
+            here = here[part]
+        del here[path[-1]]
+
+
+def _read(value: Any) -> Any:
+    """A map that was set as text, or a new one."""
+    try:
+        return json.loads(value or "{}") or {}
+    except ValueError:
+        return {}
