@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import signal
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +71,18 @@ def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
     return False
 
 
-def interrupted(checkout: Checkout, target: str, moment: Callable[[], bool], what: str) -> str:
-    """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed."""
+def interrupted(
+    checkout: Checkout, target: str, moment: Callable[[], bool], what: str, meanwhile: Callable[[], object] = lambda: None
+) -> str:
+    """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed.
+
+    `meanwhile` is what happens in the cluster between the moment, at which everything is stopped, and the kill.
+    """
     command = checkout.begin(target)
     try:
         eventually(lambda: held(checkout, moment) or command.poll() is not None, what)
         assert command.poll() is None, f"ended before {what}: {command.communicate()[0]}"
+        meanwhile()
     finally:
         if command.poll() is None:
             os.killpg(command.pid, signal.SIGKILL)
@@ -114,11 +123,48 @@ def is_kubernetes_plugin(pid: int) -> bool:
         return False
 
 
-def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
-    def moment() -> bool:
-        return under_way(checkout, "kubernetes:nvidia.com") or under_way(checkout, "kubernetes:mellanox.com")
+@contextmanager
+def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
+    """Holds objects of an API group in admission: their webhook's socket takes a connection and answers nothing.
 
-    said = interrupted(checkout, "up", moment, "an operator's policy is being created")
+    Once it is closed, the API server goes on without it, which takes milliseconds without the webhook.
+    """
+    hold = f"hold.{group}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        webhook = {
+            "name": hold,
+            "clientConfig": {"url": f"https://127.0.0.1:{listener.getsockname()[1]}/"},
+            "rules": [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}],
+            "failurePolicy": "Ignore",
+            "timeoutSeconds": 30,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        kind = "ValidatingWebhookConfiguration"
+        named = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": hold}}
+        kube.create(named | {"webhooks": [webhook]})
+        try:
+            yield listener
+        finally:
+            kube.delete(named["apiVersion"], kind, hold)
+
+
+def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
+    """The API server made it, the plugin never heard so, and the engine has it as being created."""
+    with (
+        KubeClient.from_kubeconfig((checkout.home / CLUSTER / "admin.kubeconfig").read_text()) as kube,
+        admission_held(kube, "mellanox.com") as webhook,
+    ):
+
+        def moment() -> bool:
+            asked = select.select([webhook], [], [], 0)[0]
+            return bool(asked) and under_way(checkout, "kubernetes:mellanox.com")
+
+        def is_made() -> None:
+            webhook.close()
+            eventually(lambda: kube.list("mellanox.com/v1alpha1", "NicClusterPolicy"), "the policy is made")
+
+        said = interrupted(checkout, "up", moment, "an operator's policy is being created", is_made)
     assert "whose installation was killed" in said
 
 
