@@ -72,7 +72,11 @@ def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
 
 
 def interrupted(
-    checkout: Checkout, target: str, moment: Callable[[], bool], what: str, meanwhile: Callable[[], object] = lambda: None
+    checkout: Checkout,
+    target: str,
+    moment: Callable[[], bool],
+    what: str,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> str:
     """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed.
 
@@ -140,13 +144,12 @@ def admission_held(kube: KubeClient, group: str) -> Iterator[socket.socket]:
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
         }
-        kind = "ValidatingWebhookConfiguration"
-        named = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": hold}}
-        kube.create(named | {"webhooks": [webhook]})
+        api, kind = "admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"
+        kube.create({"apiVersion": api, "kind": kind, "metadata": {"name": hold}, "webhooks": [webhook]})
         try:
             yield listener
         finally:
-            kube.delete(named["apiVersion"], kind, hold)
+            kube.delete(api, kind, hold)
 
 
 def test_killed_while_a_custom_resource_is_made(checkout: Checkout) -> None:
