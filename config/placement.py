@@ -98,13 +98,13 @@ class Placer:
             self.problems.append(problem)
 
     def _placed(self, spec: WorkloadSpec, options: WorkloadOptions) -> Iterator[Placement]:
-        """On the best of the pools that it may have, or on each that is sure to have the nodes."""
+        """On the best of the pools that it may have, or on each that is certain to have the nodes."""
         grounds = [self._ground(spec, options, key) for key in self._pool_keys(spec, options)]
         grounds.sort(key=lambda ground: _rank(spec, options, ground))
-        sure = [ground for ground in grounds if ground.nodes <= ground.pool.min_nodes] if spec.every_pool else []
+        certain = [ground for ground in grounds if ground.nodes <= ground.pool.min_nodes] if spec.every_pool else []
         # Not the number of pools that it runs on: else another number of nodes could give its jobs other names.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
-        for ground in sure or grounds[:1]:
+        for ground in certain or grounds[:1]:
             if self._is_fit(spec, options, ground):
                 name = f"{spec.name}-{ground.pool_key}" if named else spec.name
                 yield Placement(spec.name, name, options, ground.pool_key, ground.pool, ground.nodes)
@@ -173,7 +173,7 @@ class Placer:
 
 
 def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> int:
-    """How many nodes the workload needs if it runs on the pool. What the autoscaler may add is not sure to come."""
+    """How many nodes the workload needs if it runs on the pool. What the autoscaler may add is not certain."""
     return max(1, spec.nodes(options, pool.min_nodes))
 
 

@@ -101,7 +101,7 @@ class WorkloadSpec(Protocol):
         """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
-        """How many nodes it would use with these options on a pool that is sure to have `pool_nodes`."""
+        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`."""
 
     @property
     def keys(self) -> Mapping[str, str]:
