@@ -21,16 +21,21 @@ def main() -> None:
     settings = loader.load(known)
     for warning in warnings(settings):
         pulumi.log.warn(warning)
+    for placement in settings.placements.values():
+        pulumi.log.info(str(placement))
     made = _all_that_is_made()
     platform = _platform(settings)
     context = platform.context()
-    deployed = {name: known[name].deploy(context, placement) for name, placement in settings.placements.items()}
+    deployed = {
+        name: known[placement.workload].deploy(context, placement).outputs(placement)
+        for name, placement in settings.placements.items()
+    }
 
     if isinstance(platform, Platform):
         PlatformGuard("guard", context, tuple(made))
     for name, value in platform.outputs().items():
         pulumi.export(name, value)
-    pulumi.export("workloads", {name: found.outputs() for name, found in deployed.items()})  # where, and what shows it
+    pulumi.export("workloads", deployed)  # where, and what shows it
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:

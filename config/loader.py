@@ -120,7 +120,7 @@ def _place(
     placements = placer.place()
     short = platform.stack.beside(around.stack) if platform else ""
     problems += in_platform(placer.problems, short) if platform else placer.problems
-    chosen = {name: placement.options for name, placement in placements.items()}
+    chosen = {placement.workload: placement.options for placement in placements.values()}
     problems += plain_secrets(chosen, encrypted="workloadOptions" in hidden)
     settings = Settings.model_construct(
         whole.model_fields_set | {"project", "stack", "placements", "shares_secrets", "lender"},

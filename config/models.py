@@ -196,11 +196,26 @@ class Lender:
 class Placement:
     """A workload of the stack, with its checked options and the pool that it runs on."""
 
+    workload: str
+    name: str
+    """Of its job: the workload's, and the pool's key behind it where it runs on every pool."""
     options: WorkloadOptions
     pool_key: str
     pool: PoolSettings
     nodes: int
     """How many of the pool's nodes it uses."""
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it takes on all of them."""
+        return self.nodes * self.options.gpus_on(self.pool.sku)
+
+    def __str__(self) -> str:
+        """For previews: where it runs, and on how much."""
+        nodes = f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}"
+        gpus = f"{self.gpus or 'no'} {'GPUs' if self.gpus > 1 else 'GPU'}"
+        pool = f"{'Spot ' if self.pool.spot else ''}pool {self.pool_key}"
+        return f"{self.name}: {nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
 
 
 class Settings(StackFile):
@@ -209,7 +224,7 @@ class Settings(StackFile):
     project: str
     stack: str
     placements: dict[str, Placement] = {}
-    """What runs where, by workload, in the order of `workloads`."""
+    """What runs where, by the names of the jobs, in the order of `workloads`."""
     shares_secrets: bool = False
     """Whether anything in the `SHARED` settings is secret."""
     lender: Lender | None = None

@@ -1,10 +1,19 @@
-"""Which pool each workload runs on, and whether it can."""
+"""Which pool each workload runs on, and whether it can.
+
+It runs on the pool that it is told. Else the best one has, in this order:
+
+1. what the workload asks for: InfiniBand; as many nodes, there for certain rather than by autoscaling; as many GPUs in
+   a node; and what only it knows, such as their memory. Where it takes some GPUs of a node, a pool without InfiniBand:
+   the node is lost for jobs of whole nodes meanwhile;
+2. on-demand nodes, and not Spot;
+3. most GPUs: for the workload, then in the pool.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -23,6 +32,8 @@ from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOpt
 
 _NUM_NODES = "numNodes"
 """The option by which workloads take another number of nodes than their pool has."""
+_GPUS = "gpus"
+"""The option of workloads that take single GPUs of a node."""
 _POOLS: Path = ("pools",)
 _MAX_NAMES = 100
 """Workloads that are compared with the known ones: more are no list of them."""
@@ -42,14 +53,11 @@ class Placer:
         options = self._options()
         self.problems += first(unknown_workloads(self._stack.workloads, self._workloads))
         placements: dict[str, Placement] = {}
-        for name in self._stack.workloads:
-            spec = self._workloads.get(name)
-            if spec is None or name in placements:
-                continue
-            placement = self._placement(spec, options[name]) if name in options else None
-            self.problems += missing_operators(self._stack, spec, placement.pool if placement else None)
-            if placement:
-                placements[name] = placement
+        for name in dict.fromkeys(self._stack.workloads):
+            if spec := self._workloads.get(name):
+                placed = list(self._placed(spec, options[name])) if name in options else []
+                self.problems += missing_operators(self._stack, spec, placed)
+                placements |= {placement.name: placement for placement in placed}
         return placements
 
     def _options(self) -> dict[str, WorkloadOptions]:
@@ -89,19 +97,28 @@ class Placer:
                 problem = problem.moved(("workloadOptions", spec.name, option), (key,))
             self.problems.append(problem)
 
-    def _placement(self, spec: WorkloadSpec, options: WorkloadOptions) -> Placement | None:
-        key = self._pool_key(spec, options) if self._pools else None
-        if key is None:
-            return None
-        ground = self._ground(spec, options, key)
-        unfit = list(spec.problems(options, ground))
+    def _placed(self, spec: WorkloadSpec, options: WorkloadOptions) -> Iterator[Placement]:
+        """On the best of the pools that it may have, or on each that is certain to have the nodes."""
+        grounds = [self._ground(spec, options, key) for key in self._pool_keys(spec, options)]
+        grounds.sort(key=lambda ground: _rank(spec, options, ground))
+        certain = [ground for ground in grounds if ground.nodes <= ground.pool.min_nodes] if spec.every_pool else []
+        # Not the number of pools that it runs on: else another number of nodes could give its jobs other names.
+        named = spec.every_pool and options.pool is None and len(self._pools) > 1
+        for ground in certain or grounds[:1]:
+            if self._is_fit(spec, options, ground):
+                name = f"{spec.name}-{ground.pool_key}" if named else spec.name
+                yield Placement(spec.name, name, options, ground.pool_key, ground.pool, ground.nodes)
+
+    def _is_fit(self, spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> bool:
+        """Notes what is wrong with a workload where it is placed; False if that place has not the nodes."""
+        unfit = [*too_many_gpus(spec, options, ground), *spec.problems(options, ground)]
         too_few = ground.nodes > ground.pool.max_nodes
         if too_few and not any(_NUM_NODES in problem.fix for problem in unfit):  # else on another number of them
             unfit.append(ground.too_few(spec.name, ground.nodes))
         if options.pool is None:  # it might be well on a pool that was left out
             unfit = [problem if problem.lacking else replace(problem, lacking=_POOLS) for problem in unfit]
         self._add(spec, unfit)
-        return None if too_few else Placement(options, key, ground.pool, ground.nodes)
+        return not too_few
 
     def _ground(self, spec: WorkloadSpec, options: WorkloadOptions, key: str) -> Ground:
         pool = self._pools[key]
@@ -116,21 +133,14 @@ class Placer:
             scratch=pool.scratch and self._stack.operators.local_nvme_scratch.enabled,
         )
 
-    def _best(self, spec: WorkloadSpec, options: WorkloadOptions, keys: Iterable[str]) -> str:
-        """The first of some pools with enough nodes and the fewest problems: mostly none."""
-
-        def faults(key: str) -> tuple[bool, int]:
-            ground = self._ground(spec, options, key)
-            return ground.nodes > ground.pool.max_nodes, len(list(spec.problems(options, ground)))
-
-        return min(keys, key=faults)
-
-    def _pool_key(self, spec: WorkloadSpec, options: WorkloadOptions) -> str | None:
-        """The pool asked for, else the best of those that have what the workload requires."""
+    def _pool_keys(self, spec: WorkloadSpec, options: WorkloadOptions) -> list[str]:
+        """The pool asked for, else those that have what the workload requires."""
         suitable = [key for key, pool in self._pools.items() if _suits(pool, spec.requires)]
+        if not self._pools:
+            return []
         if options.pool is None:
             if suitable:
-                return self._best(spec, options, suitable)
+                return suitable
             first = next(iter(self._pools))
             self.problems.append(replace(self._no_infiniband(spec, first, self._pools[first]), lacking=_POOLS))
         elif options.pool not in self._pools:
@@ -140,10 +150,10 @@ class Placer:
             fix = set_command(path, likely)
             self.problems.append(Problem(path, what, ", ".join(self._pools), fix, lacking=_POOLS))
         elif options.pool in suitable:
-            return options.pool
+            return [options.pool]
         else:
             self.problems.append(self._no_infiniband(spec, options.pool, self._pools[options.pool]))
-        return None
+        return []
 
     def _no_infiniband(self, spec: WorkloadSpec, key: str, pool: PoolSettings) -> Problem:
         path = (*self._path(key), "vmSku")
@@ -163,13 +173,35 @@ class Placer:
 
 
 def _nodes(spec: WorkloadSpec, options: WorkloadOptions, pool: PoolSettings) -> int:
-    """How many nodes the workload needs if it runs on the pool."""
-    return max(1, spec.nodes(options, pool.max_nodes))
+    """How many nodes the workload needs if it runs on the pool. What the autoscaler may add is not certain."""
+    return max(1, spec.nodes(options, pool.min_nodes))
 
 
 def _suits(pool: PoolSettings, requires: Requirements) -> bool:
     """Whether the pool's hardware will do."""
     return not requires.infiniband or pool.sku.infiniband is not None
+
+
+def _rank(spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> tuple[int, ...]:
+    """Sorts places of a workload by the order above, the best first; those that will not do, by what they lack."""
+    pool, gpus = ground.pool, options.gpus_on(ground.pool.sku)
+    asked = (
+        ground.nodes > pool.max_nodes,
+        max(0, gpus - pool.sku.gpus),
+        len(list(spec.problems(options, ground))),
+        ground.nodes > pool.min_nodes,
+        bool(options.gpus_per_node and pool.sku.infiniband),
+    )
+    return (*asked, pool.spot, -ground.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
+
+
+def too_many_gpus(spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
+    """A workload that takes more GPUs of a node than it has."""
+    gpus, most = options.gpus_on(ground.pool.sku), ground.pool.sku.gpus
+    if gpus > most:
+        path = ("workloadOptions", spec.name, _GPUS)
+        what = f"is {gpus}, more than a {ground.pool.vm_sku} has"
+        yield Problem(path, what, f"at most {most}", set_command(path, most))
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
@@ -194,9 +226,9 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
             yield Problem(("workloads",), f"names {name!r} more than once", "each workload once", fix)
 
 
-def missing_operators(stack: StackFile, spec: WorkloadSpec, pool: PoolSettings | None) -> Iterator[Problem]:
-    """One problem for each operator that the workload needs and that is off; `pool` is its own, where it has one."""
-    takes_hcas = spec.requires.whole_nodes and pool is not None and pool.sku.infiniband is not None
+def missing_operators(stack: StackFile, spec: WorkloadSpec, placed: Collection[Placement]) -> Iterator[Problem]:
+    """One problem for each operator that the workload needs where it is placed, and that is off."""
+    takes_hcas = any(each.options.gpus_per_node is None and each.pool.sku.infiniband for each in placed)
     needs = {"gpuOperator": "for its GPUs", "volcano": "as its scheduler"}
     if spec.requires.infiniband or takes_hcas:
         needs["networkOperator"] = "for InfiniBand"

@@ -15,6 +15,7 @@ from config.errors import Path, Problem, set_command
 from config.overrides import PodOverrides
 from config.pools import MAX_NODES, PoolSettings
 from config.references import Image
+from config.skus import VmSku
 from config.storage import ContainerSettings
 
 
@@ -23,19 +24,26 @@ class Requirements:
     """What a platform must have for a workload to run at all, beside the GPU operator and Volcano, which all need."""
 
     infiniband: bool = False
-    whole_nodes: bool = True
-    """Whether its pods take all devices of a node, HCAs among them; one that takes GPUs one by one does not."""
 
 
 class WorkloadOptions(Model):
     """Base of every workload's own options, found under `workloadOptions.<name>`."""
 
     pool: str | None = None
-    """Key of the GPU pool to run on; by default the first with nodes enough on which nothing is wrong."""
+    """Key of the GPU pool to run on; by default the one that suits it best (config/placement.py)."""
     pod_overrides: PodOverrides = {}
     """Laid over the template of its GPU pods, last: {spec: {nodeSelector: {...}}}; config/overrides.py says how."""
     image: Annotated[Image | None, EMPTY_IS_UNSET] = None
     """A whole image reference, in place of the project's own."""
+
+    @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs that it takes on each of its nodes; None takes whole nodes, with all of their HCAs."""
+        return None
+
+    def gpus_on(self, size: VmSku) -> int:
+        """GPUs that it takes on a node of that size."""
+        return size.gpus if self.gpus_per_node is None else self.gpus_per_node
 
     @property
     def containers(self) -> tuple[str, ...]:
@@ -88,8 +96,12 @@ class WorkloadSpec(Protocol):
     def options(self) -> type[WorkloadOptions]:
         """Model of its options; every option has a default."""
 
+    @property
+    def every_pool(self) -> bool:
+        """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
+
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
-        """How many nodes it would use with these options on a pool of `pool_nodes`."""
+        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`."""
 
     @property
     def keys(self) -> Mapping[str, str]:

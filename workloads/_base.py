@@ -52,11 +52,12 @@ class Deployed:
     ends: bool = True
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
-    def outputs(self) -> dict[str, pulumi.Input[str] | bool]:
+    def outputs(self, placement: Placement) -> dict[str, pulumi.Input[str] | int]:
         """As the stack exports it; `why` is the command that tells what it waits for."""
         why = pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": why}
-        return {**found, **self.more, "ends": self.ends}
+        on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
+        return {**found, **self.more, "ends": self.ends, **on}
 
 
 class Workload(WorkloadSpec, Protocol):
@@ -65,6 +66,10 @@ class Workload(WorkloadSpec, Protocol):
     @property
     def requires(self) -> Requirements:
         return Requirements()
+
+    @property
+    def every_pool(self) -> bool:
+        return False
 
     @property
     def keys(self) -> Mapping[str, str]:

@@ -280,7 +280,7 @@ def test_every_update_and_preview_says_it(expiry: str, warnings: int, monkeypatc
 
 # -- one that has ended ------------------------------------------------------------------------------------------------
 
-OLMO = Placement(OlmoOptions(), "gpu", PoolSettings(vm_sku="Standard_ND96isr_H100_v5"), nodes=1)
+OLMO = Placement("olmo", "olmo", OlmoOptions(), "gpu", PoolSettings(vm_sku="Standard_ND96isr_H100_v5"), nodes=1)
 ENDED = {"start": START, "expiry": "2026-01-08T00:00:00Z"}
 
 

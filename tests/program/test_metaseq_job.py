@@ -60,6 +60,9 @@ def test_outputs_tell_the_log_and_the_dashboards_that_are_on() -> None:
         "command": "kubectl logs -n ai metaseq-mpimaster-0",
         "why": "python -m diagnosis -n ai metaseq",
         "ends": False,
+        "pool": "gpu",
+        "nodes": 1,
+        "gpus": 8,
         "aim": "kubectl exec -n ai metaseq-mpiworker-0 -- aim up --repo /workspace/aim --port 43800 & "
         "kubectl port-forward -n ai pod/metaseq-mpiworker-0 43800:43800",
     }

@@ -57,6 +57,9 @@ def test_outputs(dev: Recorder) -> None:
         "command": "kubectl logs -n ai nccl-allreduce-mpimaster-0",
         "why": "python -m diagnosis -n ai nccl-allreduce",
         "ends": True,
+        "pool": "gpu",
+        "nodes": 2,
+        "gpus": 16,
     }
 
 
@@ -93,6 +96,8 @@ def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, d
         == {
             **dev.outputs["workloads"][stack],
             "namespace": stack,
+            "nodes": placed["nodes"],  # as many as the stack asks for
+            "gpus": 8 * placed["nodes"] if stack != "jupyterlab" else 0,
             "command": placed["command"],
             "why": f"python -m diagnosis -n {stack} {stack}",
         }.items()

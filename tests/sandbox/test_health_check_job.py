@@ -18,7 +18,7 @@ from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.health_check import manifests
-from workloads.health_check.options import HealthCheckOptions
+from workloads.health_check.options import NAME, HealthCheckOptions
 
 NODE = "aks-gpu-22222222-vmss000000"
 POD = {"namespace": "ai", "name": "health-check-0"}
@@ -29,9 +29,8 @@ class Check:
 
     def __init__(self, folder: Path, sku: str = H100, faults: Iterable[Fault] = (), **options: Any) -> None:
         self.folder = folder
-        request = manifests.Run(
-            options=HealthCheckOptions(**options), pool=pool(sku), nodes=1, image="r.test/aksnhc:1", rdma_resource=RDMA
-        )
+        place: dict[str, Any] = {"pool": pool(sku), "nodes": 1, "rdma_resource": RDMA}
+        request = manifests.Run(name=NAME, options=HealthCheckOptions(**options), image="r.test/aksnhc:1", **place)
         self.pod: dict[str, Any] = manifests.job_spec(request)["template"]["spec"]
         self.files = dict(manifests.files(request).contents)
         self.hardware = node_hardware(skus.sku(sku), NODE, faults)

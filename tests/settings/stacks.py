@@ -20,6 +20,7 @@ from simulator.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 H100 = "Standard_ND96isr_H100_v5"
+A100 = "Standard_NC24ads_A100_v4"
 T4 = "Standard_NC4as_T4_v3"
 SECRET = ("workloadOptions",)
 """The secret keys of `dev`."""
@@ -35,6 +36,14 @@ def dev() -> dict[str, Any]:
 
 class TrainingOptions(WorkloadOptions):
     num_nodes: int = 2
+
+
+class NotebookOptions(WorkloadOptions):
+    gpus: int = 1
+
+    @property
+    def gpus_per_node(self) -> int:
+        return self.gpus
 
 
 class SizedOptions(WorkloadOptions):
@@ -62,6 +71,7 @@ class Workload:
     options: type[WorkloadOptions] = WorkloadOptions
     keys: Mapping[str, str] = field(default_factory=dict)
     problem: Callable[[Any, Ground], Iterable[Problem]] = lambda options, ground: ()
+    every_pool: bool = False
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         return getattr(options, "num_nodes", None) or pool_nodes
@@ -75,7 +85,7 @@ WORKLOADS: dict[str, WorkloadSpec] = {
     for workload in (
         Workload("nccl-allreduce", Requirements(infiniband=True), NcclAllreduceOptions),
         Workload("training", Requirements(), TrainingOptions),
-        Workload("notebook", Requirements(whole_nodes=False)),
+        Workload("notebook", Requirements(), NotebookOptions),
         Workload("sized", Requirements(), SizedOptions, {"modelSize": "modelSize"}, too_large),
         Workload("reader", Requirements(), problem=no_container),
     )

@@ -8,10 +8,12 @@ from functools import partial
 import pytest
 
 from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, Object, offers_gpus, policy_is_ready
-from tests.simulator.world import Stack, eventually, gpu_nodes, names
+from tests.simulator.runs import observed
+from tests.simulator.world import Stack, eventually, eventually_equals, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,25 @@ def test_t4_beside_infiniband_is_refused_until_gpu_direct_rdma_is_off(t4: Stack)
     for policy in (CLUSTER_POLICY, NIC_POLICY):
         eventually(partial(policy_is_ready, t4, *policy), f"the {policy[1]} is ready")
     eventually(partial(offers_gpus, t4), "all GPU nodes offer their GPUs")
-    nodes = {node["metadata"]["labels"]["node.kubernetes.io/instance-type"]: node for node in gpu_nodes(t4.kube)}
+    nodes = {node["metadata"]["labels"][INSTANCE_TYPE]: node for node in gpu_nodes(t4.kube)}
     check_t4(t4, nodes[T4])
     assert nodes[H100]["status"]["allocatable"]["nvidia.com/mlnxnics"] == "8"
+
+
+def test_each_pool_has_its_health_check_and_the_nccl_test_is_where_infiniband_is(t4: Stack) -> None:
+    t4.set(workloads="health-check,nccl-allreduce")
+    told = t4.pulumi("preview")
+    for line in (
+        f"health-check-gpu: 1 node of pool gpu, 1 GPU ({T4})",
+        f"health-check-ib: 1 node of pool ib, 8 GPUs ({H100})",
+        f"nccl-allreduce: 1 node of pool ib, 8 GPUs ({H100})",
+    ):
+        assert line in told
+    t4.up()
+    done = {"health-check-gpu": "Complete", "health-check-ib": "Complete", "nccl-allreduce": "Completed"}
+    eventually_equals(lambda: {name: each.phase for name, each in observed(t4, t4).items()}, done, 180)
+    sizes = {node["metadata"]["name"]: node["metadata"]["labels"][INSTANCE_TYPE] for node in gpu_nodes(t4.kube)}
+    for name, found in observed(t4, t4).items():
+        assert found.verdicts, found
+        assert all(verdict.startswith("VERDICT: PASS") for verdict in found.verdicts), found
+        assert {sizes[node] for _, node in found.ran_on if node in sizes} == {T4 if name.endswith("-gpu") else H100}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -15,7 +16,7 @@ from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.health_check import WORKLOAD
 from workloads.health_check.checks import CheckName, configuration
 from workloads.health_check.manifests import Run, command, files, job_spec
-from workloads.health_check.options import HealthCheckOptions
+from workloads.health_check.options import NAME, HealthCheckOptions
 
 TOPOLOGY = "/opt/health-check/topology.xml"
 
@@ -26,9 +27,8 @@ def checks(vm_sku: str, *leave_out: str) -> list[str]:
 
 
 def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
-    return Run(
-        options=HealthCheckOptions(**options), pool=pool(vm_sku), nodes=nodes, image="aksnhc:1", rdma_resource=RDMA
-    )
+    chosen = HealthCheckOptions(**options)
+    return Run(name=NAME, options=chosen, pool=pool(vm_sku), nodes=nodes, image="aksnhc:1", rdma_resource=RDMA)
 
 
 def template(**fields: Any) -> dict[str, Any]:
@@ -107,13 +107,21 @@ def test_overrides_come_last() -> None:
     assert template(pod_overrides={"spec": {"priorityClassName": "low"}})["spec"]["priorityClassName"] == "low"
 
 
+def test_jobs_of_several_pools_share_no_object() -> None:
+    other = replace(run(), name=f"{NAME}-dev")
+    assert files(other).config_map == f"{NAME}-dev"
+    annotations = job_spec(other)["template"]["metadata"]["annotations"]
+    assert annotations["scheduling.k8s.io/group-name"] == f"{NAME}-dev"
+    assert f"job-name={NAME}-dev " in command("ai", other.name)
+
+
 def test_it_checks_the_whole_pool_unless_told() -> None:
     assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
     assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
 
 
 def test_the_command_shows_every_verdict() -> None:
-    assert command("ai") == (
+    assert command("ai", NAME) == (
         "kubectl logs -n ai --selector batch.kubernetes.io/job-name=health-check --tail 1 --prefix"
     )
 

@@ -101,13 +101,6 @@ def test_without_a_password_it_is_refused() -> None:
     assert fix == "pulumi config set --secret --path workloadOptions.jupyterlab.password '<value>'"
 
 
-def test_more_gpus_than_a_node_has_are_refused() -> None:
-    ((path, what, fix),) = problems(password="x", gpus=9)
-    assert path == "workloadOptions.jupyterlab.gpus"
-    assert what == "is 9, more than a Standard_ND96isr_H100_v5 has"
-    assert fix == "pulumi config set --path workloadOptions.jupyterlab.gpus 8"
-
-
 def test_a_password_of_digits_is_a_password() -> None:
     password = JupyterLabOptions.model_validate({"password": 12345}).password
     assert password is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from workloads import _base
 from workloads._files import TOPOLOGY, Files, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
@@ -9,16 +11,23 @@ from workloads._pods import GpuPod, Manifest, Mount
 from workloads.health_check.checks import configuration
 from workloads.health_check.options import NAME, HealthCheckOptions
 
-Run = _base.Run[HealthCheckOptions]
 CONFIGURATION = "aznhc.conf"
 _FOLDER = f"/opt/{NAME}"
 _KERNEL_LOGS = "/host/var/log"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Run(_base.Run[HealthCheckOptions]):
+    """One check of one pool."""
+
+    name: str
+    """Of the job and its ConfigMap."""
+
+
 def files(run: Run) -> Files:
     """What aznhc is to check on nodes of this VM size, and NCCL's topology file where it has one."""
     text = configuration(run.pool.sku, f"{_FOLDER}/{TOPOLOGY}", run.options.leave_out)
-    return Files(config_map=NAME, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
+    return Files(config_map=run.name, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
 
 
 def job_spec(run: Run) -> Manifest:
@@ -42,7 +51,7 @@ def job_spec(run: Run) -> Manifest:
         overrides=run.options.pod_overrides,
     )
     return indexed_job_spec(
-        NAME,
+        run.name,
         run.nodes,
         pod.template(),
         backoffLimitPerIndex=0,
@@ -59,6 +68,6 @@ def kernel_logs() -> Mount:
     return Mount(name="kernel-logs", path=_KERNEL_LOGS, source=source, read_only=True)
 
 
-def command(namespace: str) -> str:
+def command(namespace: str, name: str) -> str:
     """Shows each node's verdict."""
-    return f"kubectl logs -n {namespace} --selector {JOB_LABEL}={NAME} --tail 1 --prefix"
+    return f"kubectl logs -n {namespace} --selector {JOB_LABEL}={name} --tail 1 --prefix"

@@ -17,7 +17,7 @@ class HealthCheckOptions(WorkloadOptions):
     """Where to look, and at what not."""
 
     num_nodes: Count | None = None
-    """Nodes to check; by default all of the pool."""
+    """Nodes to check of each pool that has so many; by default all that a pool is certain to have."""
     leave_out: tuple[CheckName, ...] = ()
     """Checks not to run, by name."""
     timeout_seconds: Annotated[int, Field(ge=60, le=86400), PLAIN_DIGITS] = 500

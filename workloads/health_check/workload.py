@@ -20,14 +20,15 @@ class HealthCheck(Workload):
 
     name = NAME
     options = HealthCheckOptions
+    every_pool = True
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
-        """`numNodes`, or all of the pool."""
+        """`numNodes`, or all that the pool is certain to have."""
         return cast(HealthCheckOptions, options).num_nodes or pool_nodes
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """The checks in a ConfigMap, and the job that mounts it."""
-        run = Run.placed(context, placement, "aksnhc")
-        indexed_job(NAME, job_spec(run), context, [files(run).deploy(context)])
-        shown = pulumi.Output.from_input(context.namespace)
-        return Deployed(namespace=context.namespace, name=NAME, command=shown.apply(command))
+        run = Run.placed(context, placement, "aksnhc", name=placement.name)
+        indexed_job(run.name, job_spec(run), context, [files(run).deploy(context)])
+        shown = pulumi.Output.from_input(context.namespace).apply(lambda namespace: command(namespace, run.name))
+        return Deployed(namespace=context.namespace, name=run.name, command=shown)

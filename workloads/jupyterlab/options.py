@@ -28,3 +28,8 @@ class JupyterLabOptions(WorkloadOptions):
     """GPUs that it holds as long as it runs."""
     fs_size_gi: Annotated[int, Field(ge=1, le=102400), PLAIN_DIGITS] = 100
     """Size of the file share, GiB; it can grow, not shrink. Azure's largest is 100 TiB."""
+
+    @property
+    def gpus_per_node(self) -> int:
+        """Some, and no HCAs."""
+        return self.gpus

@@ -9,10 +9,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.errors import Problem, set_command
+from config.errors import Problem
 from config.models import Placement
 from config.secrets import unset_secret
-from config.workload import Ground, Requirements, WorkloadOptions
+from config.workload import Ground, WorkloadOptions
 from workloads._base import Deployed, Workload
 from workloads._pods import NOT_AWAITED
 from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
@@ -26,7 +26,6 @@ class JupyterLab(Workload):
     """A Deployment with a file share, reached through a Service."""
 
     name = NAME
-    requires = Requirements(whole_nodes=False)
     options = JupyterLabOptions
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
@@ -34,16 +33,11 @@ class JupyterLab(Workload):
         return 1
 
     def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
-        """A server without a password, or more GPUs than a node has."""
+        """A server without a password."""
         chosen = cast(JupyterLabOptions, options)
         if chosen.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
-        if chosen.gpus > ground.pool.sku.gpus:
-            path = (*_PATH, "gpus")
-            what = f"is {chosen.gpus}, more than a {ground.pool.vm_sku} has"
-            allowed = f"0 to {ground.pool.sku.gpus}"
-            yield Problem(path, what, allowed, set_command(path, ground.pool.sku.gpus))
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
         """File share, secret configuration, server, and a way to it."""

@@ -24,7 +24,7 @@ class NcclAllreduceOptions(MpiOptions):
     """What to measure, and what passes."""
 
     num_nodes: Count | None = None
-    """Nodes to run on; by default all of the pool."""
+    """Nodes to run on; by default all that the pool is certain to have."""
     sharp: bool = True
     """Reduce in the InfiniBand switches, where the fabric can."""
     min_bytes: Size = "8M"

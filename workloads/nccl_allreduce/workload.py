@@ -23,7 +23,7 @@ class NcclAllreduce(Workload):
     options = NcclAllreduceOptions
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
-        """`numNodes`, or all of the pool."""
+        """`numNodes`, or all that the pool is certain to have."""
         return cast(NcclAllreduceOptions, options).num_nodes or pool_nodes
 
     def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
