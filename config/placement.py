@@ -3,10 +3,10 @@
 It runs on the pool that it is told. Else the best one has, in this order:
 
 1. what the workload asks for: InfiniBand; as many nodes, there for certain rather than by autoscaling; as many GPUs in
-   a node; and what only it knows, such as their memory. Where it takes some GPUs of a node, a pool without InfiniBand:
-   the node is lost for jobs of whole nodes meanwhile;
+   a node; and what only it knows, such as their memory;
 2. on-demand nodes, and not Spot;
-3. most GPUs: for the workload, then in the pool.
+3. no InfiniBand where it takes some GPUs of a node: the node is lost for jobs of whole nodes meanwhile;
+4. most GPUs: for the workload, then in the pool.
 """
 
 from __future__ import annotations
@@ -190,9 +190,9 @@ def _rank(spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> tuple
         max(0, gpus - pool.sku.gpus),
         len(list(spec.problems(options, ground))),
         ground.nodes > pool.min_nodes,
-        bool(options.gpus_per_node and pool.sku.infiniband),
     )
-    return (*asked, pool.spot, -ground.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
+    wasteful = bool(options.gpus_per_node and pool.sku.infiniband)
+    return (*asked, pool.spot, wasteful, -ground.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
 
 
 def too_many_gpus(spec: WorkloadSpec, options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:

@@ -76,7 +76,6 @@ def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
         ({"a": BURST, "b": {**TRAIN, "spot": True}}, "olmo", {"numNodes": 4}, ("a", 4, 32)),
         # ... GPUs of a node, ...
         ({"aaa": DEV, "train": TRAIN}, "jupyterlab", {**PASSWORD, "gpus": 2}, ("train", 1, 2)),
-        ({"h": TRAIN, "t": DEV}, "jupyterlab", {**PASSWORD, "gpus": 1}, ("t", 1, 1)),
         # ... their memory, and what else it alone knows.
         ({"a": {"vmSku": SMALL_GPUS, "count": 4}, "h": {**TRAIN, "spot": True}}, "metaseq",
          {"modelSize": "66b", "numNodes": 2}, ("h", 2, 16)),
@@ -86,6 +85,9 @@ def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
         # Then on-demand, ...
         ({"aaa": {**TRAIN, "spot": True, "count": 9}, "train": TRAIN}, "nccl-allreduce", {}, ("train", 2, 16)),
         ({"aaa": DEV, "train": TRAIN}, "jupyterlab", PASSWORD, ("train", 1, 0)),
+        ({"h": TRAIN, "t": DEV}, "jupyterlab", {**PASSWORD, "gpus": 1}, ("h", 1, 1)),
+        # ... then nodes that no other job needs whole, ...
+        ({"h": TRAIN, "t": {"vmSku": T4}}, "jupyterlab", {**PASSWORD, "gpus": 1}, ("t", 1, 1)),
         # ... then most GPUs: its own, and those of the pool.
         ({"a": TRAIN, "b": {**TRAIN, "count": 3}}, "nccl-allreduce", {}, ("b", 3, 24)),
         ({"a": {"vmSku": A100, "count": 50}, "b": {"vmSku": FOUR_GPUS, "count": 1}}, "olmo", {}, ("b", 1, 4)),
