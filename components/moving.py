@@ -1,10 +1,10 @@
 """Why a stack that is up is not moved to another region, group or name, and the three ways that there are.
 
-Azure moves none of it: the provider replaces a resource whose location or path changes (pulumi-azure-native#77), and all
-data goes with it. Nor does Pulumi get through: to find what must go before the group, it asks the Kubernetes provider
-whether another cluster replaces it, and on a yes closes the very connection over which the cluster's objects are deleted
-next (Registry.Diff in pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). `grpc: the client
-connection is closing` is all that it then says (pulumi/pulumi#14650). `pulumi destroy` asks nothing, and works.
+Azure moves none of it: the provider replaces a resource whose location or path changes (pulumi-azure-native#77), and
+all data goes with it. Nor does Pulumi get through: to find what must go before the group, it asks the Kubernetes
+provider whether another cluster replaces it, and on a yes closes the very connection over which the cluster's objects
+are deleted next (Registry.Diff in pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). `grpc: the
+client connection is closing` is all that it then says (pulumi/pulumi#14650). `pulumi destroy` asks nothing, and works.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells, in previews too, of a change that no node sees until its driver is rolled: the steps of Pulumi do not show that.
+"""Tells, in previews too, of a change for which drivers have to be rolled: Pulumi's steps do not show that.
 
 The engine gives hooks of an update the resource's old inputs and its new ones (Pulumi, "Resource hooks").
 """
@@ -14,9 +14,11 @@ from config.models import DriverUpgrades
 
 Inputs = Mapping[str, Any]
 _THEN: Mapping[DriverUpgrades, str] = {
-    "manual": "until you roll them, jobs first, by the commands of docs/drivers.md; until then its policy is notReady",
-    "when-idle": "until the operator rolls them, one at a time: it cordons a node, and waits for all jobs there to end",
+    "manual": "you roll them, jobs first, by the commands of docs/drivers.md; its policy is notReady for so long",
+    "when-idle": "the operator rolls them, one at a time: it cordons a node, and waits for all jobs there to end",
 }
+_UPGRADES = "driverUpgrades"
+"""What rolls whichever drivers are outdated already, if it is when-idle now."""
 
 
 def told(driver: str, made_of: Callable[[Inputs], Inputs], upgrades: DriverUpgrades) -> pulumi.ResourceHookBinding:
@@ -24,8 +26,8 @@ def told(driver: str, made_of: Callable[[Inputs], Inputs], upgrades: DriverUpgra
 
     def tell(update: pulumi.ResourceHookArgs) -> None:
         before, after = made_of(update.old_inputs or {}), made_of(update.new_inputs or {})
-        changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-        if changed:
+        changed = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
+        if changed and (changed != [_UPGRADES] or upgrades == "when-idle"):
             # Without a resource it is said at once: the engine may end before what waits for a URN.
             pulumi.log.warn(driver_warning(driver, changed, upgrades))
 
@@ -35,9 +37,10 @@ def told(driver: str, made_of: Callable[[Inputs], Inputs], upgrades: DriverUpgra
 
 def driver_warning(driver: str, changed: list[str], upgrades: DriverUpgrades) -> str:
     """Names what has changed, and no value: one may be a secret."""
-    return f"{driver} changes ({', '.join(changed)}): nodes that run keep what they have {_THEN[upgrades]}"
+    return f"{driver} changes ({', '.join(changed)}): nodes keep an outdated one until {_THEN[upgrades]}"
 
 
-def without_upgrades(driver: Inputs) -> dict[str, Any]:
-    """A driver's settings but for who rolls it, which is in no template."""
-    return {name: value for name, value in driver.items() if name != "upgradePolicy"}
+def settings_of(driver: Inputs) -> dict[str, Any]:
+    """Those of a driver, as the policies of both operators have them; of how it is upgraded, only whether by itself."""
+    rest = {name: value for name, value in driver.items() if name != "upgradePolicy"}
+    return {**rest, _UPGRADES: (driver.get("upgradePolicy") or {}).get("autoUpgrade")}

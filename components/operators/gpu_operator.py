@@ -9,7 +9,7 @@ import pulumi
 
 from components._base import Component
 from components.operators._release import Site, Values, release
-from components.operators.driver_changes import told, without_upgrades
+from components.operators.driver_changes import settings_of, told
 from components.operators.driver_upgrades import upgrade_policy
 from config.models import DriverUpgrades, Operator
 from config.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
@@ -54,7 +54,7 @@ def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = release.get("values") or {}
     parts = {name: given.get(name) for name in ("daemonsets", "gds", "gdrcopy", "hostPaths")}
-    return {"version of the chart": release.get("version"), **without_upgrades(given.get("driver") or {}), **parts}
+    return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
 
 
 def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:

@@ -12,7 +12,7 @@ import pulumi_kubernetes as kubernetes
 from components import images
 from components._base import Component
 from components.operators._release import Site, Values, release
-from components.operators.driver_changes import told, without_upgrades
+from components.operators.driver_changes import settings_of, told
 from components.operators.driver_upgrades import upgrade_policy
 from components.operators.nfd import MELLANOX
 from config.models import DriverUpgrades
@@ -80,7 +80,7 @@ def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
 def ofed_made_of(policy: Mapping[str, Any]) -> dict[str, Any]:
     """What of a NicClusterPolicy is in that template (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
     spec = policy["spec"]
-    return {**without_upgrades(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
+    return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
 
 
 def values() -> Values:

@@ -28,7 +28,7 @@ OFED, GPU_DRIVER = "nvidia.com/ofed-driver", "app=nvidia-driver-daemonset"
 OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"
 WITHOUT_DEVICES = {"gpuOperator": {"values": {"devicePlugin": {"enabled": False}}}}
 GPU = {"vmSku": H100}
-ROLLS = "nodes that run keep what they have"
+ROLLS = "nodes keep an outdated one until"
 PINNED = {"nccl-allreduce": {"pool": "gpu"}, "health-check": {"pool": "gpu"}}
 
 
@@ -134,7 +134,7 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
 ) -> None:
     before = driver_pods(stack, OFED)
     stack.set(operators={"networkOperator": {"ofedVersion": "doca3.2.0-25.10-1.2.8.0-2"}})
-    assert f"OFED changes (version): {ROLLS} until you roll them" in stack.pulumi("preview")
+    assert f"OFED changes (version): {ROLLS} you roll them" in stack.pulumi("preview")
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
     assert driver_pods(stack, OFED) == before
@@ -160,7 +160,7 @@ def test_when_idle_the_operators_roll_both_drivers_and_wait_for_a_users_pod(stac
     stack.set(operators={"driverUpgrades": "when-idle", "gpuOperator": driver})
     said = stack.pulumi("preview")
     for changed in ("OFED", "the GPU driver"):
-        assert f"{changed} changes (version): {ROLLS} until the operator rolls them" in said
+        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them" in said
     stack.up()
 
     def state() -> str:
