@@ -37,7 +37,8 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     differences = list(_differences(settings, place))
     keep = [f"    {naming(settings.stack, fix)}" for _, fix in differences]
     protected = settings.storage.protect and settings.storage.containers
-    destroying = " (`pulumi destroy` refuses to, until `pulumi state unprotect --all`)" if protected else ""
+    stack = settings.stack
+    destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
     return "\n".join(
         [
             *(what for what, _ in differences),
@@ -45,11 +46,11 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
             *(f"    {each}" for each in lost),
             "Keep it where it is, and then `pulumi up` again:",
             *keep,
-            "Or keep it, and build another stack beside it, to copy what is needed:",
-            *keep,
+            "Or build another stack beside it, to copy what is needed, and keep it too:",
             f"    {' && '.join(_beside(settings, place))}",
+            *keep,
             f"Or take all of it down{destroying}, and build it anew:",
-            "    pulumi destroy && pulumi up",
+            f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
         ]
     )
 
@@ -59,7 +60,10 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, str]]:
     wanted = chosen_place(settings)
     if wanted.cluster != place.cluster:
         was = place.cluster.removeprefix(f"{settings.project}-")
-        yield f"the cluster is {place.cluster}, and would be {wanted.cluster}", f"pulumi stack rename {was}"
+        yield (
+            f"the cluster is {place.cluster}, and would be {wanted.cluster}",
+            f"pulumi stack rename -s {settings.stack} {was}",
+        )
     elif wanted.group != place.group:
         fix = remove_command(_GROUP) if place.group == place.cluster else set_command(_GROUP, place.group)
         yield f"the resource group is {place.group}, and would be {wanted.group}", fix
@@ -73,11 +77,11 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, str]]:
 def _beside(settings: Settings, place: Place) -> Iterator[str]:
     """Commands that bring up a second stack with the same settings, but for names that only one stack can have."""
     other = f"{settings.stack}-2"
-    yield f"pulumi stack init {other} --copy-config-from {settings.stack}"
+    yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
     names: dict[tuple[str, ...], str | None] = {
         _GROUP: settings.cluster.resource_group if settings.names.resource_group == place.group else None,
         ("registry", "name"): settings.registry.name,
         ("storage", "accountName"): settings.storage.account_name,
     }
     yield from (naming(other, remove_command(path)) for path, name in names.items() if name)
-    yield "pulumi up"
+    yield f"pulumi up -s {other}"

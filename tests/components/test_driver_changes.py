@@ -46,7 +46,9 @@ def said(
     monkeypatch.setattr(pulumi.log, "warn", warnings.append)
 
     def update() -> None:
-        (hook,) = told("the driver", made_of, upgrades).before_update or [None]
+        hooks = told("the driver", made_of, upgrades).before_update
+        assert hooks
+        hook = hooks[0]
         assert isinstance(hook, pulumi.ResourceHook)
         assert hook.opts
         assert hook.opts.on_dry_run

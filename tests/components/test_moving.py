@@ -67,9 +67,9 @@ def test_another_region_tells_what_would_be_lost() -> None:
 def test_it_can_be_kept_or_built_again_beside_or_in_its_place() -> None:
     assert commands(refused(settings("westeurope"), Azure(outputs=HOLDS))) == [
         "pulumi config set -s test location eastus",
+        "pulumi stack init test-2 --copy-config-from test --no-select && pulumi up -s test-2",
         "pulumi config set -s test location eastus",
-        "pulumi stack init test-2 --copy-config-from test && pulumi up",
-        "pulumi destroy && pulumi up",
+        "pulumi destroy -s test && pulumi up -s test",
     ]
 
 
@@ -84,7 +84,7 @@ def test_protected_data_stays_until_somebody_says_otherwise() -> None:
         found = StorageSettings.model_validate(DATA | storage)
         return refused(settings("westeurope", storage=found), Azure(outputs=HOLDS))[-2]
 
-    assert "`pulumi destroy` refuses to, until `pulumi state unprotect --all`" in last_way()
+    assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s test --all`" in last_way()
     assert "refuses" not in last_way(protect=False)
 
 
@@ -109,7 +109,7 @@ def test_another_name_of_the_stack_is_another_cluster() -> None:
     before = {"resourceGroup": "ai-on-aks-before", "clusterName": "ai-on-aks-before"}
     lines = refused(settings(), Azure(outputs=before))
     assert lines[0] == "the cluster is ai-on-aks-before, and would be ai-on-aks-test"
-    assert commands(lines)[0] == "pulumi stack rename before"
+    assert commands(lines)[0] == "pulumi stack rename -s test before"
     assert not [line for line in lines if "resource group" in line]
 
 

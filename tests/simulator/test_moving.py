@@ -48,11 +48,14 @@ def refused(stack: Stack, *command: str) -> str:
     return said
 
 
-def keep(stack: Stack, said: str) -> None:
-    """Runs the first command in what was said."""
-    found = re.search(r"^ +pulumi (config .*)$", said, re.MULTILINE)
-    assert found
-    stack.pulumi(*(word for word in found[1].split() if word not in ("-s", stack.name)))
+def ways(said: str) -> list[str]:
+    """The commands in what was said: one that keeps the stack, one that builds another beside it, and so on."""
+    return re.findall(r"^ +(pulumi .*)$", said, re.MULTILINE)
+
+
+def paste(stack: Stack, line: str) -> str:
+    """What a line of commands prints in the stack's folder."""
+    return stack.world.run(["bash", "-c", line], cwd=stack.folder).stdout
 
 
 def test_another_region_is_refused(stack: Stack) -> None:
@@ -60,7 +63,11 @@ def test_another_region_is_refused(stack: Stack) -> None:
     stack.set(location="westeurope")
     said = refused(stack, "preview")
     assert "location is westeurope, but the stack is in eastus" in said
-    keep(stack, said)
+    kept, beside, *_ = ways(said)
+    previewed = paste(stack, beside.replace("pulumi up", "pulumi preview --diff"))
+    assert re.search(r'location +: "westeurope"', previewed)
+    paste(stack, "pulumi stack rm moving-2 --yes")
+    paste(stack, kept)
 
 
 def test_another_resource_group_is_refused_and_an_up_that_failed_forgets_nothing(stack: Stack) -> None:
@@ -68,13 +75,13 @@ def test_another_resource_group_is_refused_and_an_up_that_failed_forgets_nothing
     refused(stack, "up", "--yes", "--skip-preview")
     said = refused(stack, "up", "--yes", "--skip-preview")
     assert "the resource group is ai-on-aks-moving, and would be elsewhere" in said
-    keep(stack, said)
+    paste(stack, ways(said)[0])
     stack.up("--expect-no-changes")
 
 
 def test_protected_data_stays_also_when_the_stack_is_to_be_taken_down(stack: Stack) -> None:
     stack.set(location="westeurope")
-    assert "`pulumi destroy` refuses to, until `pulumi state unprotect --all`" in refused(stack, "preview")
+    assert "`pulumi destroy` refuses to, until `pulumi state unprotect -s moving --all`" in refused(stack, "preview")
     said = stack.pulumi("destroy", "--yes", check=False)
     assert stack.returncode != 0
     assert "container-data" in said
