@@ -72,7 +72,11 @@ def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
 
 
 def interrupted(
-    checkout: Checkout, target: str, moment: Callable[[], bool], what: str, meanwhile: Callable[[], object] = lambda: None
+    checkout: Checkout,
+    target: str,
+    moment: Callable[[], bool],
+    what: str,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> str:
     """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed.
 
