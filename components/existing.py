@@ -1,20 +1,22 @@
 """What Azure has of a stack already and cannot change: read before anything is declared, and refused with the way out.
 
-Pulumi would replace the storage account, with all data in it, and Azure would refuse another VM size of the system pool
-in the middle of an update.
+Pulumi would replace the storage account, with all data in it, or everything there is in another region or group; and
+Azure would refuse another VM size of the system pool in the middle of an update.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import pulumi
 from pulumi_azure_native import containerservice, storage
 
 from components.cluster import OS_DISK_GB, OS_DISK_TYPE, SYSTEM_POOL
+from components.moving import Place, chosen_place, moving_refusal
 from components.subscription import subscription_id
 from config.errors import set_command
+from config.loader import outputs_of, this_stack
 from config.models import Settings, SystemPool
 from config.scheduling import SYSTEM_TAINT
 
@@ -31,20 +33,57 @@ def check_existing(settings: Settings) -> None:
 
 
 def _refusals(settings: Settings) -> Iterator[str]:
-    names, group = settings.names, settings.names.resource_group
-    if settings.storage.containers:
-        account = settings.storage.full_name(names, subscription_id())
-        has = _existing(lambda: storage.get_storage_account(account_name=account, resource_group_name=group))
-        wanted = settings.storage.hierarchical_namespace
-        if has and bool(has.is_hns_enabled) is not wanted:
-            yield account_refusal(account, wanted=wanted)
+    names = settings.names
+    # None before the first `up`; one that fails keeps those there are.
+    outputs = _existing(lambda: outputs_of(str(this_stack()))) or {}
+    group, cluster_name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = _existing(
-        lambda: containerservice.get_managed_cluster(resource_name=names.cluster, resource_group_name=group)
+        lambda: containerservice.get_managed_cluster(resource_name=cluster_name, resource_group_name=group)
     )
-    pools = (cluster.agent_pool_profiles if cluster else None) or []
-    size = next((pool.vm_size for pool in pools if pool.name == SYSTEM_POOL), None)
-    if size and size.lower() != settings.cluster.system_pool.vm_sku.lower():
-        yield system_pool_refusal(settings.cluster.system_pool, size, f"-g {group} --cluster-name {names.cluster}")
+    account = _account(settings, group)
+    if found := cluster or account:
+        place = Place(_region(found.location), group, cluster_name)
+        if place != chosen_place(settings):
+            yield moving_refusal(settings, place, _held(outputs, cluster, account))
+            return
+    if cluster:
+        yield from _system_pool_refusals(settings, cluster)
+    wanted = settings.storage.hierarchical_namespace
+    if account and bool(account.is_hns_enabled) is not wanted:
+        yield account_refusal(account.name, wanted=wanted)
+
+
+def _region(location: str) -> str:
+    """A region's name, for which ARM also takes and gives the one that it displays: East US."""
+    return location.replace(" ", "").lower()
+
+
+def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult | None:
+    if not settings.storage.containers:
+        return None
+    name = settings.storage.full_name(settings.names, subscription_id())
+    return _existing(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
+
+
+def _held(
+    outputs: Mapping[str, Any],
+    cluster: containerservice.GetManagedClusterResult | None,
+    account: storage.GetStorageAccountResult | None,
+) -> Iterator[str]:
+    """What is there that nothing in the program can make again."""
+    if cluster:
+        yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
+    if registry := outputs.get("registry"):
+        yield f"registry {registry}: its images"
+    if name := account.name if account else outputs.get("storage", {}).get("account"):
+        yield f"storage account {name}: all data in it"
+
+
+def _system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
+    names, wanted = settings.names, settings.cluster.system_pool
+    size = next((pool.vm_size for pool in cluster.agent_pool_profiles or () if pool.name == SYSTEM_POOL), None)
+    if size and size.lower() != wanted.vm_sku.lower():
+        yield system_pool_refusal(wanted, size, f"-g {names.resource_group} --cluster-name {names.cluster}")
 
 
 def _existing(ask: Callable[[], Found]) -> Found | None:

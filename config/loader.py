@@ -38,12 +38,16 @@ def load(workloads: WorkloadCatalogue) -> Settings:
     Raises pulumi.RunError, which the engine shows without a traceback, with all that is wrong with them.
     """
     raw, secret = _engine_config()
-    here = StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
-    around = Surroundings(stack=here, is_file=os.path.isfile, outputs_of=_outputs_of)
+    around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
     try:
         return load_settings(raw, around, workloads, secret_keys=secret)
     except SettingsError as error:
         raise pulumi.RunError(str(error)) from None
+
+
+def this_stack() -> StackName:
+    """The stack being deployed."""
+    return StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
 
 
 def _engine_config() -> tuple[dict[str, str], set[str]]:
@@ -54,8 +58,8 @@ def _engine_config() -> tuple[dict[str, str], set[str]]:
     return raw, {key for key in raw if key in named or engine.is_config_secret(key)}
 
 
-def _outputs_of(stack: str) -> Mapping[str, Any]:
-    """Another stack's outputs, secret ones too, from the engine. Raises LookupError with the engine's reason.
+def outputs_of(stack: str) -> Mapping[str, Any]:
+    """A stack's outputs, secret ones too, from the engine. Raises LookupError with the engine's reason.
 
     A StackReference would hand them out as Outputs only, too late for rules.
     """

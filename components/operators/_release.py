@@ -65,6 +65,7 @@ def release(
     user_values: Mapping[str, Any],
     namespace: str | None = None,
     depends_on: Iterable[pulumi.Resource] = (),
+    hooks: pulumi.ResourceHookBinding | None = None,
 ) -> kubernetes.helm.v3.Release:
     """The release `name` of the pinned chart `name`, in the site's namespace or another. The user's values come last.
 
@@ -83,5 +84,5 @@ def release(
         values=merge(merge(images.chart_values(name, site.registry), values), user_values),
         timeout=chart.timeout_s,
         # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (role_delay).
-        opts=parent.child(depends_on=[site.namespace, *depends_on]),
+        opts=parent.child(depends_on=[site.namespace, *depends_on], hooks=hooks),
     )

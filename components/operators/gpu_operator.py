@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 
 from components._base import Component
 from components.operators._release import Site, Values, release
+from components.operators.driver_changes import settings_of, told
 from components.operators.driver_upgrades import upgrade_policy
 from config.models import DriverUpgrades, Operator
 from config.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
@@ -38,8 +42,19 @@ class GpuOperator(Component):
             values=values(upgrades, rdma=nic_policy is not None),
             user_values=settings.values,
             depends_on=[nic_policy] if nic_policy else (),
+            hooks=told("the GPU driver", driver_made_of, upgrades),
         )
         self.register_outputs({})
+
+
+def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a release's inputs is in the template of the driver's DaemonSet, the chart's version on its labels too.
+
+    gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
+    """
+    given = release.get("values") or {}
+    parts = {name: given.get(name) for name in ("daemonsets", "gds", "gdrcopy", "hostPaths")}
+    return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
 
 
 def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:

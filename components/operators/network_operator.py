@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -11,6 +12,7 @@ import pulumi_kubernetes as kubernetes
 from components import images
 from components._base import Component
 from components.operators._release import Site, Values, release
+from components.operators.driver_changes import settings_of, told
 from components.operators.driver_upgrades import upgrade_policy
 from components.operators.nfd import MELLANOX
 from config.models import DriverUpgrades
@@ -47,16 +49,38 @@ class NetworkOperator(Component):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        installed = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        installed = release(
+            NAME,
+            site,
+            parent=self,
+            values=values(),
+            user_values=settings.values,
+            hooks=told("the operator of OFED", operator_made_of, upgrades),
+        )
         self.policy = kubernetes.apiextensions.CustomResource(
             POLICY,
             api_version="mellanox.com/v1alpha1",
             kind="NicClusterPolicy",
             metadata={"name": POLICY, "annotations": _NOT_AWAITED},
             spec=policy_spec(settings, upgrades, site.registry),
-            opts=self.child(depends_on=[installed]),
+            opts=self.child(depends_on=[installed], hooks=told("OFED", ofed_made_of, upgrades)),
         )
         self.register_outputs({})
+
+
+def operator_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a release's inputs is in the template of OFED's DaemonSet, which another version may word otherwise.
+
+    Of its values, the image of an init container: state_ofed.go, getInitContainerConfig (network-operator v26.4.1).
+    """
+    operator = (release.get("values") or {}).get("operator") or {}
+    return {"version of the chart": release.get("version"), "operator.ofedDriver": operator.get("ofedDriver")}
+
+
+def ofed_made_of(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a NicClusterPolicy is in that template (manifests/state-ofed-driver/0050_ofed-driver-ds.yaml)."""
+    spec = policy["spec"]
+    return {**settings_of(spec["ofedDriver"]), "tolerations": spec.get("tolerations")}
 
 
 def values() -> Values:

@@ -71,8 +71,8 @@ def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
 
 def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: Azure, args: pulumi.runtime.MockCallArgs) -> object:
-        if args.token.endswith(":getClientConfig"):
-            return {"subscriptionId": "1"}, []
+        if args.token.endswith(":readStackOutputs"):
+            return {"outputs": {}}, []
         raise mocks.EngineError('request failed: Status=403 Code="AuthorizationFailed" Message="no"')
 
     monkeypatch.setattr(Azure, "call", refuse)

@@ -116,6 +116,9 @@ class Azure(pulumi.runtime.Mocks):
         stacks: Mapping[str, Recorder] | None = None,
         account: Mapping[str, Any] | None = None,
         pools: Mapping[str, str] | None = None,
+        location: str = "eastus",
+        cluster: bool = True,
+        outputs: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
@@ -123,6 +126,12 @@ class Azure(pulumi.runtime.Mocks):
         """The storage account that is there already."""
         self.pools = pools or {}
         """VM sizes of the cluster's pools."""
+        self.location = location
+        """Where the cluster is that is there already."""
+        self.cluster = cluster
+        """Whether it is."""
+        self.outputs = outputs or {}
+        """Of the stack itself, from its last `up`."""
         self.stacks = stacks or {}
         """Other stacks of the project that are up."""
         self.calls: list[tuple[str, dict[Any, Any]]] = []
@@ -144,8 +153,11 @@ class Azure(pulumi.runtime.Mocks):
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
             case "getManagedCluster":
+                if not self.cluster:
+                    raise EngineError(ABSENT)
                 pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
-                return {**ADDED["ManagedCluster"], "agentPoolProfiles": pools}, []
+                named = {"name": args.args["resourceName"], "location": self.location}
+                return {**ADDED["ManagedCluster"], **named, "agentPoolProfiles": pools}, []
             case "getStorageAccount":
                 if self.account is None:
                     raise EngineError(ABSENT)
@@ -163,6 +175,8 @@ class Azure(pulumi.runtime.Mocks):
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
         """As the engine reads them."""
+        if full_name == f"{ORGANIZATION}/ai-on-aks/{pulumi.get_stack()}":
+            return {"name": full_name, "outputs": dict(self.outputs), "secretOutputNames": []}
         found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))
         if found is None:
             raise EngineError(f'invocation of readStackOutputs returned an error: unknown stack "{full_name}"')

@@ -28,6 +28,7 @@ OFED, GPU_DRIVER = "nvidia.com/ofed-driver", "app=nvidia-driver-daemonset"
 OFED_STATE = "nvidia.com/ofed-driver-upgrade-state"
 WITHOUT_DEVICES = {"gpuOperator": {"values": {"devicePlugin": {"enabled": False}}}}
 GPU = {"vmSku": H100}
+ROLLS = "nodes keep an outdated one until"
 PINNED = {"nccl-allreduce": {"pool": "gpu"}, "health-check": {"pool": "gpu"}}
 
 
@@ -118,11 +119,11 @@ def test_a_spot_pool_and_then_a_taint_leave_the_drivers_that_run_alone(stack: St
     assert all(len(pods) == 2 for pods in before)
     pools: dict[str, Any] = {"gpu": GPU, "spot": {**GPU, "count": 1, "spot": True}}
     stack.set(pools=pools)
-    stack.up()
+    assert ROLLS not in stack.up()
     eventually(lambda: len(driver_pods(stack, OFED, "spot")) == 1, "the new node gets OFED")
     eventually(partial(both_ready, stack), "both policies are ready with the Spot pool")
     stack.set(pools={**pools, "gpu": {**GPU, "taints": ["sku=gpu:NoSchedule", "team=a:NoSchedule"]}})
-    stack.up()
+    assert ROLLS not in stack.up()
     assert ended(stack.kube) == "Completed"
     eventually(partial(both_ready, stack), "both policies are ready with the taint")
     assert (driver_pods(stack, OFED), driver_pods(stack, GPU_DRIVER)) == before
@@ -133,6 +134,7 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
 ) -> None:
     before = driver_pods(stack, OFED)
     stack.set(operators={"networkOperator": {"ofedVersion": "doca3.2.0-25.10-1.2.8.0-2"}})
+    assert f"OFED changes (version): {ROLLS} you roll them" in stack.pulumi("preview")
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
     assert driver_pods(stack, OFED) == before
@@ -156,6 +158,9 @@ def test_when_idle_the_operators_roll_both_drivers_and_wait_for_a_users_pod(stac
     leave = occupy(stack, node)
     driver = {"values": {"driver": {"version": "590.48.01"}}}
     stack.set(operators={"driverUpgrades": "when-idle", "gpuOperator": driver})
+    said = stack.pulumi("preview")
+    for changed in ("OFED", "the GPU driver"):
+        assert f"{changed} changes (driverUpgrades, version): {ROLLS} the operator rolls them" in said
     stack.up()
 
     def state() -> str:

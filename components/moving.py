@@ -1,0 +1,87 @@
+"""Why a stack that is up is not moved to another region, group or name, and the three ways that there are.
+
+Azure moves none of it: the provider replaces a resource whose location or path changes (pulumi-azure-native#77), and
+all data goes with it. Nor does Pulumi get through: to find what must go before the group, it asks the Kubernetes
+provider whether another cluster replaces it, and on a yes closes the very connection over which the cluster's objects
+are deleted next (Registry.Diff in pkg/resource/deploy/providers/registry.go, v3.246.0 and still v3.259.0). `grpc: the
+client connection is closing` is all that it then says (pulumi/pulumi#14650). `pulumi destroy` asks nothing, and works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from config.errors import naming, remove_command, set_command
+from config.models import Settings
+
+_GROUP = ("cluster", "resourceGroup")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stack is in Azure."""
+
+    location: str
+    group: str
+    cluster: str
+
+
+def chosen_place(settings: Settings) -> Place:
+    """Where the settings want it."""
+    return Place(settings.location, settings.names.resource_group, settings.names.cluster)
+
+
+def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str:
+    """Of settings that put a stack elsewhere than `place`, where it has what nothing in the program can make again."""
+    differences = list(_differences(settings, place))
+    keep = [f"    {naming(settings.stack, fix)}" for _, fix in differences]
+    protected = settings.storage.protect and settings.storage.containers
+    stack = settings.stack
+    destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
+    return "\n".join(
+        [
+            *(what for what, _ in differences),
+            "Azure moves nothing of it: everything would be made anew, and this would be lost. Nothing was changed.",
+            *(f"    {each}" for each in lost),
+            "Keep it where it is, and then `pulumi up` again:",
+            *keep,
+            "Or build another stack beside it, to copy what is needed, and keep it too:",
+            f"    {' && '.join(_beside(settings, place))}",
+            *keep,
+            f"Or take all of it down{destroying}, and build it anew:",
+            f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
+        ]
+    )
+
+
+def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, str]]:
+    """What is wrong, and the command that takes it back."""
+    wanted = chosen_place(settings)
+    if wanted.cluster != place.cluster:
+        was = place.cluster.removeprefix(f"{settings.project}-")
+        yield (
+            f"the cluster is {place.cluster}, and would be {wanted.cluster}",
+            f"pulumi stack rename -s {settings.stack} {was}",
+        )
+    elif wanted.group != place.group:
+        fix = remove_command(_GROUP) if place.group == place.cluster else set_command(_GROUP, place.group)
+        yield f"the resource group is {place.group}, and would be {wanted.group}", fix
+    if wanted.location != place.location:
+        yield (
+            f"location is {wanted.location}, but the stack is in {place.location}",
+            set_command(("location",), place.location),
+        )
+
+
+def _beside(settings: Settings, place: Place) -> Iterator[str]:
+    """Commands that bring up a second stack with the same settings, but for names that only one stack can have."""
+    other = f"{settings.stack}-2"
+    yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
+    names: dict[tuple[str, ...], str | None] = {
+        _GROUP: settings.cluster.resource_group if settings.names.resource_group == place.group else None,
+        ("registry", "name"): settings.registry.name,
+        ("storage", "accountName"): settings.storage.account_name,
+    }
+    yield from (naming(other, remove_command(path)) for path, name in names.items() if name)
+    yield f"pulumi up -s {other}"
