@@ -60,6 +60,11 @@ class Cluster:
         """Those that one of the owners made, which are given by their uids."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
 
+    def on_node(self, node: Object) -> list[Object]:
+        """Pods there that have not ended."""
+        name = node["metadata"]["name"]
+        return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
+
     def runs(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is ready, in any namespace."""
         return any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))

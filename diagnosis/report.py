@@ -19,9 +19,11 @@ from diagnosis.cluster import (
     is_ready,
     owners_of,
 )
-from diagnosis.finding import Finding, one_line
+from diagnosis.cordons import cordoned_nodes
+from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
+from diagnosis.policies import unready_policies
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
@@ -50,7 +52,7 @@ class Report:
     def lines(self) -> list[str]:
         """The workload, and below it each cause."""
         first = f"{self.name}: {self.phase} {one_line(self.message)}".rstrip()
-        return [first, *(line for finding in self.findings for line in finding.lines())]
+        return [*wrapped(first, "  "), *(line for finding in self.findings for line in finding.lines())]
 
 
 def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
@@ -64,6 +66,17 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         return Report(*told)
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     return Report(*told, findings=tuple(found))
+
+
+def platform(cluster: Cluster) -> Report:
+    """Whether every policy is ready and no node is cordoned, though no workload may wait for it."""
+    found = (*unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
+    return Report("platform", "NotReady" if found else "Ready", findings=found)
+
+
+def names(cluster: Cluster, namespace: str) -> list[str]:
+    """All workloads of a namespace."""
+    return sorted(workload["metadata"]["name"] for kind in _KINDS.values() for workload in cluster.all(kind, namespace))
 
 
 def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:

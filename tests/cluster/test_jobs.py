@@ -87,7 +87,8 @@ def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again
     assert observed(Kube(obj("Job", "olmo"), waiting("olmo-0", "olmo")), "olmo").complaint.splitlines() == [
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
-        "    do: kubectl describe pod -n ai olmo-0    # then push it, or name another in the workload's options",
+        "    do: kubectl describe pod -n ai olmo-0",
+        "        # then push it, or name another in the workload's options",
         "  look at it:   python -m why",
     ]
 
