@@ -192,11 +192,17 @@ class Stack:
     def destroy(self) -> str:
         return self.pulumi("destroy", "--yes", "--skip-preview")
 
-    def outputs(self) -> Object:
+    def outputs(self, *arguments: str) -> Object:
         answer = self.world.run(
-            ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive"], cwd=self.folder
+            ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive", *arguments],
+            cwd=self.folder,
         )
         found: Object = json.loads(answer.stdout)
+        return found
+
+    def workloads(self) -> Object:
+        """Where each workload is, and the commands for it."""
+        found: Object = self.outputs("--show-secrets")["workloadDetails"]
         return found
 
     def why(self, workload: str, namespace: str = "ai") -> str:
