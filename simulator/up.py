@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from diagnosis.finding import wrapped
 from diagnosis.report import platform
 from simulator import images, jobs, paths, pulumi_cli, stacks, waiting
 from simulator.kube.client import KubeClient
@@ -105,9 +106,10 @@ def _show(workloads: list[jobs.Workload]) -> None:
     """Lines of 80 columns at most where names allow it."""
     for workload in workloads:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
-        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]  {workload.command}")
+        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
+        _told(f"  {workload.command}")
         for verdict in workload.verdicts:
-            _told(f"  {verdict}")
+            _told("\n".join(wrapped(f"  {verdict}", "    ")))
         width = max((len(pod) for pod, _ in workload.ran_on), default=0)
         for pod, node in workload.ran_on:
             _told(f"  {pod:{width}}  {node}")
