@@ -19,7 +19,7 @@ _QUIET_S = 30.0
 """After that a sign of life."""
 _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
-_DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing"}
+_DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
 _NO_CHANGE = ("same", "read", "refresh")
 
@@ -62,7 +62,7 @@ class UpdateLog:
     def _begins(self, step: Object) -> None:
         if step["op"] in _NO_CHANGE:
             return
-        doing = next(word for op, word in _DOING.items() if op in step["op"].split("-"))
+        doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
         types, name = step["urn"].split("::")[2:]
         self._under_way[step["urn"]] = f"{doing} {name}"
         phase = f"{doing} {_part(types)}"
