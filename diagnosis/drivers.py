@@ -26,6 +26,10 @@ from diagnosis.finding import Obstacle, one_line
 from diagnosis.nodes import GPU, allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 
+_GENERATION = "deprecated.daemonset.template.generation"
+_POD_GENERATION = "pod-template-generation"
+"""Annotation of a DaemonSet and label of its pods: those of another number are of an older template."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -77,14 +81,23 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
     for daemon_set in found:
         for pod in pods_of(cluster, daemon_set):
             if pod["spec"].get("nodeName") == node["metadata"]["name"]:
-                return None if is_ready(pod) else _starting(part, pod)
+                return None if is_ready(pod) else _starting(part, daemon_set, pod)
     absent = [_absent(node, part, daemon_set) for daemon_set in found]
     return next((obstacle for obstacle in absent if obstacle), None)
 
 
-def _starting(part: Part, pod: Object) -> Obstacle:
+def is_old(daemon_set: Object, pod: Object) -> bool:
+    """Whether the pod is of an older template, and stays so until somebody deletes it."""
+    generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
+    on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
+    return on_delete and pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation
+
+
+def _starting(part: Part, daemon_set: Object, pod: Object) -> Obstacle:
     metadata, held = pod["metadata"], waiting(pod)
     where = f"-n {metadata['namespace']} {metadata['name']}"
+    if is_old(daemon_set, pod):
+        return Obstacle(f"{part.name} is not up, and its pod is old", f"kubectl delete pod {where}")
     if held and held.fails:
         return Obstacle(f"{part.name} does not start ({one_line(held.told)})", held.look(pod))
     doing = "is being installed" if part.installs else "is starting"

@@ -21,6 +21,8 @@ class Finding:
     """The command that mends it, or that shows more; empty where it only takes time."""
     lasts: bool = False
     """Whether no time mends it: somebody has to."""
+    shared: bool = False
+    """Whether it is about what all workloads run on."""
 
     def lines(self) -> list[str]:
         """As it is told, indented below its workload's line; a command stays on one line, to be copied."""

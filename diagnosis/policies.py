@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
-from diagnosis.drivers import begun, daemon_sets, pods_of
+from diagnosis.drivers import begun, daemon_sets, is_old, pods_of
 from diagnosis.finding import Finding, clock, listed, one_line
 from diagnosis.pods import Waiting, waiting
-
-_GENERATION = "deprecated.daemonset.template.generation"
-_POD_GENERATION = "pod-template-generation"
-"""Annotation of a DaemonSet and label of its pods: those of another number are of an older template."""
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
     """Each policy that is not ready, with the pods that are old or fail, and those that only start where asked for."""
     return [
-        finding
+        replace(finding, shared=True)
         for kind in (NIC_POLICY, CLUSTER_POLICY)
         for policy in cluster.all(kind)
         if policy.get("status", {}).get("state") != "ready"
@@ -33,11 +30,12 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
     yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
     for daemon_set in daemon_sets(cluster, kind):
         pods = [pod for pod in pods_of(cluster, daemon_set) if pod["spec"].get("nodeName")]
-        if daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete":
-            yield from _old(daemon_set, pods)
-        yield from _failing(daemon_set, pods)
+        old = [pod for pod in pods if is_old(daemon_set, pod)]
+        new = [pod for pod in pods if pod not in old]
+        yield from _old(daemon_set, old)
+        yield from _failing(daemon_set, new)
         if starting:
-            yield from _starting(daemon_set, pods)
+            yield from _starting(daemon_set, new)
 
 
 def _said_by_operator(policy: Object) -> str:
@@ -51,11 +49,14 @@ def _said_by_operator(policy: Object) -> str:
 
 
 def _old(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:
-    generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
-    old = [pod for pod in pods if pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation]
-    if old:
-        why = f"{_placed(daemon_set, old)} old: replaced only once deleted (OnDelete)"
+    """Those that serve, and those that do not and so may be deleted at once."""
+    serving = [pod for pod in pods if is_ready(pod)]
+    if serving:
+        why = f"{_placed(daemon_set, serving)} old: replaced only once deleted (OnDelete)"
         yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
+    if idle := [pod["metadata"] for pod in pods if pod not in serving]:
+        why = f"{_placed(daemon_set, [pod for pod in pods if pod not in serving])} old and not ready"
+        yield Finding(why, f"kubectl delete pod -n {idle[0]['namespace']} {' '.join(each['name'] for each in idle)}")
 
 
 def _failing(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:

@@ -67,14 +67,15 @@ class Workload:
         phase = self.report.phase
         return self.failed or phase in DONE or (phase == RUNNING and not self.ends)
 
-    def lines(self) -> list[str]:
-        """How it fares, and below it what it waits for."""
-        return replace(self.report, phase=self.phase).lines()
+    def head(self) -> list[str]:
+        """How it fares."""
+        return replace(self.report, phase=self.phase, findings=()).lines()
 
     @property
     def complaint(self) -> str:
         """What to tell of one that is not as it should be, and what to do."""
-        told = [*self.lines(), *self._why_faked()]
+        causes = [line for finding in self.report.findings for line in finding.lines()]
+        told = [*self.head(), *causes, *self._why_faked()]
         told.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
         if self.failed or self.faked:
             kind, name = self.report.kind, self.report.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from diagnosis.finding import wrapped
+from diagnosis.finding import Finding, wrapped
 from simulator.jobs import Workload
 from simulator.tools.progress import elapsed
 
@@ -33,23 +33,33 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
 
 
 class _Teller:
-    """What has been told of each workload, and when."""
+    """What has been told of each workload, and when; causes that many share are the platform's, told once."""
 
     def __init__(self, tell: Callable[[str], None], start: float) -> None:
         self._tell, self._start, self._spoke = tell, start, start
-        self._last: dict[str, str] = {}
-        """By workload."""
-        self._told_at: dict[str, float] = {}
-        """By text."""
+        self._seen: dict[str, set[str]] = {}
+        """What each waited for at the last look."""
+        self._told_at: dict[tuple[str, str], float] = {}
 
     def look(self, workloads: Sequence[Workload], now: float) -> None:
+        shared: dict[Finding, None] = {}
         for workload in workloads:
-            text = "\n".join(workload.lines())
-            lately = text in self._told_at and now - self._told_at[text] < _HEARTBEAT_S
-            if text != self._last.get(workload.name) and not lately:
-                self._last[workload.name], self._told_at[text], self._spoke = text, now, now
-                self._tell(text)
+            causes = workload.report.findings
+            shared |= dict.fromkeys(cause for cause in causes if cause.shared)
+            self._changes(workload.name, workload.head(), [cause for cause in causes if not cause.shared], now)
+        self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
         waiting = [f"{each.name} {each.phase}" for each in workloads if not each.settled]
         if waiting and now - self._spoke >= _HEARTBEAT_S:
             self._spoke = now
             self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
+
+    def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> None:
+        """Tells what is there now, was not at the last look, and has not been told lately."""
+        parts = ["\n".join(head), *("\n".join(cause.lines()) for cause in causes)]
+        seen, self._seen[name] = self._seen.get(name, set()), set(parts)
+        lately = now - _HEARTBEAT_S
+        new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
+        if new and head:
+            self._spoke = now
+            self._told_at |= {(name, part): now for part in new}
+            self._tell("\n".join(dict.fromkeys([parts[0], *new])))

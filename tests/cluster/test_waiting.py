@@ -63,6 +63,20 @@ def test_while_nothing_changes_there_is_a_sign_of_life(watch: Watch) -> None:
     ]
 
 
+def test_only_what_is_new_is_told_of_a_workload_that_waits_on(watch: Watch) -> None:
+    _, told = watch((1, olmo("Pending", TAKEN)), (1, olmo("Pending", TAKEN, LACKING)), (1, olmo("Complete")))
+    assert told[1] == (1, "olmo: Pending\n  waits: the scheduler says: 2 Insufficient nvidia.com/gpu.")
+
+
+def test_what_all_workloads_share_is_told_once_as_the_platforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    told: list[str] = []
+    policy = Finding("ClusterPolicy cluster-policy is notReady", shared=True)
+    looks = iter([[olmo("Pending", policy), olmo("Pending", policy, name="metaseq")], []])
+    waiting.wait(lambda: next(looks), 600, told.append)
+    assert told == ["olmo: Pending", "metaseq: Pending", f"platform: NotReady\n  waits: {policy.why}"]
+
+
 def test_what_alternates_is_not_told_each_time_and_not_forgotten(watch: Watch) -> None:
     """As ErrImagePull and ImagePullBackOff do."""
     one, other = olmo("Pending", LACKING), olmo("Pending", TAKEN)

@@ -124,15 +124,30 @@ def test_policies_that_are_not_ready_say_which_state(policies: tuple[tuple[Kind,
     assert f"waits: {expected}" in told(BARE, *policies, *make.operators(), compiling)
 
 
+OLD_OFED = make.daemon_set("mofed", "nic", make.OFED_LABELS, generation="2")
+
+
 def test_old_pods_of_a_driver_are_named_with_their_node() -> None:
-    """Their DaemonSet is OnDelete: after another taint or version they stay, and the policy is notReady for ever."""
+    """Their DaemonSet is OnDelete: after another version they stay, and the policy is notReady for ever."""
     old = make.driver_pod("mofed", "b", ready=True, generation="1")
     new = make.driver_pod("mofed", "a", generation="2")
-    ofed = make.daemon_set("mofed", "nic", make.OFED_LABELS, generation="2")
-    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), ofed, old, new)
-    why = "pod mofed-b on node b (DaemonSet mofed) is old: replaced only once deleted (OnDelete)"
-    assert f"waits: {why}" in found
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, old, new)
+    assert "waits: pod mofed-b on node b (DaemonSet mofed) is old: replaced only once deleted (OnDelete)" in found
     assert "do: roll these nodes, as docs/drivers.md shows; their devices serve meanwhile" in found
+
+
+def test_old_pods_that_are_not_ready_serve_nothing_and_may_be_deleted_at_once() -> None:
+    """A node that came just before the template changed, say: its driver waits for what is not wanted any more."""
+    old = [make.driver_pod("mofed", name, generation="1") for name in ("a", "b")]
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, *old)
+    assert found == [
+        "waits: DOCA OFED is not up, and its pod is old on node a",
+        "do: kubectl delete pod -n nvidia-operator mofed-a",
+        "waits: NicClusterPolicy nic-cluster-policy is notReady: state-OFED notReady",
+        "do: kubectl describe nicclusterpolicies nic-cluster-policy",
+        "waits: pods mofed-a on node a and mofed-b on node b (DaemonSet mofed) are old and not ready",
+        "do: kubectl delete pod -n nvidia-operator mofed-a mofed-b",
+    ]
 
 
 def test_pods_that_fail_are_named_with_their_node_and_reason() -> None:

@@ -205,10 +205,11 @@ class Stack:
         found: Object = self.outputs("--show-secrets")["workloadDetails"]
         return found
 
-    def why(self, workload: str, namespace: str = "ai") -> str:
-        """What the command prints that tells what a workload waits for."""
+    def why(self, *workload: str, namespace: str = "ai") -> str:
+        """What the command prints that tells what a workload waits for; without one, of the platform. On one line."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
-        return self.world.run(["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, workload]).stdout
+        command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
+        return " ".join(self.world.run(command).stdout.split())
 
     @property
     def kube(self) -> KubeClient:
