@@ -90,7 +90,7 @@ def is_old(daemon_set: Object, pod: Object) -> bool:
     """Whether the pod is of an older template, and stays so until somebody deletes it."""
     generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
     on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
-    return on_delete and pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation
+    return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
 
 
 def _starting(part: Part, daemon_set: Object, pod: Object) -> Obstacle:

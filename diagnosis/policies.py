@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
@@ -28,14 +28,17 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
     said = f"{kind.name} {name} is {state}"
     told = _said_by_operator(policy)
     yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
+    begin: dict[str, list[Object]] = {}
     for daemon_set in daemon_sets(cluster, kind):
         pods = [pod for pod in pods_of(cluster, daemon_set) if pod["spec"].get("nodeName")]
         old = [pod for pod in pods if is_old(daemon_set, pod)]
         new = [pod for pod in pods if pod not in old]
-        yield from _old(daemon_set, old)
-        yield from _failing(daemon_set, new)
-        if starting:
-            yield from _starting(daemon_set, new)
+        yield from _old(old)
+        yield from _failing(new)
+        if waited := [pod for pod in new if not is_ready(pod) and not ((held := waiting(pod)) and held.fails)]:
+            begin[daemon_set["metadata"]["name"]] = waited
+    if starting and begin:
+        yield _starting(begin)
 
 
 def _said_by_operator(policy: Object) -> str:
@@ -48,18 +51,20 @@ def _said_by_operator(policy: Object) -> str:
     return one_line(", ".join(filter(None, said)))
 
 
-def _old(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:
+def _old(pods: Sequence[Object]) -> Iterator[Finding]:
     """Those that serve, and those that do not and so may be deleted at once."""
     serving = [pod for pod in pods if is_ready(pod)]
+    idle = [pod for pod in pods if pod not in serving]
     if serving:
-        why = f"{_placed(daemon_set, serving)} old: replaced only once deleted (OnDelete)"
+        why = f"{_placed(serving)} old: replaced only once deleted (OnDelete)"
         yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
-    if idle := [pod["metadata"] for pod in pods if pod not in serving]:
-        why = f"{_placed(daemon_set, [pod for pod in pods if pod not in serving])} old and not ready"
-        yield Finding(why, f"kubectl delete pod -n {idle[0]['namespace']} {' '.join(each['name'] for each in idle)}")
+    if idle:
+        names = [pod["metadata"]["name"] for pod in idle]
+        fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}"
+        yield Finding(f"{_placed(idle)} old and not ready", fix)
 
 
-def _failing(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:
+def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
     """One finding for each reason, though many pods may have it."""
     alike: dict[str, list[tuple[Object, Waiting]]] = {}
     for pod in pods:
@@ -67,18 +72,20 @@ def _failing(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:
             alike.setdefault(held.told, []).append((pod, held))
     for told, failing in alike.items():
         pod, held = failing[0]
-        yield Finding(one_line(f"{_placed(daemon_set, [pod for pod, _ in failing])} failing: {told}"), held.look(pod))
+        yield Finding(one_line(f"{_placed([pod for pod, _ in failing])} failing: {told}"), held.look(pod))
 
 
-def _starting(daemon_set: Object, pods: Sequence[Object]) -> Iterator[Finding]:
-    starting = [pod for pod in pods if not is_ready(pod) and not ((held := waiting(pod)) and held.fails)]
-    if starting:
-        metadata, since = starting[0]["metadata"], begun(starting[0])
-        why = f"{_placed(daemon_set, starting)} starting{f' since {clock(since)}' if since else ''}"
-        yield Finding(why, f"kubectl logs -n {metadata['namespace']} {metadata['name']} --all-containers")
+def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
+    """By DaemonSet: one waits for the other, so that the first cause is only one of them."""
+    metadata = next(iter(pods.values()))[0]["metadata"]
+    nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
+    since = min(begun(pod) for group in pods.values() for pod in group)
+    when = f" since {clock(since)}" if since else ""
+    why = f"pods start on {listed(nodes, 'node')}{when}, of {listed(list(pods), 'DaemonSet')}"
+    return Finding(why, f"kubectl get pods -n {metadata['namespace']} -o wide")
 
 
-def _placed(daemon_set: Object, pods: Sequence[Object]) -> str:
-    """The pods with their nodes, and the verb."""
-    names = listed([f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods], "pod")
-    return f"{names} (DaemonSet {daemon_set['metadata']['name']}) {'is' if len(pods) == 1 else 'are'}"
+def _placed(pods: Sequence[Object]) -> str:
+    """The pods, whose names begin with that of their DaemonSet, with their nodes, and the verb."""
+    names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
+    return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

@@ -38,7 +38,7 @@ def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] 
         text=True,
     )
     log = UpdateLog(lambda text: print(text, flush=True))
-    reader = threading.Thread(target=lambda: [log.event(line) for line in pulumi.stdout or ()])
+    reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),))
     reader.start()
     try:
         _wait(pulumi, log)

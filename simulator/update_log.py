@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from simulator.tools.progress import elapsed
@@ -25,7 +25,7 @@ _NO_CHANGE = ("same", "read", "refresh")
 
 
 class UpdateLog:
-    """`event` takes each line that pulumi prints, and `tick` is called now and then."""
+    """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._start = say, time.monotonic()
@@ -34,6 +34,10 @@ class UpdateLog:
         self._under_way: dict[str, str] = {}
         """Resources by URN, with what is being done."""
         self._lock = threading.Lock()
+
+    def read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.event(line)
 
     def event(self, line: str) -> None:
         try:

@@ -132,7 +132,7 @@ def test_old_pods_of_a_driver_are_named_with_their_node() -> None:
     old = make.driver_pod("mofed", "b", ready=True, generation="1")
     new = make.driver_pod("mofed", "a", generation="2")
     found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, old, new)
-    assert "waits: pod mofed-b on node b (DaemonSet mofed) is old: replaced only once deleted (OnDelete)" in found
+    assert "waits: pod mofed-b on node b is old: replaced only once deleted (OnDelete)" in found
     assert "do: roll these nodes, as docs/drivers.md shows; their devices serve meanwhile" in found
 
 
@@ -145,7 +145,7 @@ def test_old_pods_that_are_not_ready_serve_nothing_and_may_be_deleted_at_once() 
         "do: kubectl delete pod -n nvidia-operator mofed-a",
         "waits: NicClusterPolicy nic-cluster-policy is notReady: state-OFED notReady",
         "do: kubectl describe nicclusterpolicies nic-cluster-policy",
-        "waits: pods mofed-a on node a and mofed-b on node b (DaemonSet mofed) are old and not ready",
+        "waits: pods mofed-a on node a and mofed-b on node b are old and not ready",
         "do: kubectl delete pod -n nvidia-operator mofed-a mofed-b",
     ]
 
@@ -155,7 +155,7 @@ def test_pods_that_fail_are_named_with_their_node_and_reason() -> None:
     failing = [make.driver_pod("mofed", name, **make.waiting("CrashLoopBackOff", back_off)) for name in ("b", "c")]
     ofed = make.daemon_set("mofed", "nic", make.OFED_LABELS)
     found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), ofed, *failing)
-    pods = "pods mofed-b on node b and mofed-c on node c (DaemonSet mofed)"
+    pods = "pods mofed-b on node b and mofed-c on node c"
     assert f"waits: {pods} are failing: CrashLoopBackOff: {back_off}" in found
     assert "do: kubectl logs -n nvidia-operator mofed-b --previous" in found
 
@@ -168,8 +168,8 @@ def test_the_platform_alone_names_pods_that_only_start_too() -> None:
         "platform: NotReady",
         "  waits: NicClusterPolicy nic-cluster-policy is notReady: state-OFED notReady",
         "    do: kubectl describe nicclusterpolicies nic-cluster-policy",
-        "  waits: pod mofed-a on node a (DaemonSet mofed) is starting since 09:30 UTC",
-        "    do: kubectl logs -n nvidia-operator mofed-a --all-containers",
+        "  waits: pods start on node a since 09:30 UTC, of DaemonSet mofed",
+        "    do: kubectl get pods -n nvidia-operator -o wide",
     ]
     assert platform(make.cluster(*POLICIES)).lines() == ["platform: Ready"]
 

@@ -136,7 +136,7 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
     assert driver_pods(stack, OFED) == before
-    assert re.search(r"3 pods, as mofed-\S+ on node \S+ \(DaemonSet \S+\) are old", stack.why())
+    assert re.search(r"3 pods, as mofed-\S+ on node \S+ are old", stack.why())
     stack.up("--expect-no-changes")
     node = min(before)
     leave = occupy(stack, node)
