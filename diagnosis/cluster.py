@@ -51,7 +51,9 @@ class Cluster:
         self._known: dict[tuple[Kind, str], list[Object]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Of one namespace, or of all."""
+        """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
+        if kind == POD and namespace:
+            return [pod for pod in self.all(POD) if pod["metadata"]["namespace"] == namespace]
         if (kind, namespace) not in self._known:
             self._known[kind, namespace] = self._read(kind, namespace)
         return self._known[kind, namespace]

@@ -24,11 +24,11 @@ class Kube:
     def __init__(self, *objects: Object, logs: dict[str, str | ApiError] | None = None) -> None:
         self._objects, self._logs = objects, logs or {}
 
-    def list(self, api_version: str, kind: str, namespace: str) -> list[Object]:
+    def list(self, api_version: str, kind: str, namespace: str | None) -> list[Object]:
         return [
             obj
             for obj in self._objects
-            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace == "ai"
+            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace in (None, "ai")
         ]
 
     def text(self, path: str, _: Object) -> str:

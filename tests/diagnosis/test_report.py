@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis import kubectl
 from diagnosis.__main__ import main
-from diagnosis.cluster import DEPLOYMENT, NODE, POD, REPLICA_SET, VOLCANO_JOB, Cluster
+from diagnosis.cluster import DEPLOYMENT, NODE, POD, REPLICA_SET, VOLCANO_JOB, Cluster, Kind, Object
 from diagnosis.finding import Finding
 from diagnosis.report import report
 from tests.diagnosis import objects as make
@@ -60,6 +60,19 @@ def test_a_quota_that_keeps_its_pods_from_being_made() -> None:
 def test_a_suspended_job() -> None:
     job = make.job(suspend=True, template=make.worker("x")[1])
     assert report(make.cluster(job), "ai", "train").lines()[1] == "  waits: it is suspended"
+
+
+def test_pods_are_read_once_for_a_second_read_might_find_them_elsewhere() -> None:
+    reads: list[str] = []
+    pods = [make.worker(f"train-{number}")[1] for number in range(2)]
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        if kind == POD:
+            reads.append(namespace)
+        return pods if kind == POD else [make.volcano_job()[1]] if kind == VOLCANO_JOB else []
+
+    report(Cluster(read), "ai", "train")
+    assert reads == [""]
 
 
 def test_volcanos_controllers_are_off() -> None:
