@@ -16,6 +16,8 @@ from simulator import environment, paths
 from simulator.update_log import UpdateLog
 
 _TICK_S = 1.0
+_REST_S = 5.0
+"""For what is left in the pipe; a process that outlives pulumi might hold it open."""
 
 
 class PulumiFailed(Exception):
@@ -37,8 +39,8 @@ def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] 
         stdout=None if shown else subprocess.PIPE,
         text=True,
     )
-    log = UpdateLog(lambda text: print(text, flush=True))
-    reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),))
+    log = UpdateLog(_say)
+    reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),), daemon=True)
     reader.start()
     try:
         _wait(pulumi, log)
@@ -51,9 +53,15 @@ def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] 
             pulumi.wait()
         raise
     finally:
-        reader.join()
+        reader.join(_REST_S)
     if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
+
+
+def _say(text: str) -> None:
+    """Goes on when nobody listens any more (`make up | head`): what pulumi has begun, it is to end."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
 
 
 def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:

@@ -21,6 +21,7 @@ _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
+_OF_THE_ENGINE = ("pulumi:pulumi:Stack", "pulumi:providers:")
 _NO_CHANGE = ("same", "read", "refresh")
 
 
@@ -64,10 +65,10 @@ class UpdateLog:
                 self._tell(f"{self._clock()} still {', '.join(names[:_NAMED])}{more}")
 
     def _begins(self, step: Object) -> None:
-        if step["op"] in _NO_CHANGE:
+        types, name = step["urn"].split("::")[2:]
+        if step["op"] in _NO_CHANGE or types.startswith(_OF_THE_ENGINE):
             return
         doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
-        types, name = step["urn"].split("::")[2:]
         self._under_way[step["urn"]] = f"{doing} {name}"
         phase = f"{doing} {_part(types)}"
         if phase not in self._phases:

@@ -44,7 +44,14 @@ def message(text: str, severity: str, urn: str = "", **more: Any) -> str:
 
 
 def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said: list[str]) -> None:
-    events = [("create", CLUSTER), ("same", POOL), ("create", VOLCANO), ("create", VOLCANO + "-2"), ("update", JOB)]
+    events = [
+        ("create", STACK),
+        ("create", CLUSTER),
+        ("same", POOL),
+        ("create", VOLCANO),
+        ("create", VOLCANO + "-2"),
+        ("update", JOB),
+    ]
     for op, urn in events:
         log.event(begins(op, urn))
     assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
