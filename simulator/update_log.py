@@ -22,7 +22,7 @@ _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
 _OF_THE_ENGINE = ("pulumi:pulumi:Stack", "pulumi:providers:")
-_NO_CHANGE = ("same", "read", "refresh")
+_READS = ("read", "refresh", "discard")
 
 
 class UpdateLog:
@@ -66,7 +66,7 @@ class UpdateLog:
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]
-        if step["op"] in _NO_CHANGE or types.startswith(_OF_THE_ENGINE):
+        if step["op"] in ("same", *_READS) or types.startswith(_OF_THE_ENGINE):
             return
         doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
         self._under_way[step["urn"]] = f"{doing} {name}"
@@ -84,8 +84,8 @@ class UpdateLog:
         self._tell(f"{whose}{message.get('prefix', '')}{message['message']}".rstrip())
 
     def _summary(self, summary: Object) -> None:
-        changes = summary["resourceChanges"].items()
-        told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes) or "none"
+        changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
+        told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._tell(f"{self._clock()} resources: {told}")
 
     def _tell(self, text: str) -> None:

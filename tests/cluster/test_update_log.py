@@ -83,9 +83,9 @@ def test_what_is_no_event_is_shown_as_it_is(log: UpdateLog, said: list[str]) -> 
 
 
 def test_the_summary(log: UpdateLog, said: list[str]) -> None:
-    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 80, "same": 2, "discard": 1}}}))
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 80, "same": 2, "import": 1, "discard": 1}}}))
     log.event(json.dumps({"summaryEvent": {"resourceChanges": {}}}))
-    assert said == ["0:00 resources: 80 created, 2 unchanged, 1 discard", "0:00 resources: none"]
+    assert said == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
 
 
 def test_a_long_silence_is_broken_with_what_is_under_way(
