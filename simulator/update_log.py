@@ -41,13 +41,11 @@ class UpdateLog:
             self.event(line)
 
     def event(self, line: str) -> None:
-        try:
-            event = json.loads(line)
-        except ValueError:  # what pulumi says outside of an update
-            self._tell(line.rstrip())
-            return
         with self._lock:
-            if step := event.get("resourcePreEvent"):
+            event = _parsed(line)
+            if event is None:  # what pulumi says outside of an update
+                self._tell(line.rstrip())
+            elif step := event.get("resourcePreEvent"):
                 self._begins(step["metadata"])
             elif step := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
                 self._under_way.pop(step["metadata"]["urn"], None)
@@ -94,6 +92,14 @@ class UpdateLog:
 
     def _clock(self) -> str:
         return elapsed(time.monotonic() - self._start)
+
+
+def _parsed(line: str) -> Object | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _part(types: str) -> str:
