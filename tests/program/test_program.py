@@ -53,7 +53,8 @@ def test_outputs(dev: Recorder) -> None:
         "workloadDetails": SECRET,
     }
     command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
-    assert dev.outputs["workloads"]["nccl-allreduce"] == command
+    where = "2 nodes of pool gpu, 16 GPUs (Standard_ND96isr_H100_v5)"
+    assert dev.outputs["workloads"]["nccl-allreduce"] == f"{command}    # {where}"
     assert {type(shown) for shown in dev.outputs["workloads"].values()} == {str}
     assert dev.shown["workloadDetails"]["nccl-allreduce"] == {
         "namespace": "ai",
