@@ -21,7 +21,8 @@ _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
-_OF_THE_ENGINE = ("pulumi:pulumi:Stack", "pulumi:providers:")
+_NOT_MADE = ("pulumi:pulumi:Stack", "pulumi:providers:", "ai-on-aks:")
+"""Types of the engine's own resources, and of components."""
 _READS = ("read", "refresh", "discard")
 
 
@@ -64,7 +65,7 @@ class UpdateLog:
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]
-        if step["op"] in ("same", *_READS) or types.startswith(_OF_THE_ENGINE):
+        if step["op"] in ("same", *_READS) or types.rpartition("$")[2].startswith(_NOT_MADE):
             return
         doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
         self._under_way[step["urn"]] = f"{doing} {name}"

@@ -46,6 +46,7 @@ def message(text: str, severity: str, urn: str = "", **more: Any) -> str:
 def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said: list[str]) -> None:
     events = [
         ("create", STACK),
+        ("create", f"{PLATFORM}::platform"),
         ("create", CLUSTER),
         ("same", POOL),
         ("create", VOLCANO),
