@@ -27,15 +27,17 @@ def main() -> None:
     platform = _platform(settings)
     context = platform.context()
     deployed = {
-        name: known[placement.workload].deploy(context, placement).outputs(placement)
-        for name, placement in settings.placements.items()
+        name: known[placement.workload].deploy(context, placement) for name, placement in settings.placements.items()
     }
 
     if isinstance(platform, Platform):
         PlatformGuard("guard", context, tuple(made))
     for name, value in platform.outputs().items():
         pulumi.export(name, value)
-    pulumi.export("workloads", deployed)  # where, and what shows it
+    where = settings.placements
+    pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
+    details = {name: found.outputs(where[name]) for name, found in deployed.items()}
+    pulumi.export("workloadDetails", pulumi.Output.secret(details))
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:

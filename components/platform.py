@@ -89,7 +89,7 @@ class Platform(Component):
         }
 
     def _lending(self) -> pulumi.Output[dict[str, Any]]:
-        """What stacks read that run on this platform; secret where one of the settings in it is."""
+        """What stacks read that run on this platform; a secret because pulumi prints every other output."""
         lending = {
             "settings": platform_stack.shared_settings(self.settings),
             "loginServer": self.registry.login_server,
@@ -97,4 +97,4 @@ class Platform(Component):
                 name: access.plain() for name, access in (self.storage.containers if self.storage else {}).items()
             },
         }
-        return pulumi.Output.secret(lending) if self.settings.shares_secrets else pulumi.Output.from_input(lending)
+        return pulumi.Output.secret(lending)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from config import rules
 from config.errors import Path, Problem, SettingsError, first, move_command, remove_command
 from config.mirrors import IsFile, mirror_problems
-from config.models import SHARED, Settings, StackFile
+from config.models import Settings, StackFile
 from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
@@ -127,12 +127,11 @@ def _place(
     chosen = {placement.workload: placement.options for placement in placements.values()}
     problems += plain_secrets(chosen, encrypted="workloadOptions" in hidden)
     settings = Settings.model_construct(
-        whole.model_fields_set | {"project", "stack", "placements", "shares_secrets", "lender"},
+        whole.model_fields_set | {"project", "stack", "placements", "lender"},
         **dict(whole),
         project=around.stack.project,
         stack=around.stack.name,
         placements=placements,
-        shares_secrets=any(StackFile.model_fields[name].alias in hidden for name in SHARED),
         lender=platform,
     )
     if stack_file.platform_stack is None:

@@ -210,12 +210,17 @@ class Placement:
         """How many GPUs it takes on all of them."""
         return self.nodes * self.options.gpus_on(self.pool.sku)
 
-    def __str__(self) -> str:
-        """For previews: where it runs, and on how much."""
+    @property
+    def where(self) -> str:
+        """On what it runs, and on how much."""
         nodes = f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}"
         gpus = f"{self.gpus or 'no'} {'GPUs' if self.gpus > 1 else 'GPU'}"
         pool = f"{'Spot ' if self.pool.spot else ''}pool {self.pool_key}"
-        return f"{self.name}: {nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
+        return f"{nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
+
+    def __str__(self) -> str:
+        """For previews."""
+        return f"{self.name}: {self.where}"
 
 
 class Settings(StackFile):
@@ -225,8 +230,6 @@ class Settings(StackFile):
     stack: str
     placements: dict[str, Placement] = {}
     """What runs where, by the names of the jobs, in the order of `workloads`."""
-    shares_secrets: bool = False
-    """Whether anything in the `SHARED` settings is secret."""
     lender: Lender | None = None
     """The platform that `platformStack` names; its `SHARED` settings are then these settings' too."""
 

@@ -1,4 +1,7 @@
-"""`python -m diagnosis -n <namespace> <workload>...`: how workloads fare, what they wait for, and what to do."""
+"""`python -m diagnosis [-n <namespace> <workload>...]`: how workloads fare, what they wait for, and what to do.
+
+Without a workload: policies of NVIDIA's operators that are not ready, and nodes that are cordoned.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +9,41 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from config.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import Cluster
-from diagnosis.report import report
+from diagnosis.report import GONE, names, platform, report
+
+
+class _NoSuchWorkload(Exception):
+    """The message says which there are."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0 when the cluster could be read, whatever it says."""
+    """0 when all that was named was found, however it fares."""
     parser = argparse.ArgumentParser(prog="python -m diagnosis", description=__doc__)
-    parser.add_argument("-n", "--namespace", required=True, help="of the workloads")
-    parser.add_argument("workload", nargs="+", help="name of a Job, of a Volcano Job or of a Deployment")
+    parser.add_argument(
+        "-n", "--namespace", default=WORKLOAD_NAMESPACE, help=f"of the workloads ({WORKLOAD_NAMESPACE})"
+    )
+    parser.add_argument("workload", nargs="*", help="name of a Job, of a Volcano Job or of a Deployment")
     options = parser.parse_args(argv)
     cluster = Cluster(kubectl.read)
     try:
-        for name in options.workload:
-            print("\n".join(report(cluster, options.namespace, name).lines()))
-    except kubectl.KubectlFailed as error:
+        _tell(cluster, options.namespace, options.workload)
+    except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _tell(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> None:
+    reports = [report(cluster, namespace, name) for name in workloads] or [platform(cluster)]
+    for told in reports:
+        if told.phase != GONE:
+            print("\n".join(told.lines()))
+    if gone := [told.name for told in reports if told.phase == GONE]:
+        there = ", ".join(names(cluster, namespace)) or "none"
+        raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ class Cluster:
         self._known: dict[tuple[Kind, str], list[Object]] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
-        """Of one namespace, or of all."""
+        """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
+        if kind == POD and namespace:
+            return [pod for pod in self.all(POD) if pod["metadata"]["namespace"] == namespace]
         if (kind, namespace) not in self._known:
             self._known[kind, namespace] = self._read(kind, namespace)
         return self._known[kind, namespace]
@@ -59,6 +61,11 @@ class Cluster:
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
         """Those that one of the owners made, which are given by their uids."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
+
+    def on_node(self, node: Object) -> list[Object]:
+        """Pods there that have not ended."""
+        name = node["metadata"]["name"]
+        return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
     def runs(self, labels: Mapping[str, str]) -> bool:
         """Whether a pod with these labels is ready, in any namespace."""

@@ -7,7 +7,7 @@ order that is not ready is the cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from diagnosis.cluster import (
@@ -18,12 +18,11 @@ from diagnosis.cluster import (
     Cluster,
     Kind,
     Object,
-    condition,
     is_ready,
     labelled,
     owners_of,
 )
-from diagnosis.finding import Finding, Obstacle, listed, one_line
+from diagnosis.finding import Obstacle, one_line
 from diagnosis.nodes import GPU, allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 
@@ -76,80 +75,33 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
     return Obstacle(what, f"kubectl describe node {name}")
 
 
-def driver_upgrade(node: Object) -> str:
-    """How far the upgrade of a driver is that an operator makes on the node; empty where it makes none.
-
-    Labels and states are those of k8s-operator-libs (pkg/upgrade/consts.go).
-    """
-    labels = node["metadata"].get("labels", {})
-    states = [labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "") for driver in ("ofed", "gpu")]
-    return ", ".join(state for state in states if state not in ("", "upgrade-done", "upgrade-required"))
-
-
-def unready_policies(cluster: Cluster) -> list[Finding]:
-    """What the operators say of policies that are not ready, and which of their pods are to blame."""
-    return [
-        finding
-        for kind in (NIC_POLICY, CLUSTER_POLICY)
-        for policy in cluster.all(kind)
-        if policy.get("status", {}).get("state") != "ready"
-        for finding in _unready(cluster, kind, policy)
-    ]
-
-
-def _unready(cluster: Cluster, kind: Kind, policy: Object) -> Iterator[Finding]:
-    name = policy["metadata"]["name"]
-    state = policy.get("status", {}).get("state") or "not looked at by its operator yet"
-    said = f"{kind.name} {name} is {state}"
-    told = _said_by_operator(policy)
-    yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
-    for daemon_set in _daemon_sets(cluster, kind):
-        if daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete":
-            yield from _old_pods(cluster, daemon_set)
-
-
-def _said_by_operator(policy: Object) -> str:
-    """The states that are not ready, as each operator tells of them."""
-    status = policy.get("status", {})
-    states = [entry for entry in status.get("appliedStates") or [] if entry["state"] not in ("ready", "ignore")]
-    told = [": ".join(filter(None, [f"{entry['name']} {entry['state']}", entry.get("message")])) for entry in states]
-    error = condition(policy, "Error")
-    said = [status.get("reason", ""), *told, error.get("message", "") if error.get("status") == "True" else ""]
-    return one_line(", ".join(filter(None, said)))
-
-
-def _old_pods(cluster: Cluster, daemon_set: Object) -> Iterator[Finding]:
-    generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
-    old = [
-        pod
-        for pod in _pods_of(cluster, daemon_set)
-        if pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation
-    ]
-    if old:
-        name, where = daemon_set["metadata"]["name"], listed([pod["spec"]["nodeName"] for pod in old], "node")
-        why = f"DaemonSet {name} has an old pod on {where}, which it replaces only once that is deleted (OnDelete)"
-        yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
-
-
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
     """What is wrong with a part on a node; None where it is up, or is not meant to be there."""
-    daemon_sets = [ds for ds in _daemon_sets(cluster, part.policy) if labelled(ds["spec"]["template"], part.labels)]
-    for daemon_set in daemon_sets:
-        for pod in _pods_of(cluster, daemon_set):
+    found = [ds for ds in daemon_sets(cluster, part.policy) if labelled(ds["spec"]["template"], part.labels)]
+    for daemon_set in found:
+        for pod in pods_of(cluster, daemon_set):
             if pod["spec"].get("nodeName") == node["metadata"]["name"]:
-                return None if is_ready(pod) else _starting(part, pod)
-    absent = [_absent(node, part, daemon_set) for daemon_set in daemon_sets]
-    return next((found for found in absent if found), None)
+                return None if is_ready(pod) else _starting(part, daemon_set, pod)
+    absent = [_absent(node, part, daemon_set) for daemon_set in found]
+    return next((obstacle for obstacle in absent if obstacle), None)
 
 
-def _starting(part: Part, pod: Object) -> Obstacle:
+def is_old(daemon_set: Object, pod: Object) -> bool:
+    """Whether the pod is of an older template, and stays so until somebody deletes it."""
+    generation = daemon_set["metadata"].get("annotations", {}).get(_GENERATION)
+    on_delete = daemon_set["spec"].get("updateStrategy", {}).get("type") == "OnDelete"
+    return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
+
+
+def _starting(part: Part, daemon_set: Object, pod: Object) -> Obstacle:
     metadata, held = pod["metadata"], waiting(pod)
     where = f"-n {metadata['namespace']} {metadata['name']}"
+    if is_old(daemon_set, pod):
+        return Obstacle(f"{part.name} is not up, and its pod is old", f"kubectl delete pod {where}")
     if held and held.fails:
-        look = f"kubectl describe pod {where}" if held.never_ran else f"kubectl logs {where} --previous"
-        return Obstacle(f"{part.name} does not start ({one_line(held.told)})", look)
+        return Obstacle(f"{part.name} does not start ({one_line(held.told)})", held.look(pod))
     doing = "is being installed" if part.installs else "is starting"
-    return Obstacle(f"{part.name} {doing}{_stage(held)}", f"kubectl logs {where} --all-containers", _begun(pod))
+    return Obstacle(f"{part.name} {doing}{_stage(held)}", f"kubectl logs {where} --all-containers", begun(pod))
 
 
 def _stage(held: Waiting | None) -> str:
@@ -173,16 +125,18 @@ def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
     return Obstacle(f"{part.name} has no pod yet", f"kubectl describe daemonset -n {namespace} {name}")
 
 
-def _daemon_sets(cluster: Cluster, kind: Kind) -> list[Object]:
+def daemon_sets(cluster: Cluster, kind: Kind) -> list[Object]:
+    """Those of an operator's policies."""
     policies = {policy["metadata"]["uid"] for policy in cluster.all(kind)}
     return [ds for ds in cluster.all(DAEMON_SET) if owners_of(ds) & policies]
 
 
-def _pods_of(cluster: Cluster, daemon_set: Object) -> list[Object]:
+def pods_of(cluster: Cluster, daemon_set: Object) -> list[Object]:
     metadata = daemon_set["metadata"]
     return cluster.owned(POD, metadata["namespace"], [metadata["uid"]])
 
 
-def _begun(pod: Object) -> str:
-    begun: str = pod.get("status", {}).get("startTime") or pod["metadata"].get("creationTimestamp", "")
-    return begun
+def begun(pod: Object) -> str:
+    """Since when it is on its node."""
+    found: str = pod.get("status", {}).get("startTime") or pod["metadata"].get("creationTimestamp", "")
+    return found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _LONGEST = 400
 _NAMED = 2
+_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -19,10 +21,17 @@ class Finding:
     """The command that mends it, or that shows more; empty where it only takes time."""
     lasts: bool = False
     """Whether no time mends it: somebody has to."""
+    shared: bool = False
+    """Whether it is about what all workloads run on."""
 
     def lines(self) -> list[str]:
-        """As it is told, indented below its workload's line."""
-        return [f"  waits: {self.why}", *([f"    do: {self.fix}"] if self.fix else [])]
+        """As it is told, indented below its workload's line; a command stays on one line, to be copied."""
+        told = wrapped(f"  waits: {self.why}", "         ")
+        command, _, comment = self.fix.partition("    # ")
+        whole = f"    do: {self.fix}"
+        if len(whole) > _WIDTH and comment:
+            return [*told, f"    do: {command}", f"        # {comment}"]
+        return [*told, whole] if self.fix else told
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,16 @@ def listed(names: Sequence[str], called: str) -> str:
     return f"{len(names)} {called}s, as {names[0]}"
 
 
+def clock(time: str) -> str:
+    """Hours and minutes of a time as Kubernetes has it, which is RFC 3339 in UTC."""
+    return f"{time[11:16]} UTC"
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines that fit a terminal, but for names that are longer; all but the first are indented."""
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def one_line(text: str) -> str:
     """What somebody else said, without line breaks and not endless."""
     words = re.sub(r"\s+", " ", text).strip()
@@ -63,4 +82,4 @@ def one_line(text: str) -> str:
 
 
 def _since(obstacle: Obstacle) -> str:
-    return f" since {obstacle.since[11:16]} UTC" if obstacle.since else ""
+    return f" since {clock(obstacle.since)}" if obstacle.since else ""

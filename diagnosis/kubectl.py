@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from diagnosis.cluster import Kind, Object
+from diagnosis.cluster import NODE, Kind, Object
 
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 
@@ -18,6 +18,8 @@ def read(kind: Kind, namespace: str) -> list[Object]:
     """A `diagnosis.cluster.Read`. Raises KubectlFailed."""
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
     command = ["kubectl", "get", kind.resource, *where, "--output", "json"]
+    if kind == NODE:
+        command.append("--show-managed-fields")  # which tell who has cordoned it
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

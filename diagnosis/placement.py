@@ -8,17 +8,17 @@ from typing import Any
 from diagnosis.cluster import (
     GROUP_ANNOTATION,
     NODE,
-    POD,
     POD_GROUP,
     Cluster,
     Object,
     condition,
-    has_ended,
     labelled,
 )
-from diagnosis.drivers import driver_upgrade, not_offered, unready_policies
+from diagnosis.cordons import cordon
+from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
+from diagnosis.policies import unready_policies
 
 VOLCANO = "volcano"
 _SCHEDULER_PODS = {"app": "volcano-scheduler"}
@@ -85,12 +85,12 @@ def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
     """What keeps a pod off a node that it might choose."""
     if taints := untolerated(node, pod["spec"]):
-        return _taint(node, taints[0])
+        return _taint(cluster, node, taints[0])
     for resource, count in wanted.items():
         if allocatable(node, resource) < count:
             return not_offered(cluster, node, resource, count)
     for resource, count in wanted.items():
-        holders = [other for other in _there(cluster, node) if requested(other).get(resource)]
+        holders = [other for other in cluster.on_node(node) if requested(other).get(resource)]
         free = allocatable(node, resource) - sum(requested(other)[resource] for other in holders)
         if free < count:
             taken = " and ".join(sorted({_workload(other) for other in holders}))
@@ -98,18 +98,13 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
     return None
 
 
-def _taint(node: Object, taint: Object) -> Obstacle:
+def _taint(cluster: Cluster, node: Object, taint: Object) -> Obstacle:
     name = node["metadata"]["name"]
     if taint["key"] == "node.kubernetes.io/unschedulable":
-        if upgrading := driver_upgrade(node):
-            busy = (
-                f"kubectl get pods -A -o wide --field-selector spec.nodeName={name}    # all but DaemonSets' must end"
-            )
-            return Obstacle(f"cordoned by NVIDIA's operators, who change a driver there ({upgrading})", busy)
-        return Obstacle("no new pod is let in (cordoned)", f"kubectl uncordon {name}    # once it is known why")
+        return cordon(cluster, node)
     if taint["key"].startswith("node.kubernetes.io/"):
         return Obstacle(f"not in order: taint {words_of(taint)}", f"kubectl describe node {name}")
-    fix = "take it from the pool (pools.<key>.taints), or list it with all others in podOverrides.spec.tolerations"
+    fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
     return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
 
 
@@ -154,11 +149,6 @@ def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
             entry = condition(group, _UNSCHEDULABLE)
             return [event["message"] for event in told[-1:]] or list(filter(None, [entry.get("message")]))
     return []
-
-
-def _there(cluster: Cluster, node: Object) -> list[Object]:
-    name = node["metadata"]["name"]
-    return [pod for pod in cluster.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
 
 def _workload(pod: Object) -> str:

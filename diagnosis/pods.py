@@ -37,6 +37,11 @@ class Waiting:
         """Whether it has no log."""
         return self.reason in _NEVER_RAN
 
+    def look(self, pod: Object) -> str:
+        """The command that shows more of a pod of which it fails."""
+        where = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}"
+        return f"kubectl describe pod {where}" if self.never_ran else f"kubectl logs {where} --previous"
+
     @property
     def told(self) -> str:
         return f"{self.reason}: {self.message}" if self.message else self.reason
@@ -65,8 +70,7 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held.reason == "InvalidImageName":
         return Finding(one_line(f"{held.image} is no name of an image: {held.message}"), look, lasts=True)
     if held.fails:
-        logs = f"kubectl logs -n {metadata['namespace']} {metadata['name']} --previous"
-        return Finding(one_line(f"pod {metadata['name']}: {held.told}"), look if held.never_ran else logs)
+        return Finding(one_line(f"pod {metadata['name']}: {held.told}"), held.look(pod))
     return _from_events(cluster, pod, look)
 
 

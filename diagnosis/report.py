@@ -19,13 +19,16 @@ from diagnosis.cluster import (
     is_ready,
     owners_of,
 )
-from diagnosis.finding import Finding, one_line
+from diagnosis.cordons import cordoned_nodes
+from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
+from diagnosis.policies import unready_policies
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
 PENDING = "Pending"
+RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available")
 _KINDS = {"vcjob": VOLCANO_JOB, "job": JOB, "deployment": DEPLOYMENT}
@@ -50,7 +53,7 @@ class Report:
     def lines(self) -> list[str]:
         """The workload, and below it each cause."""
         first = f"{self.name}: {self.phase} {one_line(self.message)}".rstrip()
-        return [first, *(line for finding in self.findings for line in finding.lines())]
+        return [*wrapped(first, "  "), *(line for finding in self.findings for line in finding.lines())]
 
 
 def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
@@ -64,6 +67,23 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         return Report(*told)
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     return Report(*told, findings=tuple(found))
+
+
+def platform(cluster: Cluster) -> Report:
+    """Whether every policy is ready and no node is cordoned, though no workload may wait for it."""
+    found = (*unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
+    return Report("platform", "NotReady" if found else "Ready", findings=found)
+
+
+def names(cluster: Cluster, namespace: str) -> list[str]:
+    """All workloads of a namespace."""
+    return sorted(workload["metadata"]["name"] for kind in _KINDS.values() for workload in cluster.all(kind, namespace))
+
+
+def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
+    """Pods of the workload with that uid; those of a Deployment are made by its ReplicaSets."""
+    sets = [found["metadata"]["uid"] for found in cluster.owned(REPLICA_SET, namespace, [uid])]
+    return cluster.owned(POD, namespace, [uid, *sets])
 
 
 def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:
@@ -82,12 +102,11 @@ def _phase(workload: Object) -> tuple[str, str]:
     for condition in status.get("conditions") or []:
         if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
             return condition["type"], condition.get("message", "")
-    return ("Running" if status.get("ready") else PENDING), ""
+    return (RUNNING if status.get("ready") else PENDING), ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
-    makers = [workload, *cluster.owned(REPLICA_SET, _namespace(workload), [workload["metadata"]["uid"]])]
-    pods = cluster.owned(POD, _namespace(workload), [maker["metadata"]["uid"] for maker in makers])
+    pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
     if workload["spec"].get("suspend"):
         yield Finding("it is suspended", f"kubectl get {kind} -n {_namespace(workload)} {workload['metadata']['name']}")
         return
@@ -96,13 +115,14 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     on_nodes = [pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod)]
     yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
     if not pods:
-        yield from _not_made(cluster, makers, kind)
+        yield from _not_made(cluster, workload, kind)
         pods = _templates(cluster, workload) if phase == PENDING else []
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
 
 
-def _not_made(cluster: Cluster, makers: Iterable[Object], kind: str) -> Iterable[Finding]:
+def _not_made(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
     """Why there are no pods at all."""
+    makers = [workload, *cluster.owned(REPLICA_SET, _namespace(workload), [workload["metadata"]["uid"]])]
     told = [event for maker in makers for event in cluster.events(maker) if event.get("reason") in _NOT_MADE]
     if told:
         yield Finding(one_line(told[-1]["message"]), f"kubectl get events -n {told[-1]['metadata']['namespace']}")

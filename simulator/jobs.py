@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from diagnosis.cluster import Cluster, Kind
-from diagnosis.report import BAD, DONE, Report, report
+from diagnosis.finding import wrapped
+from diagnosis.report import BAD, DONE, RUNNING, Report, pods_of, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
+from simulator.sandbox import sandbox
+from simulator.sandbox.images import has_recipe
 
 Object = dict[str, Any]
 _PUSH = "make images"
 _VERDICT = "VERDICT:"
 _PASSED = f"{_VERDICT} PASS"
-_POLL_S = 1.0
-_LASTS_S = 10.0
-"""For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
+_FAKED = "faked: nothing ran"
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,25 @@ class Workload:
     report: Report
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
+    faked: tuple[str, ...] = ()
+    """Images of its pods that no process ran for: such pods start and succeed whatever they are."""
     verdicts: tuple[str, ...] = ()
     """The lines in which the pods of a test judge."""
 
     @property
     def phase(self) -> str:
-        return self.report.phase
+        """What is faked is told as such wherever it would look like success."""
+        phase = self.report.phase
+        return f"{phase} ({_FAKED})" if self.faked and phase in (*DONE, RUNNING) else phase
 
     @property
     def failed(self) -> bool:
-        return self.phase in BAD
+        return self.report.phase in BAD
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is as it should be, and really ran."""
+        return self.settled and not self.failed and not self.faked
 
     @property
     def stuck(self) -> bool:
@@ -55,30 +64,52 @@ class Workload:
 
     @property
     def settled(self) -> bool:
-        return self.failed or self.phase in DONE or (self.phase == "Running" and not self.ends)
+        phase = self.report.phase
+        return self.failed or phase in DONE or (phase == RUNNING and not self.ends)
+
+    def head(self) -> list[str]:
+        """How it fares."""
+        return replace(self.report, phase=self.phase, findings=()).lines()
 
     @property
     def complaint(self) -> str:
         """What to tell of one that is not as it should be, and what to do."""
-        told = self.report.lines()
-        told.append(f"  look at it:   {self.command if self.failed else self.why}")
-        if self.failed:
+        causes = [line for finding in self.report.findings for line in finding.lines()]
+        told = [*self.head(), *causes, *self._why_faked()]
+        told.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
+        if self.failed or self.faked:
             kind, name = self.report.kind, self.report.name
             gone = f"kubectl delete {kind} -n {self.namespace} {name} && " if kind else ""
             told.append(f"  run it again: {gone}pulumi up --refresh")
         return "\n".join(told)
 
+    def _why_faked(self) -> Iterator[str]:
+        for image in self.faked:
+            if not has_recipe(image):
+                yield from wrapped(f"  image {image} has no recipe in simulator/sandbox/recipes/", "    ")
+                yield "    do: docs/simulator.md, The sandbox, says how to add one"
+            elif reason := sandbox.available():
+                yield from wrapped(f"  image {image} cannot run on this machine: {reason}", "    ")
+
 
 def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
-    """`outputs` is the stack's `workloads`; `ran` the kubelet's record of placements."""
-    cluster, placed = Cluster(lambda kind, namespace: _read(kube, kind, namespace)), placements.load(ran)
+    """`outputs` is the stack's `workloadDetails`; `ran` the kubelet's record of placements."""
+    cluster, placed = look(kube), placements.load(ran)
     found = []
     for name, output in sorted(outputs.items()):
         told = report(cluster, output["namespace"], output["name"], _PUSH)
-        ran_on = sorted((p["pod"], p["node"]) for p in placed if p["job_uid"] == told.uid)
+        pods = [pod for pod in placed if pod["job_uid"] == told.uid]
+        ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
+        live = [placements.faked(pod) for pod in pods_of(cluster, output["namespace"], told.uid)]
+        faked = {image for images in [*live, *(pod.get("faked", []) for pod in pods)] for image in images}
         given = (output["namespace"], output["command"], output["why"], output["ends"])
-        found.append(Workload(name, *given, told, tuple(ran_on)))
+        found.append(Workload(name, *given, told, tuple(ran_on), tuple(sorted(faked))))
     return found
+
+
+def look(kube: KubeClient) -> Cluster:
+    """The cluster as it is now."""
+    return Cluster(lambda kind, namespace: _read(kube, kind, namespace))
 
 
 def judged(kube: KubeClient, workload: Workload) -> Workload:
@@ -97,25 +128,6 @@ def judged(kube: KubeClient, workload: Workload) -> Workload:
         if last.startswith(_VERDICT):
             found.append(last.strip())
     return replace(workload, verdicts=tuple(sorted(found, key=lambda verdict: verdict.startswith(_PASSED))))
-
-
-def wait(observed: Callable[[], list[Workload]], timeout_s: float, told: Callable[[str], None]) -> list[Workload]:
-    """Until all have settled, one is stuck, or time is up; `told` is given each report when it changes, none twice."""
-    deadline = time.monotonic() + timeout_s
-    stuck_since: dict[str, float] = {}
-    said: set[str] = set()
-    while True:
-        workloads, now = observed(), time.monotonic()
-        for text in ("\n".join(workload.report.lines()) for workload in workloads):
-            if text not in said:
-                said.add(text)
-                told(text)
-        stuck_since = {each.name: stuck_since.get(each.name, now) for each in workloads if each.stuck}
-        if all(workload.settled for workload in workloads) or now > deadline:
-            return workloads
-        if any(now - since >= _LASTS_S for since in stuck_since.values()):
-            return workloads
-        time.sleep(_POLL_S)
 
 
 def _read(kube: KubeClient, kind: Kind, namespace: str) -> list[Object]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import sys
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simulator import environment, paths
+from simulator.update_log import UpdateLog
+
+_TICK_S = 1.0
+_REST_S = 5.0
+"""For what is left in the pipe; a process that outlives pulumi might hold it open."""
 
 
 class PulumiFailed(Exception):
@@ -17,28 +25,50 @@ class PulumiFailed(Exception):
 
 
 def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] | None = None) -> None:
-    """Shows what pulumi prints, with `variables` in its environment. Raises PulumiFailed.
+    """Shows what pulumi prints, with `variables` in its environment; in short where stdout is no terminal.
 
-    An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it.
+    An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it. Raises
+    PulumiFailed.
     """
+    shown = sys.stdout.isatty()
     pulumi = subprocess.Popen(
-        _command(arguments, stack),
+        _command(arguments if shown else [*arguments, "--json"], stack),
         env={**environment.environment(), **(variables or {})},
         cwd=paths.ROOT,
         start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
+        stdout=None if shown else subprocess.PIPE,
+        text=True,
     )
+    log = UpdateLog(_say)
+    reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),), daemon=True)
+    reader.start()
     try:
-        pulumi.wait()
+        _wait(pulumi, log)
     except KeyboardInterrupt:
         pulumi.send_signal(signal.SIGINT)
         try:
-            pulumi.wait()
+            _wait(pulumi, log)
         except KeyboardInterrupt:
             os.killpg(pulumi.pid, signal.SIGKILL)
             pulumi.wait()
         raise
+    finally:
+        reader.join(_REST_S)
     if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
+
+
+def _say(text: str) -> None:
+    """Goes on when nobody listens any more (`make up | head`): what pulumi has begun, it is to end."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
+
+
+def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:
+    while pulumi.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pulumi.wait(_TICK_S)
+        log.tick()
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from typing import Any
 
 from rich.console import Console
 
-from simulator import images, jobs, paths, pulumi_cli, stacks
+from diagnosis.finding import wrapped
+from diagnosis.report import platform
+from simulator import images, jobs, paths, pulumi_cli, stacks, waiting
 from simulator.kube.client import KubeClient
 from simulator.recovery import goes_on, recover, take_away_forgotten
 from simulator.tools.progress import elapsed
@@ -22,7 +23,7 @@ class UpFailed(Exception):
 
 
 def up() -> None:
-    """Raises UpFailed when pulumi fails, or a job failed, misses its image or did not settle in ten minutes."""
+    """Raises UpFailed when pulumi fails, or a job failed, was only faked, misses its image or took over ten minutes."""
     stack, start = stacks.chosen(), time.monotonic()
     try:
         _make_sure_of(stack)
@@ -84,31 +85,38 @@ def _sizes() -> dict[str, int]:
 
 
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
-    wanted = outputs.get("workloads") or {}
-    if not wanted:
-        return []
+    """Waits for the workloads, and tells what is not in order with what they run on."""
+    wanted = outputs["workloadDetails"]
     ran = paths.cluster(outputs["clusterId"]) / "placements.json"
     with KubeClient.from_kubeconfig(outputs["kubeconfig"]) as kube:
-        console.print(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
-        told = functools.partial(console.print, markup=False)
-        workloads = jobs.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, told)
+        if wanted:
+            _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
+        workloads = waiting.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, _told)
+        found = platform(jobs.look(kube))
+        if found.findings:
+            _told("\n".join(found.lines()))
         return [jobs.judged(kube, workload) for workload in workloads]
+
+
+def _told(text: str) -> None:
+    console.print(text, markup=False)
 
 
 def _show(workloads: list[jobs.Workload]) -> None:
     """Lines of 80 columns at most where names allow it."""
     for workload in workloads:
-        colour = "red" if workload.failed else "green" if workload.settled else "yellow"
-        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]  {workload.command}")
+        colour = "green" if workload.passed else "red" if workload.failed else "yellow"
+        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
+        _told(f"  {workload.command}")
         for verdict in workload.verdicts:
-            console.print(f"  {verdict}", markup=False)
+            _told("\n".join(wrapped(f"  {verdict}", "    ")))
         width = max((len(pod) for pod, _ in workload.ran_on), default=0)
         for pod, node in workload.ran_on:
-            console.print(f"  {pod:{width}}  {node}", markup=False)
+            _told(f"  {pod:{width}}  {node}")
 
 
 def _judge(workloads: list[jobs.Workload]) -> None:
-    bad = [workload for workload in workloads if not workload.settled or workload.failed]
+    bad = [workload for workload in workloads if not workload.passed]
     if bad:
         where = "`make shell` enters the simulator, where these commands act."
         raise UpFailed("\n".join([*(workload.complaint for workload in bad), where]))

@@ -52,8 +52,12 @@ class Deployed:
     ends: bool = True
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
+    def shown(self, placement: Placement) -> pulumi.Output[str]:
+        """What the stack's output shows: its command, and on what it runs as the command's comment."""
+        return pulumi.Output.concat(self.command, f"    # {placement.where}")
+
     def outputs(self, placement: Placement) -> dict[str, pulumi.Input[str] | int]:
-        """As the stack exports it; `why` is the command that tells what it waits for."""
+        """All of it, for programs; `why` is the command that tells what it waits for."""
         why = pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": why}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}

@@ -183,7 +183,7 @@ class Kubelet:
             self._remove(pod)
         elif not self._admission.admits(pod, node) or RUN_BY in pod["metadata"].get("annotations", {}):
             return
-        elif not self.catalogue.runs_here(pod):
+        elif uid not in self._workers and not self.catalogue.runs_here(pod):
             self._faked.advance(pod, node)
         elif pod["metadata"].get("deletionTimestamp"):
             self._end_worker(pod)

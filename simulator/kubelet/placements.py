@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from simulator import files
+from simulator.kubelet.nodes import RUN_BY
 
 Object = dict[str, Any]
 _KEPT = 500
 
 
 class Placements:
-    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen."""
+    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen, what is faked."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -32,10 +33,18 @@ class Placements:
                     "job_uid": owner["uid"],
                     "node": pod["spec"]["nodeName"],
                     "phase": pod.get("status", {}).get("phase", "Pending"),
+                    "faked": faked(pod),
                 }
         if self._pods != before:
             self._pods = dict(list(self._pods.items())[-_KEPT:])
             files.replace(self._file, json.dumps(self._pods, indent=1))
+
+
+def faked(pod: Object) -> list[str]:
+    """Images of a pod that KWOK runs, which means that nothing does."""
+    if RUN_BY not in pod["metadata"].get("annotations", {}):
+        return []
+    return [container["image"] for container in pod["spec"]["containers"]]
 
 
 def load(file: Path) -> list[Object]:

@@ -12,7 +12,7 @@ from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.runner import Script
 from simulator.kubelet.shim import Shim, run_folder
 from simulator.sandbox import sandbox
-from simulator.sandbox.images import image_name, images
+from simulator.sandbox.images import has_recipe, image_name
 from simulator.sandbox.sandbox import Mount, SandboxSpec
 from simulator.world import snapshot
 
@@ -28,7 +28,7 @@ class Scripts:
 
     def find(self, image: str) -> Script | None:
         """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
-        if image_name(image) not in images() or sandbox.available() is not None:
+        if not has_recipe(image) or sandbox.available() is not None:
             return None
         return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]))
 

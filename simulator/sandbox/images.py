@@ -1,4 +1,4 @@
-"""What an image holds, from its recipe and its own Dockerfile."""
+"""What an image holds, from its recipe and its own Dockerfile, as they are when a container of it starts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simulator import paths
 from simulator.sandbox import PATH
@@ -16,6 +17,8 @@ from simulator.sandbox.executables import Bind
 from simulator.tools.pip_packages import packages
 
 _HERE = Path(__file__).parent
+RECIPES = _HERE / "recipes"
+_SETS = _HERE / "sets.yaml"
 PYTHON = "python3"
 SHIM = "/opt/simulator/shim"
 """Begins every container; there in all images."""
@@ -44,34 +47,66 @@ class Image:
     """Its sandbox has a way to the Kubernetes API: `kubernetesApi` in its recipe."""
 
 
+class Recipe(BaseModel):
+    """What a file of `recipes/` may say; most of it goes to `Image` as it is."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    executables: tuple[str, ...]
+    """Programs, and sets of them, of sets.yaml."""
+    commandSets: tuple[str, ...] = ()
+    commands: dict[str, str] = {}
+    files: dict[str, str] = {}
+    """Path in the image -> path below `files/`."""
+    env: dict[str, str] = {}
+    workdir: str = "/"
+    packages: str = ""
+    """The tool that has the packages of its Python."""
+    entrypoint: tuple[str, ...] = ()
+    user: int = 0
+    kubernetesApi: bool = False
+
+
+class RecipeError(Exception):
+    """The image cannot be run; the message says why."""
+
+
 def image_name(reference: str) -> str:
     """The last part of a reference without tag and digest: `host/team/nccl-test:1` is `nccl-test`."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
-@functools.cache
-def images() -> dict[str, Image]:
-    """All images that can be run, by name: one recipe each."""
-    return {file.stem: _image(file.stem, _read(file)) for file in sorted((_HERE / "recipes").glob("*.yaml"))}
+def names() -> list[str]:
+    """All images that can be run: one recipe each."""
+    return sorted(file.stem for file in RECIPES.glob("*.yaml"))
 
 
-def _read(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return found
+def has_recipe(reference: str) -> bool:
+    """Whether containers of the image can be run; without a recipe they are faked."""
+    return _recipe(image_name(reference)).is_file()
 
 
-def _image(name: str, recipe: dict[str, Any]) -> Image:
-    sets = _read(_HERE / "sets.yaml")
-    executables = [program for each in recipe["executables"] for program in sets["executables"].get(each, [each])]
-    commands: dict[str, str] = {}
-    for each in recipe.get("commandSets", []):
-        commands |= sets["commands"][each]
-    commands |= recipe.get("commands", {})
-    commands |= {SHIM: "shim"}
-    folder = paths.ROOT / "docker" / name
-    files = [(str(_HERE / "files" / source), target) for target, source in recipe.get("files", {}).items()]
-    env = {"PATH": PATH, **recipe.get("env", {})}
-    workdir = recipe.get("workdir", "/")
+def image_named(name: str) -> Image:
+    """Raises RecipeError where there is no recipe, or one that says nothing useful."""
+    files = (_recipe(name), _SETS, _dockerfile(name))
+    if not has_recipe(name):
+        raise RecipeError(f"no recipe for image {name!r}; there is one for {', '.join(names())}")
+    return _image(name, tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files))
+
+
+@functools.lru_cache
+def _image(name: str, _: tuple[int, ...]) -> Image:
+    """Kept for as long as none of its files has another time of change, which the second argument has."""
+    try:
+        recipe, sets = Recipe.model_validate(_read(_recipe(name))), _read(_SETS)
+        commands = {path: module for each in recipe.commandSets for path, module in sets["commands"][each].items()}
+    except (yaml.YAMLError, ValidationError, KeyError) as error:
+        raise RecipeError(f"recipes/{name}.yaml: {error}") from error
+    executables = [program for each in recipe.executables for program in sets["executables"].get(each, [each])]
+    folder = _dockerfile(name).parent
+    files = [(str(_HERE / "files" / source), target) for target, source in recipe.files.items()]
+    env = {"PATH": PATH, **recipe.env}
+    workdir = recipe.workdir
     for instruction, rest in _instructions(folder / "Dockerfile"):
         if instruction == "COPY":
             files += _copied(folder, rest)
@@ -79,20 +114,31 @@ def _image(name: str, recipe: dict[str, Any]) -> Image:
             env |= _variables(rest, env)
         elif instruction == "WORKDIR":
             workdir = rest
-    programs = tuple(dict.fromkeys(program for program in executables if program != PYTHON))
     return Image(
         name,
-        programs,
-        commands,
+        tuple(dict.fromkeys(program for program in executables if program != PYTHON)),
+        {**commands, **recipe.commands, SHIM: "shim"},
         tuple(files),
         env,
         workdir,
         python=PYTHON in executables,
-        packages=packages(paths.tools_bin() / recipe["packages"]) if "packages" in recipe else None,
-        entrypoint=tuple(recipe.get("entrypoint", [])),
-        user=recipe.get("user", 0),
-        kubernetes_api=bool(recipe.get("kubernetesApi")),
+        packages=packages(paths.tools_bin() / recipe.packages) if recipe.packages else None,
+        entrypoint=recipe.entrypoint,
+        user=recipe.user,
+        kubernetes_api=recipe.kubernetesApi,
     )
+
+
+def _recipe(name: str) -> Path:
+    return RECIPES / f"{name}.yaml"
+
+
+def _dockerfile(name: str) -> Path:
+    return paths.ROOT / "docker" / name / "Dockerfile"
+
+
+def _read(file: Path) -> Any:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def _instructions(dockerfile: Path) -> list[tuple[str, str]]:

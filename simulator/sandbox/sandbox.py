@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simulator import files, paths
 from simulator.sandbox import devices, executables, machine
-from simulator.sandbox.images import SHIM, Image, images
+from simulator.sandbox.images import SHIM, Image, RecipeError, image_named
 from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
 from simulator.world import performance
 
@@ -149,9 +149,9 @@ def _api_port(spec: SandboxSpec) -> int:
 def image_of(spec: SandboxSpec) -> Image:
     """Raises SandboxError for an image without a recipe."""
     try:
-        return images()[spec.image]
-    except KeyError:
-        raise SandboxError(f"no recipe for image {spec.image!r}; there is one for {', '.join(images())}") from None
+        return image_named(spec.image)
+    except RecipeError as error:
+        raise SandboxError(str(error)) from error
 
 
 def _bwrap() -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,8 @@ import pytest
 from diagnosis.report import Report
 from simulator import jobs
 from simulator.kube.client import ApiError
+from simulator.kubelet import placements
+from simulator.sandbox import sandbox
 
 Object = dict[str, Any]
 IMAGE = "dev.azurecr.io/olmo:1"
@@ -23,11 +24,11 @@ class Kube:
     def __init__(self, *objects: Object, logs: dict[str, str | ApiError] | None = None) -> None:
         self._objects, self._logs = objects, logs or {}
 
-    def list(self, api_version: str, kind: str, namespace: str) -> list[Object]:
+    def list(self, api_version: str, kind: str, namespace: str | None) -> list[Object]:
         return [
             obj
             for obj in self._objects
-            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace == "ai"
+            if (obj["kind"], obj["apiVersion"]) == (kind, api_version) and namespace in (None, "ai")
         ]
 
     def text(self, path: str, _: Object) -> str:
@@ -49,13 +50,9 @@ def waiting(name: str, owner: str) -> Object:
     return obj("Pod", name, owner, spec={"nodeName": "a"}, status=status)
 
 
-def starting(name: str, owner: str) -> Object:
-    return obj("Pod", name, owner, spec={"nodeName": "a"})
-
-
-def observed(kube: Kube, name: str) -> jobs.Workload:
+def observed(kube: Kube, name: str, ran: Path = Path("no-placements")) -> jobs.Workload:
     outputs = {name: {"namespace": "ai", "name": name, "command": "kubectl logs", "why": "python -m why", "ends": True}}
-    (found,) = jobs.observe(kube, outputs, Path("no-placements"))  # type: ignore[arg-type]
+    (found,) = jobs.observe(kube, outputs, ran)  # type: ignore[arg-type]
     return found
 
 
@@ -87,37 +84,66 @@ def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again
     assert observed(Kube(obj("Job", "olmo"), waiting("olmo-0", "olmo")), "olmo").complaint.splitlines() == [
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
-        "    do: kubectl describe pod -n ai olmo-0    # then push it, or name another in the workload's options",
+        "    do: kubectl describe pod -n ai olmo-0",
+        "        # then push it, or name another in the workload's options",
         "  look at it:   python -m why",
     ]
 
 
-DONE = obj("Job", "olmo", status={"conditions": [{"type": "Complete", "status": "True"}]})
-HELD_UP = Kube(obj("Job", "olmo"), waiting("olmo-0", "olmo"))
-STARTING = Kube(obj("Job", "olmo"), starting("olmo-0", "olmo"))
+# -- what is faked -----------------------------------------------------------------------------------------------------
+
+COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
-def test_what_alternates_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "_POLL_S", 0)
-    seen = iter([STARTING, HELD_UP, STARTING, HELD_UP, Kube(DONE)])
-    told: list[str] = []
-    jobs.wait(lambda: [observed(next(seen), "olmo")], 60, told.append)
-    assert [text.splitlines()[:2] for text in told] == [
-        ["olmo: Pending"],
-        ["olmo: Pending", f"  waits: its registry does not have the image {IMAGE}"],
-        ["olmo: Complete"],
+def record(file: Path, pod: str, *, by_kwok: bool) -> None:
+    """The kubelet's record of a pod of the job, which may be gone by now."""
+    annotations = {"simulator/run-by": "kwok"} if by_kwok else {}
+    owners = [{"kind": "Job", "name": "olmo", "uid": "olmo"}]
+    metadata = {"name": pod, "namespace": "ai", "uid": pod, "annotations": annotations, "ownerReferences": owners}
+    spec = {"nodeName": "a", "containers": [{"name": "main", "image": "docker.io/me/mine:1"}]}
+    placements.Placements(file).record([{"metadata": metadata, "spec": spec}])
+
+
+def test_a_job_for_which_nothing_ran_is_complete_and_has_not_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", by_kwok=True)
+    found = observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.settled, found.failed, found.passed) == (
+        "Complete (faked: nothing ran)",
+        True,
+        False,
+        False,
+    )
+    assert found.complaint.splitlines() == [
+        "olmo: Complete (faked: nothing ran)",
+        "  image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
+        "    do: docs/simulator.md, The sandbox, says how to add one",
+        "  look at it:   kubectl logs",
+        "  run it again: kubectl delete job -n ai olmo && pulumi up --refresh",
     ]
 
 
-def test_a_missing_image_ends_the_waiting_once_the_kubelet_has_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not at its first sight: what `make up` has just pushed, a kubelet finds a few seconds later."""
-    clock = iter(range(1000))
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock) * 4.0)
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    seen = iter([HELD_UP, STARTING, *[HELD_UP] * 4])
-    (workload,) = jobs.wait(lambda: [observed(next(seen), "olmo")], 600, lambda _: None)
-    assert not workload.settled
-    assert not list(seen)
+def test_a_job_whose_script_ran_has_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", by_kwok=False)
+    found = observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.passed) == ("Complete", True)
+
+
+def test_an_image_with_a_recipe_is_faked_where_no_sandbox_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
+    pods = obj("Pod", "olmo-0", "olmo", spec={"containers": [{"image": IMAGE}]})
+    pods["metadata"]["annotations"] = {"simulator/run-by": "kwok"}
+    told = observed(Kube(obj("Job", "olmo", status=COMPLETE), pods), "olmo").complaint
+    assert f"  image {IMAGE} cannot run on this machine: no bubblewrap" in told
+
+
+def test_a_service_whose_pods_nobody_runs_is_not_simply_available() -> None:
+    available = {"conditions": [{"type": "Available", "status": "True"}]}
+    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", spec={"containers": [{"image": "x"}]})
+    pod["metadata"]["annotations"] = {"simulator/run-by": "kwok"}
+    found = observed(Kube(obj("Deployment", "olmo", status=available), replicas, pod), "olmo")
+    assert found.phase == "Available (faked: nothing ran)"
 
 
 def _judged(logs: dict[str, str | ApiError]) -> jobs.Workload:

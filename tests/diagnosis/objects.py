@@ -18,6 +18,7 @@ from diagnosis.cluster import (
     Kind,
     Object,
 )
+from diagnosis.report import Report
 
 POOL = "gpu4082"
 SKU_TAINT = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
@@ -186,3 +187,9 @@ def driver_pod(
     )
     found[1]["status"].setdefault("startTime", "2026-11-22T09:30:00Z")
     return found
+
+
+def told(report: Report) -> list[str]:
+    """Causes and fixes, before they are wrapped to lines."""
+    found = [[f"waits: {finding.why}", *([f"do: {finding.fix}"] if finding.fix else [])] for finding in report.findings]
+    return [text for texts in found for text in texts]

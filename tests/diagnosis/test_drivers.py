@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diagnosis.cluster import Kind, Object
-from diagnosis.report import report
+from diagnosis.report import platform, report
 from tests.diagnosis import objects as make
 
 NOT_READY = {"name": "state-OFED", "state": "notReady"}
@@ -14,7 +14,7 @@ NOT_READY = {"name": "state-OFED", "state": "notReady"}
 def told(*more: tuple[Kind, Object]) -> list[str]:
     """Of a job of one worker that has no node."""
     cluster = make.cluster(make.volcano_job(), make.worker("train-0"), *more)
-    return [line.strip() for line in report(cluster, "ai", "train").lines()[1:]]
+    return make.told(report(cluster, "ai", "train"))
 
 
 def ready(name: str, on: str = "a") -> tuple[Kind, Object]:
@@ -124,15 +124,54 @@ def test_policies_that_are_not_ready_say_which_state(policies: tuple[tuple[Kind,
     assert f"waits: {expected}" in told(BARE, *policies, *make.operators(), compiling)
 
 
+OLD_OFED = make.daemon_set("mofed", "nic", make.OFED_LABELS, generation="2")
+
+
 def test_old_pods_of_a_driver_are_named_with_their_node() -> None:
-    """Their DaemonSet is OnDelete: after another taint or version they stay, and the policy is notReady for ever."""
+    """Their DaemonSet is OnDelete: after another version they stay, and the policy is notReady for ever."""
     old = make.driver_pod("mofed", "b", ready=True, generation="1")
     new = make.driver_pod("mofed", "a", generation="2")
-    ofed = make.daemon_set("mofed", "nic", make.OFED_LABELS, generation="2")
-    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), ofed, old, new)
-    why = "DaemonSet mofed has an old pod on node b, which it replaces only once that is deleted (OnDelete)"
-    assert f"waits: {why}" in found
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, old, new)
+    assert "waits: pod mofed-b on node b is old: replaced only once deleted (OnDelete)" in found
     assert "do: roll these nodes, as docs/drivers.md shows; their devices serve meanwhile" in found
+
+
+def test_old_pods_that_are_not_ready_serve_nothing_and_may_be_deleted_at_once() -> None:
+    """A node that came just before the template changed, say: its driver waits for what is not wanted any more."""
+    old = [make.driver_pod("mofed", name, generation="1") for name in ("a", "b")]
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, *old)
+    assert found == [
+        "waits: DOCA OFED is not up, and its pod is old on node a",
+        "do: kubectl delete pod -n nvidia-operator mofed-a",
+        "waits: NicClusterPolicy nic-cluster-policy is notReady: state-OFED notReady",
+        "do: kubectl describe nicclusterpolicies nic-cluster-policy",
+        "waits: pods mofed-a on node a and mofed-b on node b are old and not ready",
+        "do: kubectl delete pod -n nvidia-operator mofed-a mofed-b",
+    ]
+
+
+def test_pods_that_fail_are_named_with_their_node_and_reason() -> None:
+    back_off = "back-off 5m0s restarting failed container=mofed-container"
+    failing = [make.driver_pod("mofed", name, **make.waiting("CrashLoopBackOff", back_off)) for name in ("b", "c")]
+    ofed = make.daemon_set("mofed", "nic", make.OFED_LABELS)
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), ofed, *failing)
+    pods = "pods mofed-b on node b and mofed-c on node c"
+    assert f"waits: {pods} are failing: CrashLoopBackOff: {back_off}" in found
+    assert "do: kubectl logs -n nvidia-operator mofed-b --previous" in found
+
+
+def test_the_platform_alone_names_pods_that_only_start_too() -> None:
+    starting = make.driver_pod("mofed", "a")
+    ofed = make.daemon_set("mofed", "nic", make.OFED_LABELS)
+    objects = (make.cluster_policy(), make.nic_policy("notReady", NOT_READY), ofed, starting)
+    assert platform(make.cluster(*objects)).lines() == [
+        "platform: NotReady",
+        "  waits: NicClusterPolicy nic-cluster-policy is notReady: state-OFED notReady",
+        "    do: kubectl describe nicclusterpolicies nic-cluster-policy",
+        "  waits: pods start on node a since 09:30 UTC, of DaemonSet mofed",
+        "    do: kubectl get pods -n nvidia-operator -o wide",
+    ]
+    assert platform(make.cluster(*POLICIES)).lines() == ["platform: Ready"]
 
 
 def test_policies_are_no_matter_where_devices_are_offered() -> None:

@@ -53,7 +53,7 @@ def test_the_job_waits_for_its_config_map() -> None:
 
 
 def test_outputs_tell_the_log_and_the_dashboards_that_are_on() -> None:
-    found = program(stack(aim=True)).outputs["workloads"]["metaseq"]
+    found = program(stack(aim=True)).shown["workloadDetails"]["metaseq"]
     assert found == {
         "namespace": "ai",
         "name": "metaseq",
@@ -66,4 +66,4 @@ def test_outputs_tell_the_log_and_the_dashboards_that_are_on() -> None:
         "aim": "kubectl exec -n ai metaseq-mpiworker-0 -- aim up --repo /workspace/aim --port 43800 & "
         "kubectl port-forward -n ai pod/metaseq-mpiworker-0 43800:43800",
     }
-    assert "tensorboard" in program(stack(tensorboard=True)).outputs["workloads"]["metaseq"]
+    assert "tensorboard" in program(stack(tensorboard=True)).shown["workloadDetails"]["metaseq"]

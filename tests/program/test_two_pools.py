@@ -59,7 +59,7 @@ def test_the_training_is_on_the_h100s(stack: Recorder) -> None:
 
 
 def test_outputs_tell_each_job_with_its_place(stack: Recorder) -> None:
-    found = stack.outputs["workloads"]
+    found = stack.shown["workloadDetails"]
     told = {name: (each["name"], each["pool"], each["nodes"], each["gpus"]) for name, each in found.items()}
     assert told == {
         "health-check-aaa": ("health-check-aaa", "aaa", 1, 1),

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from simulator.sandbox.commands import keys, mpi_arguments, mpirun, nccl_net, nccl_tests, ssh, topology, world
 from simulator.sandbox.commands.mpi_arguments import MpiError
-from simulator.sandbox.images import image_name, images
+from simulator.sandbox.images import image_name, image_named
 from simulator.world.network import INFINIBAND, SOCKET
 from tests.sandbox.job import key_pair
 
@@ -284,4 +284,4 @@ def test_topology_files_are_held_against_the_node() -> None:
 def test_images_are_found_by_the_last_part_of_their_name() -> None:
     assert image_name("acr.azurecr.io/team/nccl-test:1.0@sha256:0") == "nccl-test"
     assert image_name("host:5000/nccl-test") == "nccl-test"
-    assert "/usr/local/bin/all_reduce_perf" in images()["nccl-test"].commands
+    assert "/usr/local/bin/all_reduce_perf" in image_named("nccl-test").commands

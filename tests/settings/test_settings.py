@@ -165,8 +165,3 @@ def test_a_platform_lends_nothing_of_its_own_workloads() -> None:
     stack = {"vmSku": H100, "workloads": "sized", "modelSize": "small", "workloadOptions": {"sized": {}}}
     lent = platform({**stack, "cluster": {"localAccounts": True}, "charts": {"source": "simulator/charts"}})
     assert lent["platform"]["settings"] == {"vmSku": H100}
-
-
-@pytest.mark.parametrize(("secret", "shares"), [("operators", True), ("workloadOptions", False)])
-def test_a_platform_with_a_secret_in_what_it_lends_says_so(secret: str, shares: bool) -> None:
-    assert load({"vmSku": H100}, secret=(secret,)).shares_secrets is shares

@@ -27,7 +27,7 @@ _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
 
 def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """By name, with the verdicts of those that judge."""
-    found = jobs.observe(platform.kube, stack.outputs()["workloads"], _record(platform))
+    found = jobs.observe(platform.kube, stack.workloads(), _record(platform))
     return {workload.name: jobs.judged(platform.kube, workload) for workload in found}
 
 

@@ -106,8 +106,8 @@ def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stac
     assert placed(stack.kube, "ai", "nccl-allreduce") == []
     assert job_phase(stack.kube) == "Pending"
     told = stack.why("nccl-allreduce")
-    assert "  waits: the scheduler says: 0/" in told
-    assert "  waits: no toleration for taint sku=gpu:NoSchedule on nodes " in told
+    assert "waits: the scheduler says: 0/" in told
+    assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in told
 
 
 def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) -> None:
@@ -130,7 +130,7 @@ def test_device_plugins_without_the_toleration_leave_nothing_to_run_on(stack: St
         assert "gang unschedulable" in unschedulable(stack, "hungry")
         # Whichever is the first of the operator's DaemonSets that lost its pods: they are rolled one after the other.
         cause = r"does not run: DaemonSet nvidia-[a-z-]+ has no toleration for taint sku=gpu:NoSchedule"
-        assert re.search(cause, stack.why("hungry", "default"))
+        assert re.search(cause, stack.why("hungry", namespace="default"))
     finally:
         tolerate(stack, tolerations)
     eventually(partial(offers_gpus, stack), "the nodes offer GPUs again")
@@ -195,8 +195,21 @@ def test_a_gang_that_is_too_big_waits_and_holds_nothing_that_another_needs(stack
     assert job_phase(stack.kube, "big", "default") == "Pending"
     assert placed(stack.kube, "default", "big") == []
     wanted = "3 pods want 8 nvidia.com/gpu each, and the nodes that they may use have room for 2"
-    assert wanted in stack.why("big", "default")
+    assert wanted in stack.why("big", namespace="default")
     stack.kube.delete(JOB, "Job", "big", "default")
+
+
+def test_a_node_that_somebody_has_cordoned_is_told_with_their_client(stack: Stack) -> None:
+    node = names(gpu_nodes(stack.kube))[0]
+    kubectl = ["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl"]
+    stack.world.run([*kubectl, "cordon", node])
+    try:
+        told = (
+            rf"waits: cordoned by kubectl: it takes no new pods on node {node} since \d\d:\d\d UTC do: kubectl uncordon"
+        )
+        eventually(lambda: re.search(told, stack.why()), "it is told who has cordoned the node")
+    finally:
+        stack.world.run([*kubectl, "uncordon", node])
 
 
 def test_two_gangs_that_fit_alone_run_one_after_the_other(stack: Stack) -> None:

@@ -138,6 +138,7 @@ def test_another_ofed_leaves_the_policy_not_ready_until_the_nodes_are_rolled_job
     stack.up()
     eventually(lambda: states_not_ready(stack) == ["state-OFED"], "the policy says that OFED is outdated")
     assert driver_pods(stack, OFED) == before
+    assert re.search(r"3 pods, as mofed-\S+ on node \S+ are old", stack.why())
     stack.up("--expect-no-changes")
     node = min(before)
     leave = occupy(stack, node)
@@ -169,6 +170,8 @@ def test_when_idle_the_operators_roll_both_drivers_and_wait_for_a_users_pod(stac
 
     eventually(lambda: state() == "wait-for-jobs-required", "OFED's upgrade waits for the pod")
     assert stack.kube.find("v1", "Pod", "busy", "default")
+    changed = "cordoned by NVIDIA's operators, who change DOCA OFED (wait-for-jobs-required)"
+    assert f"{changed}; they wait for pod default/busy to end on node {node}" in stack.why()
     assert driver_pods(stack, OFED)[node] == before[0][node]
     assert driver_pods(stack, GPU_DRIVER)[node] == before[1][node]
     leave()

@@ -39,7 +39,7 @@ def way_in(stack: Stack, workload: str, output: str, serves: str = "") -> Iterat
 
     `serves` is what the server says once it listens: kubectl gives up on a port where nothing does.
     """
-    command = re.sub(r"\d+:(\d+)$", r":\1", stack.outputs()["workloads"][workload][output])
+    command = re.sub(r"\d+:(\d+)$", r":\1", stack.workloads()[workload][output])
     environment = stack.world.environment | {"KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
     shell = ["bash", "-c", f"trap 'kill $(jobs -p)' EXIT; {command} & wait"]
     with subprocess.Popen(shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as way:

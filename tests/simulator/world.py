@@ -192,17 +192,24 @@ class Stack:
     def destroy(self) -> str:
         return self.pulumi("destroy", "--yes", "--skip-preview")
 
-    def outputs(self) -> Object:
+    def outputs(self, *arguments: str) -> Object:
         answer = self.world.run(
-            ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive"], cwd=self.folder
+            ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive", *arguments],
+            cwd=self.folder,
         )
         found: Object = json.loads(answer.stdout)
         return found
 
-    def why(self, workload: str, namespace: str = "ai") -> str:
-        """What the command prints that tells what a workload waits for."""
+    def workloads(self) -> Object:
+        """Where each workload is, and the commands for it."""
+        found: Object = self.outputs("--show-secrets")["workloadDetails"]
+        return found
+
+    def why(self, *workload: str, namespace: str = "ai") -> str:
+        """What the command prints that tells what a workload waits for; without one, of the platform. On one line."""
         kubeconfig = f"KUBECONFIG={self.world.kubeconfig(self.name)}"
-        return self.world.run(["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, workload]).stdout
+        command = ["env", kubeconfig, sys.executable, "-m", "diagnosis", "-n", namespace, *workload]
+        return " ".join(self.world.run(command).stdout.split())
 
     @property
     def kube(self) -> KubeClient:

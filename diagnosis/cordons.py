@@ -1,0 +1,78 @@
+"""Nodes that take no new pods: who has cordoned them, and until when.
+
+Labels, annotations and states of an upgrade are those of NVIDIA/k8s-operator-libs (pkg/upgrade/consts.go), which both
+of NVIDIA's operators roll a driver with. Who else writes to a node, its managedFields say.
+"""
+
+from __future__ import annotations
+
+from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
+from diagnosis.finding import Finding, Obstacle, listed, together
+from diagnosis.nodes import requested
+
+_DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
+_DRIVER_PODS = {"ofed": {"nvidia.com/ofed-driver": ""}, "gpu": {"app.kubernetes.io/component": "nvidia-driver"}}
+_NOT_AT_WORK = ("", "upgrade-done", "upgrade-required")
+_FAILED = "upgrade-failed"
+_JOBS, _DELETION, _DRAIN = "wait-for-jobs-required", "pod-deletion-required", "drain-required"
+_RESTART, _VALIDATION = "pod-restart-required", "validation-required"
+_TAINT = "node.kubernetes.io/unschedulable"
+
+
+def cordoned_nodes(cluster: Cluster) -> list[Finding]:
+    """Every one of the cluster."""
+    nodes = [node for node in cluster.all(NODE) if node["spec"].get("unschedulable")]
+    return together((node["metadata"]["name"], cordon(cluster, node)) for node in nodes)
+
+
+def cordon(cluster: Cluster, node: Object) -> Obstacle:
+    """Who has cordoned the node, and what they wait for."""
+    name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
+    for driver, called in _DRIVERS.items():
+        state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
+        if state not in _NOT_AT_WORK:
+            return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, who change {called} ({state})")
+    who = _manager(node)
+    what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
+    return Obstacle(what, f"kubectl uncordon {name}    # once it is known why", _since(node))
+
+
+def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle:
+    name, labels = node["metadata"]["name"], node["metadata"]["labels"]
+    state = labels[f"nvidia.com/{driver}-driver-upgrade-state"]
+    if state == _FAILED:
+        return Obstacle(f"{what}: a pod there may not be evicted", "docs/drivers.md, Roll drivers by hand, frees it")
+    pods = _waited_for(cluster, node, driver, state)
+    names = [f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in pods]
+    until = "be ready" if state in (_RESTART, _VALIDATION) else "end"
+    more = f"; they wait for {listed(names, 'pod')} to {until}" if names else ""
+    return Obstacle(what + more, f"kubectl get pods -A -o wide --field-selector spec.nodeName={name}", _since(node))
+
+
+def _waited_for(cluster: Cluster, node: Object, driver: str, state: str) -> list[Object]:
+    """Pods of the node that have to end, or to start, before the next state; those with devices first."""
+    there = sorted(cluster.on_node(node), key=lambda pod: not requested(pod))
+    if state in (_JOBS, _DRAIN, _DELETION):
+        return [pod for pod in there if not _of_daemon_set(pod) and (state != _DELETION or requested(pod))]
+    if state in (_RESTART, _VALIDATION):
+        return [pod for pod in there if labelled(pod, _DRIVER_PODS[driver]) and not is_ready(pod)]
+    return []
+
+
+def _of_daemon_set(pod: Object) -> bool:
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def _manager(node: Object) -> str:
+    """The client that has written spec.unschedulable; empty where the API server does not tell."""
+    for entry in node["metadata"].get("managedFields", []):
+        if "f:unschedulable" in (entry.get("fieldsV1") or {}).get("f:spec", {}):
+            found: str = entry["manager"]
+            return found
+    return ""
+
+
+def _since(node: Object) -> str:
+    """The node lifecycle controller notes it in the taint."""
+    taints = node["spec"].get("taints") or []
+    return next((taint.get("timeAdded", "") for taint in taints if taint["key"] == _TAINT), "")

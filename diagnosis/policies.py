@@ -1,0 +1,91 @@
+"""Policies of NVIDIA's operators that are not ready: what the operators say, and which pods they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
+from diagnosis.drivers import begun, daemon_sets, is_old, pods_of
+from diagnosis.finding import Finding, clock, listed, one_line
+from diagnosis.pods import Waiting, waiting
+
+
+def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
+    """Each policy that is not ready, with the pods that are old or fail, and those that only start where asked for."""
+    return [
+        replace(finding, shared=True)
+        for kind in (NIC_POLICY, CLUSTER_POLICY)
+        for policy in cluster.all(kind)
+        if policy.get("status", {}).get("state") != "ready"
+        for finding in _unready(cluster, kind, policy, starting)
+    ]
+
+
+def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> Iterator[Finding]:
+    name = policy["metadata"]["name"]
+    state = policy.get("status", {}).get("state") or "not looked at by its operator yet"
+    said = f"{kind.name} {name} is {state}"
+    told = _said_by_operator(policy)
+    yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
+    begin: dict[str, list[Object]] = {}
+    for daemon_set in daemon_sets(cluster, kind):
+        pods = [pod for pod in pods_of(cluster, daemon_set) if pod["spec"].get("nodeName")]
+        old = [pod for pod in pods if is_old(daemon_set, pod)]
+        new = [pod for pod in pods if pod not in old]
+        yield from _old(old)
+        yield from _failing(new)
+        if waited := [pod for pod in new if not is_ready(pod) and not ((held := waiting(pod)) and held.fails)]:
+            begin[daemon_set["metadata"]["name"]] = waited
+    if starting and begin:
+        yield _starting(begin)
+
+
+def _said_by_operator(policy: Object) -> str:
+    """The states that are not ready, as each operator tells of them."""
+    status = policy.get("status", {})
+    states = [entry for entry in status.get("appliedStates") or [] if entry["state"] not in ("ready", "ignore")]
+    told = [": ".join(filter(None, [f"{entry['name']} {entry['state']}", entry.get("message")])) for entry in states]
+    error = condition(policy, "Error")
+    said = [status.get("reason", ""), *told, error.get("message", "") if error.get("status") == "True" else ""]
+    return one_line(", ".join(filter(None, said)))
+
+
+def _old(pods: Sequence[Object]) -> Iterator[Finding]:
+    """Those that serve, and those that do not and so may be deleted at once."""
+    serving = [pod for pod in pods if is_ready(pod)]
+    idle = [pod for pod in pods if pod not in serving]
+    if serving:
+        why = f"{_placed(serving)} old: replaced only once deleted (OnDelete)"
+        yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
+    if idle:
+        names = [pod["metadata"]["name"] for pod in idle]
+        fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}"
+        yield Finding(f"{_placed(idle)} old and not ready", fix)
+
+
+def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
+    """One finding for each reason, though many pods may have it."""
+    alike: dict[str, list[tuple[Object, Waiting]]] = {}
+    for pod in pods:
+        if (held := waiting(pod)) and held.fails:
+            alike.setdefault(held.told, []).append((pod, held))
+    for told, failing in alike.items():
+        pod, held = failing[0]
+        yield Finding(one_line(f"{_placed([pod for pod, _ in failing])} failing: {told}"), held.look(pod))
+
+
+def _starting(pods: Mapping[str, Sequence[Object]]) -> Finding:
+    """By DaemonSet: one waits for the other, so that the first cause is only one of them."""
+    metadata = next(iter(pods.values()))[0]["metadata"]
+    nodes = sorted({pod["spec"]["nodeName"] for group in pods.values() for pod in group})
+    since = min(begun(pod) for group in pods.values() for pod in group)
+    when = f" since {clock(since)}" if since else ""
+    why = f"pods start on {listed(nodes, 'node')}{when}, of {listed(list(pods), 'DaemonSet')}"
+    return Finding(why, f"kubectl get pods -n {metadata['namespace']} -o wide")
+
+
+def _placed(pods: Sequence[Object]) -> str:
+    """The pods, whose names begin with that of their DaemonSet, with their nodes, and the verb."""
+    names = [f"{pod['metadata']['name']} on node {pod['spec']['nodeName']}" for pod in pods]
+    return f"{listed(names, 'pod')} {'is' if len(pods) == 1 else 'are'}"

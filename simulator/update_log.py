@@ -1,0 +1,109 @@
+"""An update of a stack in a few lines, for where stdout is no terminal: phases, all messages, and a summary.
+
+Read from the engine's events, which `pulumi up --json` prints one a line (apitype.EngineEvent of pulumi's sdk/go).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from simulator.tools.progress import elapsed
+
+Object = dict[str, Any]
+_QUIET_S = 30.0
+"""After that a sign of life."""
+_NAMED = 3
+_COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
+_DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
+_DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
+_NOT_MADE = ("pulumi:pulumi:Stack", "pulumi:providers:", "ai-on-aks:")
+"""Types of the engine's own resources, and of components."""
+_READS = ("read", "refresh", "discard")
+
+
+class UpdateLog:
+    """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say, self._start = say, time.monotonic()
+        self._spoke = self._start
+        self._phases: set[str] = set()
+        self._under_way: dict[str, str] = {}
+        """Resources by URN, with what is being done."""
+        self._lock = threading.Lock()
+
+    def read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.event(line)
+
+    def event(self, line: str) -> None:
+        with self._lock:
+            event = _parsed(line)
+            if event is None:  # what pulumi says outside of an update
+                self._tell(line.rstrip())
+            elif step := event.get("resourcePreEvent"):
+                self._begins(step["metadata"])
+            elif step := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
+                self._under_way.pop(step["metadata"]["urn"], None)
+            elif message := event.get("diagnosticEvent"):
+                self._message(message)
+            elif summary := event.get("summaryEvent"):
+                self._summary(summary)
+
+    def tick(self) -> None:
+        """Names what is under way when nothing has been told for a while."""
+        with self._lock:
+            if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
+                names = list(self._under_way.values())
+                more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+                self._tell(f"{self._clock()} still {', '.join(names[:_NAMED])}{more}")
+
+    def _begins(self, step: Object) -> None:
+        types, name = step["urn"].split("::")[2:]
+        if step["op"] in ("same", *_READS) or types.rpartition("$")[2].startswith(_NOT_MADE):
+            return
+        doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
+        self._under_way[step["urn"]] = f"{doing} {name}"
+        phase = f"{doing} {_part(types)}"
+        if phase not in self._phases:
+            self._phases.add(phase)
+            self._tell(f"{self._clock()} {phase}")
+
+    def _message(self, message: Mapping[str, Any]) -> None:
+        """All but what the engine says to itself, and what it would show for a moment only."""
+        if message["severity"] == "debug" or message.get("ephemeral"):
+            return
+        types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
+        whose = f"{types.rpartition('$')[2]} {name}: " if name and not types.startswith("pulumi:pulumi:Stack") else ""
+        self._tell(f"{whose}{message.get('prefix', '')}{message['message']}".rstrip())
+
+    def _summary(self, summary: Object) -> None:
+        changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
+        told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
+        self._tell(f"{self._clock()} resources: {told}")
+
+    def _tell(self, text: str) -> None:
+        self._spoke = time.monotonic()
+        self._say(text)
+
+    def _clock(self) -> str:
+        return elapsed(time.monotonic() - self._start)
+
+
+def _parsed(line: str) -> Object | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _part(types: str) -> str:
+    """The part of the program, in words, that a resource belongs to by the types of its parents."""
+    components = [found for found in _COMPONENT.findall(types) if not found.endswith("Platform")]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", components[0]).lower() if components else "workloads"
