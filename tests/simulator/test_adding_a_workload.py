@@ -62,6 +62,12 @@ def runs(kube: KubeClient) -> dict[str, str]:
     return {name: kube.get(api, "Job", name, "hello")["metadata"]["uid"] for name, api in JOBS.items()}
 
 
+def change(checkout: Checkout, name: str, old: str, new: str) -> None:
+    file = checkout.folder / name
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
 def log(checkout: Checkout, workload: str) -> list[str]:
     """What the workload's command shows, line by line."""
     assert LOGS[workload] in checkout.inside("pulumi stack output workloads --stack hello").stdout
@@ -83,13 +89,8 @@ def test_both_run_on_a_simulator_that_was_there_before_them(checkout: Checkout) 
 
 def test_what_changes_a_job_replaces_it_and_no_other(checkout: Checkout, kube: KubeClient) -> None:
     before = runs(kube)
-    for name, old, new in (
-        ("Pulumi.hello.yaml", "gpus: 2", "gpus: 3"),
-        ("docker/hello/count-gpus.sh", "VERDICT: PASS", "VERDICT: PASS again"),
-    ):
-        text = (checkout.folder / name).read_text()
-        assert old in text
-        (checkout.folder / name).write_text(text.replace(old, new))
+    change(checkout, "Pulumi.hello.yaml", "gpus: 2", "gpus: 3")
+    change(checkout, "docker/hello/count-gpus.sh", "VERDICT: PASS", "VERDICT: PASS again")
     checkout.run(*command("up STACK=hello").split())
     assert "VERDICT: PASS again gpus=3" in log(checkout, "hello-gpu")
     assert {name for name, run in runs(kube).items() if run != before[name]} == {"hello-gpu"}
@@ -101,3 +102,12 @@ def test_jobs_run_again_unchanged(checkout: Checkout, kube: KubeClient) -> None:
     checkout.inside(f"{again} --yes --skip-preview")
     assert {name for name, run in runs(kube).items() if run != before[name]} == set(JOBS)
     eventually(lambda: all(has_passed(kube, name) for name in JOBS), "both have passed again")
+
+
+def test_more_gpus_than_a_node_has_are_refused_before_anything_changes(checkout: Checkout, kube: KubeClient) -> None:
+    before = runs(kube)
+    change(checkout, "Pulumi.hello.yaml", "gpus: 3", "gpus: 9")
+    refused = checkout.run(*command("up STACK=hello").split(), check=False)
+    said = " ".join((refused.stdout + refused.stderr).split())
+    assert "workloadOptions.hello-gpu.gpus is 9, more than a Standard_ND96isr_H100_v5 has" in said
+    assert runs(kube) == before
