@@ -109,5 +109,5 @@ def test_more_gpus_than_a_node_has_are_refused_before_anything_changes(checkout:
     change(checkout, "Pulumi.hello.yaml", "gpus: 3", "gpus: 9")
     refused = checkout.run(*command("up STACK=hello").split(), check=False)
     said = " ".join((refused.stdout + refused.stderr).split())
-    assert "workloadOptions.hello-gpu.gpus is 9, more than a Standard_ND96isr_H100_v5 has" in said
+    assert 'workloadOptions["hello-gpu"].gpus is 9, more than a Standard_ND96isr_H100_v5 has' in said
     assert runs(kube) == before
