@@ -1,4 +1,4 @@
-# The commands of this project; README.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
+# The commands of this project; docs/commands.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help bench conformance kills up down clean shell env start stop status test test-long check tools images lock-images \

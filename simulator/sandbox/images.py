@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,10 @@ def image_named(name: str) -> Image:
 @functools.lru_cache
 def _image(name: str, _: tuple[int, ...]) -> Image:
     """Kept for as long as none of its files has another time of change, which the second argument has."""
-    try:
-        recipe, sets = Recipe.model_validate(_read(_recipe(name))), _read(_SETS)
-        commands = {path: module for each in recipe.commandSets for path, module in sets["commands"][each].items()}
-    except (yaml.YAMLError, ValidationError, KeyError) as error:
-        raise RecipeError(f"recipes/{name}.yaml: {error}") from error
+    recipe, sets = _read_recipe(_recipe(name)), _read(_SETS)
+    if faults := list(_faults(recipe, sets)):
+        raise RecipeError(f"recipes/{name}.yaml: {'; '.join(faults)}")
+    commands = {path: module for each in recipe.commandSets for path, module in sets["commands"][each].items()}
     executables = [program for each in recipe.executables for program in sets["executables"].get(each, [each])]
     folder = _dockerfile(name).parent
     files = [(str(_HERE / "files" / source), target) for target, source in recipe.files.items()]
@@ -127,6 +127,29 @@ def _image(name: str, _: tuple[int, ...]) -> Image:
         user=recipe.user,
         kubernetes_api=recipe.kubernetesApi,
     )
+
+
+def _read_recipe(file: Path) -> Recipe:
+    try:
+        return Recipe.model_validate(_read(file))
+    except yaml.YAMLError as error:
+        raise RecipeError(f"recipes/{file.name}: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, each['loc'])) or 'all of it'}: {each['msg']}" for each in error.errors()]
+        raise RecipeError(f"recipes/{file.name}: {'; '.join(faults)}") from error
+
+
+def _faults(recipe: Recipe, sets: Mapping[str, Any]) -> Iterator[str]:
+    """What the recipe names that is not there. Programs of this machine are looked for when a sandbox is made."""
+    for name in recipe.commandSets:
+        if name not in sets["commands"]:
+            yield f"commandSets names {name!r}; there are {', '.join(sets['commands'])}"
+    for path, module in recipe.commands.items():
+        if not (_HERE / "commands" / f"{module}.py").is_file():
+            yield f"commands: {path} is {module!r}, and there is no simulator/sandbox/commands/{module}.py"
+    for path, source in recipe.files.items():
+        if not (_HERE / "files" / source).exists():
+            yield f"files: {path} is {source!r}, and there is no simulator/sandbox/files/{source}"
 
 
 def _recipe(name: str) -> Path:

@@ -13,6 +13,7 @@ from rich.console import Console
 from simulator.bench import by_hand, deployment, picture, recorded
 from simulator.bench.durations import durations
 from simulator.bench.schedule import Slot, Work, schedule
+from tests.bench import timeline
 
 GOLDEN = Path(__file__).parents[1] / "program" / "golden"
 CLUSTER = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:ManagedCluster::cluster"
@@ -113,6 +114,10 @@ def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> Non
     assert "AgentPool pool-&lt;a&gt;" in svg
     assert "up &amp; away" in svg
     assert svg.count('fill="#c0392b"') == 1
+
+
+def test_the_readmes_picture_is_of_the_program_as_it_is() -> None:
+    assert timeline.FILE.read_text("utf-8") == timeline.drawn(), "meant? then run: python -m tests.bench.timeline"
 
 
 @pytest.mark.parametrize("columns", [70, 80, 200])

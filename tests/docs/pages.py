@@ -7,15 +7,25 @@ from pathlib import Path
 
 from simulator.paths import ROOT
 
+FENCED = re.compile(r"^```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+"""A block of a language of its own: a picture, or a file to copy."""
+NAMED = re.compile(r"(?:#!.*\n)?# ([\w./-]+)\n")
+"""The beginning of a file to copy: its name, behind what runs it."""
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def code(page: Path) -> list[str]:
-    """Everything in code type, span by span and line by line."""
-    text = page.read_text("utf-8")
+    """Everything in code type, span by span and line by line, but what `FENCED` finds."""
+    text = FENCED.sub("", page.read_text("utf-8"))
     blocks = [line.strip() for line in text.splitlines() if re.match(r" {4,}\S", line)]
     joined = re.sub(r"`[^`]*`", lambda span: span[0].replace("\n", " "), text)
     return [*re.findall(r"`([^`]+)`", joined), *blocks]
+
+
+def files(page: Path) -> dict[str, str]:
+    """The files that a page has to copy, by name."""
+    blocks = FENCED.findall(page.read_text("utf-8"))
+    return {named[1]: block for block in blocks if (named := NAMED.match(block))}
 
 
 def links(page: Path) -> list[str]:

@@ -12,7 +12,7 @@ from simulator.paths import ROOT
 from simulator.world.faults import FaultKind
 from tests.docs.pages import PAGES, code, links
 
-README = ROOT / "README.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 NOT_HERE = (".simulator", "nvidia.com/", "hyperv/", "ai-on-aks/")
 """Beginnings of what looks like a file of the checkout and is none."""
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
@@ -41,8 +41,8 @@ def test_make_targets_exist(page: Path) -> None:
     assert not set(named) - targets()
 
 
-def test_readme_names_every_make_target() -> None:
-    assert not targets() - {target for text in code(README) for target in make_targets(text)}
+def test_every_make_target_is_among_the_commands() -> None:
+    assert not targets() - {target for text in code(COMMANDS) for target in make_targets(text)}
 
 
 @every_page
@@ -57,8 +57,8 @@ def test_commands_of_the_simulator_exist(page: Path, capsys: pytest.CaptureFixtu
         assert not set(re.findall(r"--\w+", call)) - set(re.findall(r"--\w+", text)), call
 
 
-def test_readme_names_every_fault() -> None:
-    kinds = {kind for text in code(README) for kind in re.findall(r"^python -m simulator fault (\w+)", text)}
+def test_every_fault_is_among_the_commands() -> None:
+    kinds = {kind for text in code(COMMANDS) for kind in re.findall(r"^python -m simulator fault (\w+)", text)}
     assert kinds == set(FaultKind)
 
 

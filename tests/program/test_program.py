@@ -15,7 +15,8 @@ from tests.program.mocks import SECRET, Azure, Recorder, program
 
 @pytest.mark.parametrize("stack", golden.NAMES)
 def test_resources_are_as_reviewed(stack: str) -> None:
-    expected = json.loads(golden.path(stack).read_text(encoding="utf-8"))
+    file = golden.path(stack)
+    expected = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     assert json.loads(golden.text(stack)) == expected, "meant? then run: python -m tests.program.golden"
 
 
@@ -98,7 +99,7 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
 
 
-@pytest.mark.parametrize("stack", [name for name in golden.FILES if name != "dev"])
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])
 def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, dev: Recorder) -> None:
     (placed,) = golden.run(stack).shown["workloadDetails"].values()
     assert (
