@@ -66,11 +66,11 @@ def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, str]]:
         )
     elif wanted.group != place.group:
         fix = remove_command(_GROUP) if place.group == place.cluster else set_command(_GROUP, place.group)
-        yield f"the resource group is {place.group}, and would be {wanted.group}", fix
+        yield f"the resource group is {place.group}, and would be {wanted.group}", str(fix)
     if wanted.location != place.location:
         yield (
             f"location is {wanted.location}, but the stack is in {place.location}",
-            set_command(("location",), place.location),
+            str(set_command(("location",), place.location)),
         )
 
 
@@ -83,5 +83,5 @@ def _beside(settings: Settings, place: Place) -> Iterator[str]:
         ("registry", "name"): settings.registry.name,
         ("storage", "accountName"): settings.storage.account_name,
     }
-    yield from (naming(other, remove_command(path)) for path, name in names.items() if name)
+    yield from (naming(other, str(remove_command(path))) for path, name in names.items() if name)
     yield f"pulumi up -s {other}"

@@ -11,8 +11,8 @@ from components._base import Component
 from components.cluster import Cluster
 from components.context import GpuPool
 from config.models import StackFile
-from config.pools import PoolSettings, agent_pool_name
-from config.scheduling import GPU_LABEL, POOL_LABEL, SCRATCH_FOLDER, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
+from config.pools import PoolSettings, agent_pool_name, node_labels, node_taints
+from config.scheduling import SCRATCH_FOLDER
 
 # A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
@@ -95,20 +95,6 @@ def gpu_pool(key: str, pool: PoolSettings, *, scratch: bool) -> GpuPool:
         max_nodes=pool.max_nodes,
         scratch=SCRATCH_FOLDER if scratch and pool.scratch else None,
     )
-
-
-def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
-    """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
-    ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
-    spot = {SPOT_LABEL: "spot"} if pool.spot else {}
-    return dict(sorted({**pool.labels, **ours, **spot}.items()))
-
-
-def node_taints(pool: PoolSettings) -> tuple[str, ...]:
-    """Taints of the pool's nodes. AKS adds the Spot taint (and label) by itself, but refuses any later update of a pool
-    that does not state them (pulumi-azure-native#959).
-    """
-    return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
 
 
 def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:

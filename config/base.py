@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
@@ -42,12 +43,26 @@ def at(model: Model, key: str) -> Any:
 UNFIT: Final = "unfit"
 
 
-def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
-    """What a validator raises that knows what to set instead (None: nothing), at its own key or at one `below` it.
+@dataclass(frozen=True)
+class Unfit:
+    """What a validator finds wrong: at its own key, or at one `below` it."""
 
-    `allowed` says what may stand there, where the type alone says too much.
-    """
-    return PydanticCustomError(UNFIT, "{what}", {"what": what, "instead": instead, "below": below, "allowed": allowed})
+    what: str
+    instead: object = None
+    """What to set in its place; None: nothing; a list: one of these, the likeliest first."""
+    below: tuple[str | int, ...] = ()
+    allowed: str = ""
+    """What may stand there, where the type alone says too much."""
+
+
+def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
+    """What a validator raises for one fault."""
+    return unfits([Unfit(what, instead, below, allowed)])
+
+
+def unfits(faults: list[Unfit]) -> PydanticCustomError:
+    """What a validator raises for all that it finds."""
+    return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
 
 
 def _plain_digits(value: Any) -> Any:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 from pydantic import ValidationError
 
 from config import rules
+from config.edits import Keys
 from config.errors import Path, Problem, SettingsError, first, move_command, remove_command
 from config.mirrors import IsFile, mirror_problems
 from config.models import Settings, StackFile
 from config.names import StackName, name_problems, namespace_problems
 from config.placement import Placer
 from config.platform_stack import OutputsOf, in_platform, lender, platform_keys
+from config.pod_needs import override_problems
+from config.privacy import Privacy
 from config.secrets import plain_secrets
 from config.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.trial import tried
 from config.values import data, names, too_much
 from config.workload import WorkloadCatalogue
 
@@ -84,27 +89,40 @@ def load_settings(
     once. Values of `secret_keys` appear in no message.
     """
     mine = f"{around.stack.project}:"
-    own = {key.removeprefix(mine): text for key, text in raw.items() if key.startswith(mine) and text != ""}
-    hidden = {key.removeprefix(mine) for key in secret_keys}
+    own = {key.removeprefix(mine): text for key, text in raw.items() if key.startswith(mine)}
+    region = raw.get("azure-native:location", "")
+    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, workloads)
+    asked = replace(around, outputs_of=functools.cache(around.outputs_of))
+
+    def read(keys: Keys) -> tuple[Settings, list[Problem]]:
+        return _read({key: text for key, text in keys.items() if text != ""}, region, privacy, asked)
+
+    settings, problems = read(own)
+    if problems:
+        raise SettingsError(tried(problems, own, lambda keys: read(keys)[1], privacy), around.stack.name)
+    return settings
+
+
+def _read(
+    own: Mapping[str, str], region: str, privacy: Privacy, around: Surroundings
+) -> tuple[Settings, list[Problem]]:
+    """The settings of a stack with these keys, and all that is wrong with them; `region` is the provider's."""
     problems: list[Problem] = []
-    parsed = _parse(own, hidden, problems)
-    if "location" not in own and (region := raw.get("azure-native:location")):
+    parsed = _parse(own, privacy.workloads, problems)
+    if "location" not in own and region:
         parsed["location"] = region
     stack_file, left_out = _validate(parsed, problems)
     broken = [*(problem.path for problem in problems), *left_out]
-    settings, later = _place(stack_file, own, hidden, around, workloads)
+    settings, later = _place(stack_file, own, privacy, around)
     problems += (problem for problem in later if problem.stack or not _follows(problem, broken))
-    if problems:
-        raise SettingsError((_shown(problem, hidden, workloads) for problem in problems), around.stack.name)
-    return settings
+    return settings, problems
 
 
 def _place(
     stack_file: StackFile,
     own: Collection[str],
-    hidden: Collection[str],
+    privacy: Privacy,
     around: Surroundings,
-    workloads: WorkloadCatalogue,
 ) -> tuple[Settings, list[Problem]]:
     """The settings with their workloads placed, on this stack's platform or another's, and what is wrong with them."""
     problems: list[Problem] = []
@@ -120,12 +138,14 @@ def _place(
         except SettingsError as error:  # what belongs to a platform is not to be taken out for one that there is not
             problems += error.problems
     whole = platform.furnish(stack_file) if platform else stack_file
-    placer = Placer(whole, workloads)
+    placer = Placer(whole, privacy.workloads)
     placements = placer.place()
     short = platform.stack.beside(around.stack) if platform else ""
     problems += in_platform(placer.problems, short) if platform else placer.problems
     chosen = {placement.workload: placement.options for placement in placements.values()}
-    problems += plain_secrets(chosen, encrypted="workloadOptions" in hidden)
+    problems += plain_secrets(chosen, encrypted="workloadOptions" in privacy.secret)
+    rdma_resource = whole.operators.network_operator.resource_name
+    problems += override_problems(placements.values(), privacy.workloads, rdma_resource)
     settings = Settings.model_construct(
         whole.model_fields_set | {"project", "stack", "placements", "lender"},
         **dict(whole),
@@ -150,41 +170,27 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     return (bool(path) and related) or (bool(lacking) and left_out)
 
 
-def _shown(problem: Problem, hidden: Collection[str], workloads: WorkloadCatalogue) -> Problem:
-    """The problem as it may be printed; that of an unknown key holds no value to begin with."""
-    return problem.hidden() if not problem.stack and _is_secret(problem.path, hidden, workloads) else problem
-
-
-def _is_secret(path: Path, hidden: Collection[str], workloads: WorkloadCatalogue) -> bool:
-    """Whether what stands at a path may not be printed.
-
-    Pulumi says of a whole top-level key that something in it is secret. Options of workloads say it of themselves
-    (pydantic's SecretStr), so that one password does not hide what is wrong with all other options.
-    """
-    if len(path) > 2 and path[0] == "workloadOptions" and path[1] in workloads:
-        schema = schema_of(workloads[str(path[1])].options)
-        return bool(schema_at(schema, path[2:]).get("writeOnly"))
-    return bool(path) and path[0] in hidden and path[0] in _keys()
-
-
 def _keys() -> set[str]:
     """The keys of a stack file."""
     return {field.alias or name for name, field in StackFile.model_fields.items()}
 
 
-def _parse(own: Mapping[str, str], hidden: Collection[str], problems: list[Problem]) -> dict[str, Any]:
+def _parse(own: Mapping[str, str], workloads: WorkloadCatalogue, problems: list[Problem]) -> dict[str, Any]:
     """The text of each known key as data; what cannot be read goes to `problems`."""
     schema = schema_of(StackFile)
     parsed: dict[str, Any] = {}
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in _keys():
-            problems.append(_unknown(key, "<value>" if key in hidden else text, own))
+            problems.append(_unknown(key, text, own))
         elif problem := too_much(key, text):
             problems.append(problem)
         elif here.get("type") == "object":
             try:
                 found = data(text)
+                if key == "workloadOptions" and isinstance(found, dict):
+                    problems += first(_unknown_workloads(found, workloads))
+                    found = {name: options for name, options in found.items() if name in workloads}
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
             except ValueError:
@@ -194,12 +200,18 @@ def _parse(own: Mapping[str, str], hidden: Collection[str], problems: list[Probl
     return parsed
 
 
+def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:
+    """Options of workloads that there are not, whatever they are."""
+    for name in sorted(set(options) - set(workloads)):
+        yield unknown_key(("workloadOptions", name), workloads, options[name], options)
+
+
 def _unknown(key: str, text: str, own: Collection[str]) -> Problem:
     """The problem of an unknown key beside its own, among them paths that were set without `--path`."""
     path, known = tuple(key.split(".")), sorted(_keys())
     if len(path) > 1 and path[0] in known:
         fix = move_command((key,), path, text)
-        return Problem((key,), "is a path, set without --path", ", ".join(known), fix)
+        return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
     return unknown_key((key,), known, text, own)
 
 

@@ -11,6 +11,7 @@ from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text
 from config.names import Names, StackName
 from config.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.references import Tag
+from config.regions import Region
 from config.registry import RegistrySettings
 from config.skus import VmSku, sku
 from config.storage import StorageSettings
@@ -138,7 +139,7 @@ class Images(Model):
 class StackFile(Model):
     """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
 
-    location: str = "eastus"
+    location: Region = "eastus"
     vm_sku: GpuSku | None = None
     node_count: NodeCount = 2
     workloads: tuple[str, ...] = ()

@@ -87,7 +87,7 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
         return
     room = MAX_NODE_RESOURCE_GROUP - len(_NODES)
     if not _RESOURCE_GROUP.fullmatch(group) or len(group) > room:
-        better = re.sub(r"[^A-Za-z0-9_().-]+", "-", group)[:room].rstrip(".") or names.cluster
+        better = re.sub(r"[^A-Za-z0-9_().]+", "-", group)[:room].strip("-.") or names.cluster
         yield Problem(
             path,
             f"is {group!r}, not a name that ARM takes",

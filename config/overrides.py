@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from config.base import unfit
-from config.pod_template import Fault, template_faults
+from config.base import Unfit, unfits
+from config.errors import MAX_TOLD
+from config.pod_template import template_faults
 
 MERGE_KEYS = {
     "containers": "name",
@@ -43,28 +45,32 @@ def merge(base: Any, over: Any, key: str = "") -> Any:
 
 def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
     """Refuses what `merge` could not lay over a pod template."""
-    for path, what, allowed in _faults(overrides):
-        raise unfit(what, None, *path, allowed=allowed)
+    by_place: dict[tuple[str | int, ...], Unfit] = {}
+    for fault in islice(_faults(overrides), MAX_TOLD):
+        by_place.setdefault(fault.below, fault)
+    if by_place:
+        raise unfits(list(by_place.values()))
     return overrides
 
 
-def _faults(overrides: Mapping[str, Any]) -> Iterator[Fault]:
+def _faults(overrides: Mapping[str, Any]) -> Iterator[Unfit]:
     for key in overrides:
         if key not in TEMPLATE_KEYS:
             parts = ", ".join(TEMPLATE_KEYS)
-            yield (key,), f"is not a part of a pod template ({parts})", parts
+            yield Unfit(f"is not a part of a pod template ({parts})", None, (key,), parts)
     yield from _unnamed(overrides, ())
-    if overrides:
-        yield from template_faults(overrides)
+    if template := {key: value for key, value in overrides.items() if key in TEMPLATE_KEYS}:
+        yield from template_faults(template)
 
 
-def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Fault]:
+def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Unfit]:
     """Lists that are merged by a key, with an item that lacks it."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             name = MERGE_KEYS.get(key)
             if name and below is not None and not _all_have(below, name):
-                yield (*path, key), f"is not a list of maps that each have a {name}", f"items with a {name}"
+                what = f"is not a list of maps that each have a {name}"
+                yield Unfit(what, None, (*path, key), f"items with a {name}")
             else:
                 yield from _unnamed(below, (*path, key))
     elif isinstance(value, list):

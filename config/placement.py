@@ -27,7 +27,7 @@ from config.near import hint, near
 from config.pools import PoolSettings
 from config.rules import chart_value, operator
 from config.skus import catalogue
-from config.translate import problems_of, unknown_key
+from config.translate import problems_of
 from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 
 _NUM_NODES = "numNodes"
@@ -62,9 +62,6 @@ class Placer:
 
     def _options(self) -> dict[str, WorkloadOptions]:
         """Checked options of every known workload; without those that are wrong."""
-        given = self._stack.workload_options
-        unknown = sorted(set(given) - set(self._workloads))
-        self.problems += first(unknown_key(("workloadOptions", name), self._workloads, given[name]) for name in unknown)
         checked: dict[str, WorkloadOptions] = {}
         for name, spec in self._workloads.items():
             chosen = self._given(spec)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from config.errors import Problem, SettingsError, remove_command, set_command
+from config.errors import Fix, Problem, SettingsError, remove_command, set_command
 from config.models import SHARED, Lender, Lending, StackFile
 from config.names import StackName
 
@@ -81,5 +81,5 @@ def _full_name(text: str, here: StackName) -> StackName:
     return StackName(here.organization, here.project, text) if len(parts) == 1 else StackName(*parts)
 
 
-def _refused(what: str, fix: str) -> SettingsError:
+def _refused(what: str, fix: Fix | str) -> SettingsError:
     return SettingsError([Problem(_PATH, what, _ALLOWED, fix)])

@@ -1,4 +1,4 @@
-"""What a pod template may hold: names and types as the pinned Kubernetes SDK of Pulumi has them.
+"""What a pod template may hold: names and types as the pinned Kubernetes SDK of Pulumi has them, choices as Kubernetes.
 
 That SDK ends in an assertion where a map stands for a list, and the API server answers each wrong type by itself, one
 job after the other.
@@ -6,6 +6,7 @@ job after the other.
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,24 +14,34 @@ from typing import Any
 
 from pulumi import _types
 
+from config import data
+from config.base import Unfit
 from config.near import hint, near
 
-Fault = tuple[tuple[str | int, ...], str, str]
-"""Where in the template, what is wrong there, and what is allowed."""
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
 """What is below these keys may be a number too (apimachinery, pkg/api/resource, Quantity)."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
-def template_faults(template: Mapping[str, Any]) -> Iterator[Fault]:
-    """All keys that a pod template does not have, and values of another type than theirs. A null takes a key out."""
+@functools.cache
+def choices() -> dict[str, dict[str, list[str]]]:
+    """What may stand where Kubernetes leaves a choice, by type and key."""
+    found: dict[str, dict[str, list[str]]] = data.read("pod_enums.yaml")
+    return found
+
+
+def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
+    """Keys that a pod template does not have, values of another type than theirs or not of its choice.
+
+    A null takes a key out.
+    """
     # Only here: it takes a second, which nobody should pay who overrides nothing.
     from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
 
     return _faults(template, PodTemplateSpecArgs, ())
 
 
-def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
+def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
     if value is None:
         return
     kinds = _alternatives(kind)
@@ -39,7 +50,7 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Faul
     fitting = next((each for each in kinds if _fits(value, each)), None)
     if fitting is None:
         allowed = " or ".join(dict.fromkeys(_called(each) for each in kinds))
-        yield path, f"is not {allowed}", allowed
+        yield Unfit(f"is not {allowed}", None, path, allowed)
         return
     known = _types.input_type_types(fitting) if _is_object(fitting) else None
     for key, below in _items(value):
@@ -47,8 +58,19 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Faul
             yield from _faults(below, typing.get_args(fitting)[-1], (*path, key))
         elif key in known:
             yield from _faults(below, known[key], (*path, key))
+            yield from _unlisted(below, fitting, (*path, key))
         else:
-            yield (*path, key), f"is an unknown key{hint(near(str(key), known))}", ", ".join(sorted(known))
+            what = f"is an unknown key{hint(near(str(key), known))}"
+            yield Unfit(what, None, (*path, key), ", ".join(sorted(known)))
+
+
+def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
+    """Text that is none of a choice; `kind` has the key at the end of the path. Empty text is a key not set."""
+    allowed = choices().get(kind.__name__.removesuffix("Args"), {}).get(str(path[-1]), [])
+    for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
+        if allowed and text and isinstance(text, str) and text not in allowed:
+            likely = near(text, allowed)
+            yield Unfit(f"is {text!r}{hint(likely)}", likely or None, where, ", ".join(allowed))
 
 
 def _items(value: Any) -> Iterable[tuple[str | int, Any]]:

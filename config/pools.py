@@ -13,7 +13,7 @@ from config.base import PLAIN_DIGITS, Model, Text, unfit
 from config.errors import Path, Problem, remove_command, set_command
 from config.labels import label_problems, taint_problems
 from config.near import hint, near
-from config.scheduling import GPU_TAINT, SCRATCH_LABEL
+from config.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.skus import VmSku, catalogue
 
 MAX_NODES = 1000
@@ -35,8 +35,10 @@ def _usable(name: str) -> str:
     usable, size = gpu_sizes(), catalogue().get(name)
     if size is None:
         likely = near(name, catalogue())
-        instead = next((found for found in likely if found in usable), usable[0])
-        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", instead)
+        raise unfit(
+            f"is {name!r}, an unknown VM size{hint(likely)}",
+            [*(found for found in likely if found in usable), usable[0]],
+        )
     if not size.gpus:
         raise unfit(f"is {name}, which has no GPU", usable[0])
     if size.refusal:
@@ -107,6 +109,20 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
     """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
     fixed = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
+
+
+def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
+    """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
+    ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
+    spot = {SPOT_LABEL: "spot"} if pool.spot else {}
+    return dict(sorted({**pool.labels, **ours, **spot}.items()))
+
+
+def node_taints(pool: PoolSettings) -> tuple[str, ...]:
+    """Taints of the pool's nodes. AKS adds the Spot taint (and label) by itself, but refuses any later update of a pool
+    that does not state them (pulumi-azure-native#959).
+    """
+    return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
 
 
 def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:

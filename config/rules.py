@@ -61,14 +61,6 @@ def chart_value(stack: StackFile, key: str, *path: str) -> object:
     return found
 
 
-def _location(stack: StackFile) -> Iterator[Problem]:
-    if not re.fullmatch(r"[a-z][a-z0-9]*", stack.location):
-        better = re.sub(r"[^a-z0-9]", "", stack.location.lower()).lstrip("0123456789") or "eastus"
-        what = f"is {stack.location!r}, not the name of an Azure region"
-        allowed = "a region's name in lower case, as `az account list-locations -o table` prints it"
-        yield Problem(("location",), what, allowed, set_command(("location",), better))
-
-
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
@@ -219,13 +211,12 @@ def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
     version = versions().charts[chart].version
     if found.expected:
         what = f"has the wrong type for chart {chart} {version}"
-        return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path))
+        return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path), shows_value=False)
     what = f"is a key that chart {chart} {version} does not have"
     return unknown_key(path, found.known, found.value, found.beside, what)
 
 
 RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
-    _location,
     _kubernetes_version,
     _pools,
     _system_pool,

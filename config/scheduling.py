@@ -24,6 +24,9 @@ SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
+GPU_RESOURCE = "nvidia.com/gpu"
+SCHEDULER = "volcano"
+"""Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""
 
 Toleration = dict[str, Any]
 
@@ -47,3 +50,14 @@ def toleration(taint: str) -> Toleration:
 def tolerations(taints: Iterable[str]) -> list[Toleration]:
     """What tolerates all of the taints, each once, in a stable order."""
     return [toleration(taint) for taint in sorted(set(taints))]
+
+
+def tolerates(given: Toleration, taint: str) -> bool:
+    """Whether a toleration is for the taint (ToleratesTaint of k8s.io/api/core/v1)."""
+    wanted = toleration(taint)
+    of_any = given.get("operator") == "Exists"
+    return (
+        given.get("effect") in (None, "", wanted["effect"])
+        and (given.get("key") == wanted["key"] or (of_any and not given.get("key")))
+        and (of_any or given.get("value", "") == wanted.get("value", ""))
+    )

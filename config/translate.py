@@ -10,8 +10,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.base import UNFIT
-from config.errors import Path, Problem, move_command, path_text, printable, remove_command, set_command
+from config.base import UNFIT, Unfit
+from config.errors import Fix, Path, Problem, move_command, path_text, printable, remove_command, set_command
 from config.near import hint, near
 
 Schema = Mapping[str, Any]
@@ -28,6 +28,7 @@ def problems_of(
     for error in errors:
         location = place(error)
         path = (*prefix, *location)
+        fix: Fix | str
         if location != error["loc"]:
             rule = schema_at(schema, location[:-1]).get("propertyNames", {})
             fix = printable(f"rename the key {location[-1]} under {path_text(path[:-1])} in the stack file")
@@ -38,19 +39,23 @@ def problems_of(
             yield unknown_key(path, parent.get("properties", {}), error["input"], beside)
         elif error["type"] == "missing":
             here = schema_at(schema, location)
-            example = _example(here)
-            fix = set_command(path, "<value>" if example is None else example)
-            yield Problem(path, "is not set", allowed(here), fix)
+            value = example(here)
+            fix = set_command(path, "<value>" if value is None else value)
+            yield Problem(path, "is not set", allowed(here), fix, shows_value=False)
         elif error["type"] == UNFIT:
-            ctx = error["ctx"]
-            here = schema_at(schema, (*location, *ctx["below"]))
-            path = (*path, *ctx["below"])
-            instead = ctx["instead"]
-            fix = remove_command(path) if instead is None else set_command(path, instead)
-            yield Problem(path, ctx["what"], ctx["allowed"] or allowed(here), fix)
+            yield from (_unfit(fault, schema, location, prefix) for fault in error["ctx"]["faults"])
         else:
-            here = schema_at(schema, location)
-            yield Problem(path, f"is {_shown(error['input'])}", allowed(here), _mend(path, here))
+            here, given_here = schema_at(schema, location), error["input"]
+            what, plain = f"is {_shown(given_here)}", not isinstance(given_here, dict | list | None)
+            yield Problem(path, what, allowed(here), _mend(path, here), shows_value=plain)
+
+
+def _unfit(fault: Unfit, schema: Schema, location: Path, prefix: Path) -> Problem:
+    """What a validator of ours has found below a location."""
+    below = (*location, *fault.below)
+    path, instead = (*prefix, *below), fault.instead if isinstance(fault.instead, list) else [fault.instead]
+    fix, *others = (remove_command(path) if each is None else set_command(path, each) for each in instead)
+    return Problem(path, fault.what, fault.allowed or allowed(schema_at(schema, below)), fix, others=tuple(others))
 
 
 @functools.cache
@@ -71,12 +76,11 @@ def unknown_key(
     """The problem of a key that nobody reads; `known` are those that may stand there, those `beside` it are set."""
     known = sorted(known)
     likely = near(str(path[-1]), known)
-    fix = remove = remove_command(path)
-    if likely and likely[0] not in beside and isinstance(value, str | int | float):
-        fix = move_command(path, (*path[:-1], likely[0]), value)
+    move = likely and likely[0] not in beside
+    fix = move_command(path, (*path[:-1], likely[0]), value) if move else remove_command(path)
     successor = _SUCCEEDED.get(path)
     what += f"; in its place: {path_text(successor)}" if successor else hint(likely)
-    return Problem(path, what, ", ".join(known) or "no keys at all", fix, secret_fix=remove)
+    return Problem(path, what, ", ".join(known) or "no keys at all", fix, shows_value=False)
 
 
 def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
@@ -135,12 +139,12 @@ def _bounds(schema: Schema) -> str:
     return f" of {low} or more" if low is not None else ""
 
 
-def _mend(path: Path, schema: Schema) -> str:
-    example = None if schema.get("type") in {"object", "array"} else _example(schema)
-    return remove_command(path) if example is None or isinstance(path[-1], int) else set_command(path, example)
+def _mend(path: Path, schema: Schema) -> Fix:
+    value = None if schema.get("type") in {"object", "array"} else example(schema)
+    return remove_command(path) if value is None or isinstance(path[-1], int) else set_command(path, value)
 
 
-def _example(schema: Schema) -> object:
+def example(schema: Schema) -> object:
     """A value to begin with: the default, else the least, else the first choice; None without any."""
     for key in ("default", "minimum"):
         if schema.get(key) is not None:

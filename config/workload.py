@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Literal, Protocol
 
 from config.base import EMPTY_IS_UNSET, Model
 from config.errors import Path, Problem, set_command
@@ -24,6 +24,16 @@ class Requirements:
     """What a platform must have for a workload to run at all, beside the GPU operator and Volcano, which all need."""
 
     infiniband: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuPods:
+    """What a workload's pods on GPU nodes keep, whatever `podOverrides` say (config/pod_needs.py)."""
+
+    container: str
+    """Name of the container that has the devices."""
+    restart_policy: Literal["Never", "Always"] = "Never"
+    """As what makes the pods needs it: jobs try again with new ones, a Deployment takes Always alone."""
 
 
 class WorkloadOptions(Model):
@@ -99,6 +109,10 @@ class WorkloadSpec(Protocol):
     @property
     def every_pool(self) -> bool:
         """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
+
+    @property
+    def pods(self) -> GpuPods:
+        """What is fixed of its pods on GPU nodes."""
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`."""

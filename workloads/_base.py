@@ -11,7 +11,7 @@ import pulumi
 from components.context import GpuPool, WorkloadContext
 from config.errors import Problem
 from config.models import Placement
-from config.workload import Ground, Requirements, WorkloadOptions, WorkloadSpec
+from config.workload import GpuPods, Ground, Requirements, WorkloadOptions, WorkloadSpec
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
 
@@ -74,6 +74,10 @@ class Workload(WorkloadSpec, Protocol):
     @property
     def every_pool(self) -> bool:
         return False
+
+    @property
+    def pods(self) -> GpuPods:
+        return GpuPods(container=self.name)
 
     @property
     def keys(self) -> Mapping[str, str]:

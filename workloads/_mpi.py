@@ -12,7 +12,7 @@ from pydantic import Field
 
 from components.context import GpuPool
 from config.base import PLAIN_DIGITS
-from config.workload import WorkloadOptions
+from config.workload import GpuPods, WorkloadOptions
 from workloads._base import Run
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
@@ -21,6 +21,8 @@ from workloads._volcano import master_template, mpi_job_spec
 
 _MPI_SCRIPTS = Path(__file__).parent / "_mpi_scripts"
 _LAUNCH, _WORKER = "launch.sh", "worker.sh"
+WORKERS = GpuPods(container=_WORKER.removesuffix(".sh"))
+"""Of all such jobs."""
 
 
 class MpiOptions(WorkloadOptions):

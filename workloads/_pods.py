@@ -10,13 +10,10 @@ import pulumi
 
 from components.context import BlobVolume, GpuPool
 from config.overrides import merge
-from config.scheduling import AGENT_POOL_LABEL, tolerations
+from config.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, tolerations
 
 Manifest = dict[str, Any]
 
-GPU_RESOURCE = "nvidia.com/gpu"
-SCHEDULER = "volcano"
-"""Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
 """Annotations of what may take longer than `pulumi up` should: jobs, and Services whose pods are not ready yet.
 

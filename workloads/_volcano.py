@@ -8,8 +8,8 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
-from workloads._pods import SCHEDULER, Manifest, Mount, pod_template
+from config.scheduling import SCHEDULER, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from workloads._pods import Manifest, Mount, pod_template
 
 
 def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifest:

@@ -8,9 +8,9 @@ import pulumi
 import pytest
 
 from components.cluster import Cluster
-from components.node_pools import NodePools, node_labels, node_taints
+from components.node_pools import NodePools
 from config.models import ClusterSettings, Settings
-from config.pools import PoolSettings
+from config.pools import PoolSettings, node_labels, node_taints
 from simulator.azure.kinds import pools
 from simulator.azure.schema import lookup, schemas
 from tests.program.mocks import Registered, deploy

@@ -35,6 +35,13 @@ def parsed(fix: str) -> Iterator[tuple[list[str | int], Any]]:
         yield _command(shlex.split(command))
 
 
+def without(stack: Mapping[str, Any], path: list[str | int]) -> dict[str, Any]:
+    """The stack's keys once one is taken out."""
+    keys = copy.deepcopy(dict(stack))
+    _remove(keys, path)
+    return keys
+
+
 def is_there(stack: Mapping[str, Any], path: list[str | int]) -> bool:
     """Whether the stack has a value at a path."""
     here: Any = stack
@@ -83,11 +90,21 @@ def _typed(text: str) -> Any:
 
 def _set(keys: dict[str, Any], path: list[str | int], value: Any) -> None:
     here: Any = keys
-    for part in path[:-1]:
-        if isinstance(part, str) and not isinstance(here.get(part), dict | list):
-            here[part] = _read(here.get(part))
-        here = here[part]
-    here[path[-1]] = value
+    for part, below in zip(path[:-1], path[1:], strict=True):
+        found = here.get(part) if isinstance(here, dict) else here[part] if part in range(len(here)) else None
+        if not isinstance(found, dict | list):
+            found = [] if isinstance(below, int) and not found else _read(found)
+        _put(here, part, found)
+        here = found
+    _put(here, path[-1], value)
+
+
+def _put(here: Any, part: str | int, value: Any) -> None:
+    """Sets a key of a map or an item of a list, which the CLI also puts behind the last one."""
+    if isinstance(here, list) and part == len(here):
+        here.append(value)
+    else:
+        here[part] = value
 
 
 def _remove(keys: dict[str, Any], path: list[str | int]) -> None:

@@ -15,7 +15,7 @@ from config.loader import Surroundings, load_settings
 from config.models import Settings
 from config.names import StackName
 from config.platform_stack import OUTPUT, shared_settings
-from config.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from config.workload import GpuPods, Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 from simulator.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
@@ -72,6 +72,10 @@ class Workload:
     keys: Mapping[str, str] = field(default_factory=dict)
     problem: Callable[[Any, Ground], Iterable[Problem]] = lambda options, ground: ()
     every_pool: bool = False
+
+    @property
+    def pods(self) -> GpuPods:
+        return GpuPods(container=self.name)
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         return getattr(options, "num_nodes", None) or pool_nodes

@@ -145,17 +145,35 @@ def complete(problem: Problem) -> None:
 
 
 def mends(problems: Sequence[Problem], stack: dict[str, Any]) -> None:
-    """The commands name keys that are there, and after all of them, nothing is left of what each was to mend."""
+    """The commands name keys that are there, and after all of them, nothing is left of what each was to mend.
+
+    Nor is anything wrong with what they set that was not before, unless that key could not be left out either.
+    """
     fixes = [problem for problem in problems if commands.is_command(problem.fix)]
     after = stack
     for fix in dict.fromkeys(problem.fix for problem in fixes):
         for path, value in commands.parsed(fix):
             assert path[0] in TOP if value is not None else commands.is_there(stack, path), fix
         after = commands.mended(after, fix)
-    error = refusal(after)
-    left = {(problem.path, problem.what) for problem in error.problems} if error else set()
+    left = found_in(after)
+    told = {(problem.path, problem.what) for problem in problems}
     for problem in fixes:
         assert (problem.path, problem.what) not in left, problem.fix
+        assert (problem.path, problem.what) not in found_in(commands.mended(stack, problem.fix)), "not by itself"
+        for path, value in commands.parsed(problem.fix):
+            new = {what for where, what in left - told if where[: len(path)] == tuple(path)}
+            assert value is None or not new or refused_without(after, path), (problem.fix, new)
+
+
+def found_in(stack: dict[str, Any]) -> set[tuple[Path, str]]:
+    """Where something is wrong with the stack, and what."""
+    error = refusal(stack)
+    return {(problem.path, problem.what) for problem in error.problems} if error else set()
+
+
+def refused_without(stack: dict[str, Any], path: list[str | int]) -> bool:
+    """Whether something is wrong at a path once nothing stands there."""
+    return any(where[: len(path)] == tuple(path) for where, _ in found_in(commands.without(stack, path)))
 
 
 def holds(stack: dict[str, Any], usual: float) -> None:

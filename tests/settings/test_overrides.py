@@ -51,14 +51,37 @@ def test_what_is_merged(base: dict[str, Any], over: dict[str, Any], merged: dict
         ({"spec": {"hostNetwork": "no"}}, ("spec", "hostNetwork"), "is not true or false"),
         ({"metadata": {"labels": ["a"]}}, ("metadata", "labels"), "is not a map"),
         ({"metadata": {"labels": {"a": 1}}}, ("metadata", "labels", "a"), "is not text"),
+        ({"spec": {"restartPolicy": "Sometimes"}}, ("spec", "restartPolicy"), "is 'Sometimes'"),
+        ({"spec": {"preemptionPolicy": "never"}}, ("spec", "preemptionPolicy"), "is 'never'; near: Never"),
+        ({"spec": {"tolerations": [{"operator": "Exits"}]}}, ("spec", "tolerations", 0, "operator"), "near: Exists"),
+        ({"spec": {"tolerations": [{"effect": "NoScedule"}]}}, ("spec", "tolerations", 0, "effect"), "NoSchedule"),
+        ({"spec": {"containers": [{"name": "x", "ports": [{"containerPort": 80, "protocol": "http"}]}]}},
+         ("spec", "containers", 0, "ports", 0, "protocol"), "is 'http'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: tuple[str, ...], what: str) -> None:
     with pytest.raises(ValidationError) as caught:
         WorkloadOptions(pod_overrides=overrides)
-    (error,) = caught.value.errors()
-    assert error["ctx"]["below"] == where
-    assert what in error["ctx"]["what"]
+    ((fault,),) = (error["ctx"]["faults"] for error in caught.value.errors())
+    assert fault.below == where
+    assert what in fault.what
+
+
+def test_all_faults_are_told_with_what_was_meant() -> None:
+    container = {"name": "worker", "imagePullPolicy": "always"}
+    spec = {"priorityClas": "low", "dnsPolicy": "clusterfirst", "restartPolicy": "Maybe", "containers": [container]}
+    with pytest.raises(ValidationError) as caught:
+        WorkloadOptions(pod_overrides={"spec": spec})
+    (faults,) = (error["ctx"]["faults"] for error in caught.value.errors())
+    assert {fault.below[1:]: (fault.what, fault.instead) for fault in faults} == {
+        ("priorityClas",): ("is an unknown key; near: priorityClassName, priority", None),
+        ("dnsPolicy",): (
+            "is 'clusterfirst'; near: ClusterFirst, ClusterFirstWithHostNet",
+            ["ClusterFirst", "ClusterFirstWithHostNet"],
+        ),
+        ("restartPolicy",): ("is 'Maybe'", None),
+        ("containers", 0, "imagePullPolicy"): ("is 'always'; near: Always", ["Always"]),
+    }
 
 
 @pytest.mark.parametrize(
@@ -68,8 +91,10 @@ def test_what_cannot_be_merged_is_refused(overrides: dict[str, Any], where: tupl
         {"containers": [{"name": "x", "resources": {"limits": {"cpu": 2, "memory": "1Gi"}}}]},
         {"containers": [{"name": "x", "livenessProbe": {"httpGet": {"port": 80}}}]},
         {"containers": [{"name": "x", "livenessProbe": {"httpGet": {"port": "http"}}}]},
+        {"dnsPolicy": "None", "tolerations": [{"operator": "Exists", "effect": ""}]},
+        {"volumes": [{"name": "x", "hostPath": {"path": "/", "type": ""}}]},
     ],
-    ids=["plain", "quantities", "a-port", "a-name-of-a-port"],
+    ids=["plain", "quantities", "a-port", "a-name-of-a-port", "choices", "empty-text"],
 )
 def test_what_kubernetes_takes_is_taken(spec: dict[str, Any]) -> None:
     assert WorkloadOptions(pod_overrides={"spec": spec}).pod_overrides == {"spec": spec}

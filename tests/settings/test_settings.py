@@ -69,6 +69,11 @@ def test_the_location_falls_back_to_the_provider_s() -> None:
     assert load({"vmSku": H100, "azure-native:location": "westus3", "location": "uksouth"}).location == "uksouth"
 
 
+@pytest.mark.parametrize("region", ["eastus", "swedencentral", "usgovvirginia", "chinanorth3"])
+def test_regions_of_every_cloud_are_known(region: str) -> None:
+    assert load({"vmSku": H100, "location": region}).location == region
+
+
 def test_no_nodes_and_no_workload_keeps_the_pool_without_its_cost() -> None:
     assert load({"vmSku": H100, "nodeCount": 0}).gpu_pools()["gpu"].count == 0
 

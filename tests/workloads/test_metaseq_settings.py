@@ -26,7 +26,7 @@ def test_an_unknown_size() -> None:
     what, allowed, fix = told(modelSize="6b")
     assert what == "modelSize is '6b', an unknown model size; near: 66b, 6.7b"
     assert allowed == "125m, 350m, 760m, 1.3b, 2.7b, 6.7b, 13b, 30b, 66b, 175b"
-    assert fix == "pulumi config set modelSize 66b"
+    assert fix == "pulumi config set modelSize 6.7b", "66b does not fit"
 
 
 def test_an_unknown_size_among_the_options() -> None:

@@ -12,7 +12,7 @@ from components.context import WorkloadContext
 from config.errors import Problem
 from config.models import Placement
 from config.secrets import unset_secret
-from config.workload import Ground, WorkloadOptions
+from config.workload import GpuPods, Ground, WorkloadOptions
 from workloads._base import Deployed, Workload
 from workloads._pods import NOT_AWAITED
 from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
@@ -27,6 +27,7 @@ class JupyterLab(Workload):
 
     name = NAME
     options = JupyterLabOptions
+    pods = GpuPods(container=NAME, restart_policy="Always")
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """One, or the share of one."""

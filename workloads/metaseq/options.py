@@ -23,7 +23,7 @@ def _list_sizes(schema: dict[str, Any]) -> None:
 def _known(name: str) -> str:
     if name not in models().sizes:
         likely = near(name, models().sizes)
-        raise unfit(f"is {name!r}, an unknown model size{hint(likely)}", (likely or [DEFAULT_SIZE])[0])
+        raise unfit(f"is {name!r}, an unknown model size{hint(likely)}", likely or [DEFAULT_SIZE])
     return name
 
 

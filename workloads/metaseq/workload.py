@@ -12,6 +12,7 @@ from config.errors import Problem
 from config.models import Placement
 from config.workload import Ground, Requirements, WorkloadOptions
 from workloads._base import Deployed, Workload
+from workloads._mpi import WORKERS
 from workloads._volcano import volcano_job
 from workloads.metaseq.arguments import AIM, TENSORBOARD
 from workloads.metaseq.manifests import Run, job
@@ -25,6 +26,7 @@ class Metaseq(Workload):
     name = NAME
     requires = Requirements(infiniband=True)
     options = MetaseqOptions
+    pods = WORKERS
     keys = {"modelSize": "modelSize"}
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:

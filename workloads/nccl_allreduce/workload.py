@@ -10,6 +10,7 @@ from components.context import WorkloadContext
 from config.models import Placement
 from config.workload import Requirements, WorkloadOptions
 from workloads._base import Deployed, Workload
+from workloads._mpi import WORKERS
 from workloads._volcano import volcano_job
 from workloads.nccl_allreduce.manifests import Run, files, job_spec
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
@@ -21,6 +22,7 @@ class NcclAllreduce(Workload):
     name = NAME
     requires = Requirements(infiniband=True)
     options = NcclAllreduceOptions
+    pods = WORKERS
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """`numNodes`, or all that the pool is certain to have."""

@@ -11,7 +11,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.errors import Problem
 from config.models import Placement
-from config.workload import Ground, WorkloadOptions
+from config.workload import GpuPods, Ground, WorkloadOptions
 from workloads._base import Deployed, Workload
 from workloads._indexed_job import JOB_LABEL, indexed_job
 from workloads._pods import NOT_AWAITED, Manifest
@@ -26,6 +26,7 @@ class Olmo(Workload):
 
     name = NAME
     options = OlmoOptions
+    pods = GpuPods(container=manifests.CONTAINER)
 
     def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
         """`numNodes`, apart from the pool's."""
