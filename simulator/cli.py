@@ -46,9 +46,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"the simulated cluster does not answer: {error}\n"
             "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
         )
-    except KeyboardInterrupt:
-        console.print("interrupted; nothing is lost, the same command goes on from here")
-        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
