@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import httpx
 from rich.console import Console
 
-from simulator import daemon, environment, images, paths, ports, stacks, status
+from simulator import daemon, environment, images, owner, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
 from simulator.up import UpFailed, down, up
@@ -38,9 +38,12 @@ class Refused(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
+        owner.claim()
         return int(options.run(options) or 0)
-    except (Refused, UpFailed, FaultError, ports.PortTaken, FileNotFoundError) as error:
+    except (Refused, UpFailed, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
+    except PermissionError as error:
+        return _failed(owner.not_allowed(error))
     except (ApiError, httpx.HTTPError) as error:
         return _failed(
             f"the simulated cluster does not answer: {error}\n"

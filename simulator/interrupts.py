@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM of the commands: the first interrupts what is under way, later ones hasten its end, none breaks it.
+"""SIGINT and SIGTERM of the commands: the first interrupts one, later ones hasten its end, none breaks it.
 
 Needs nothing but the standard library: it is at work before anything else is imported.
 """
