@@ -17,7 +17,7 @@ from rich.console import Console
 from simulator import daemon, environment, images, owner, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
-from simulator.up import UpFailed, down, up
+from simulator.up import UpFailed, down, require_known, up
 from simulator.world import commands as faults
 from simulator.world.faults import FaultError
 
@@ -172,6 +172,7 @@ def push_images() -> None:
 
 
 def take_down() -> None:
+    require_known(stacks.chosen())
     start()
     down()
     stop()
