@@ -1,7 +1,7 @@
 """The schema of a package that a stand-in serves: by it, `pulumi import` writes the text of a program.
 
-In Pulumi's format (pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go, PackageSpec), made from the SDK package: inputs
-with their types, outputs by name alone.
+In the format of pulumi/pulumi v3.246.0, pkg/codegen/schema/schema.go, PackageSpec; made from the SDK package. Inputs
+have their types, outputs names alone.
 """
 
 from __future__ import annotations
