@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -104,7 +105,11 @@ class Store:
 
 def records(folder: Path) -> list[Record]:
     """All that a folder holds now; also for others than the process whose store it is."""
-    return [_read(file) for file in sorted(folder.glob("*.json"))]
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        with contextlib.suppress(FileNotFoundError):  # its resource has been deleted meanwhile
+            found.append(_read(file))
+    return found
 
 
 def _read(file: Path) -> Record:
