@@ -38,10 +38,12 @@ import sys
 from simulator import interrupts, pulumi_cli
 sys.exit(interrupts.guarded(lambda: pulumi_cli.run("up"), "nothing is lost"))
 """
-PULUMI = """#!/bin/sh
-trap 'echo ending >&2' INT
-echo begun >&2
-while :; do read -r _ || sleep 1; done
+PULUMI = f"""#!{sys.executable}
+import signal, sys
+signal.signal(signal.SIGINT, lambda *_: print("ending", file=sys.stderr, flush=True))
+print("begun", file=sys.stderr, flush=True)
+while True:
+    signal.pause()
 """
 HOW = pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 
