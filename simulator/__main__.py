@@ -1,10 +1,15 @@
 """`python -m simulator`: see cli.py."""
 
-import signal
 import sys
 
-from simulator.cli import main
+from simulator import interrupts
+
+
+def _command() -> int:
+    from simulator.cli import main  # takes a second, in which one may be interrupted already
+
+    return main()
+
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a cancelled CI job, or `timeout`: as orderly as Ctrl-C
-    sys.exit(main())
+    sys.exit(interrupts.guarded(_command, "interrupted; nothing is lost, the same command goes on from here"))

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import httpx
 from rich.console import Console
 
-from simulator import daemon, environment, images, paths, ports, stacks, status
+from simulator import daemon, environment, images, owner, paths, ports, stacks, status
 from simulator.cluster.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
-from simulator.up import UpFailed, down, up
+from simulator.up import UpFailed, down, require_known, up
 from simulator.world import commands as faults
 from simulator.world.faults import FaultError
 
@@ -38,17 +38,17 @@ class Refused(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
+        owner.claim()
         return int(options.run(options) or 0)
-    except (Refused, UpFailed, FaultError, ports.PortTaken, FileNotFoundError) as error:
+    except (Refused, UpFailed, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
+    except PermissionError as error:
+        return _failed(owner.not_allowed(error))
     except (ApiError, httpx.HTTPError) as error:
         return _failed(
             f"the simulated cluster does not answer: {error}\n"
             "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
         )
-    except KeyboardInterrupt:
-        console.print("interrupted; nothing is lost, the same command goes on from here")
-        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,6 +172,7 @@ def push_images() -> None:
 
 
 def take_down() -> None:
+    require_known(stacks.chosen())
     start()
     down()
     stop()

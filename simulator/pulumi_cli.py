@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from simulator import environment, paths
+from simulator import environment, interrupts, paths
 from simulator.update_log import UpdateLog
 
 _TICK_S = 1.0
@@ -45,12 +45,9 @@ def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] 
     try:
         _wait(pulumi, log)
     except KeyboardInterrupt:
-        pulumi.send_signal(signal.SIGINT)
-        try:
+        with interrupts.hastened(lambda: _kill(pulumi)):
+            pulumi.send_signal(signal.SIGINT)
             _wait(pulumi, log)
-        except KeyboardInterrupt:
-            os.killpg(pulumi.pid, signal.SIGKILL)
-            pulumi.wait()
         raise
     finally:
         reader.join(_REST_S)
@@ -69,6 +66,11 @@ def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             pulumi.wait(_TICK_S)
         log.tick()
+
+
+def _kill(pulumi: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        os.killpg(pulumi.pid, signal.SIGKILL)
 
 
 def read(*arguments: str, stack: str | None = None) -> Any:

@@ -16,12 +16,16 @@ def chosen() -> str:
     return os.environ.get("STACK") or DEFAULT
 
 
+def files() -> list[str]:
+    """The stacks that this checkout has a file of."""
+    return sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
+
+
 def problem(stack: str) -> str | None:
     """What is wrong with a stack's name or file, and how to mend it; None when Pulumi can read it."""
-    known = sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
-    if stack not in known:
+    if stack not in files():
         return (
-            f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(known)}.\n"
+            f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(files())}.\n"
             "  fix: choose one of them (make up STACK=dev), or copy a stack's file to the new name"
         )
     return fault(paths.ROOT / f"Pulumi.{stack}.yaml")

@@ -64,9 +64,11 @@ ALL = (
 
 
 def install() -> None:
-    """All that are needed."""
+    """All that are needed. The CLI keeps their schemas by version, and these versions stay: it has to ask anew."""
     for stand_in in ALL:
         stand_in.install()
+    for kept in _plugins().with_name("schemas").glob(f"*{_MARK}.json"):
+        kept.unlink(missing_ok=True)
 
 
 def _plugins() -> Path:

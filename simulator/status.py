@@ -1,4 +1,4 @@
-"""`python -m simulator status`: what runs, which file serves each plugin, and what is simulated how."""
+"""`python -m simulator status`: what runs, which file serves each plugin, who has which GPUs, what nodes offer."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import yaml
 from rich.console import Console
-from rich.table import Table
 
-from simulator import daemon, environment, paths, stand_ins
+from diagnosis.cluster import condition
+from diagnosis.nodes import GPU
+from simulator import daemon, environment, paths, pools, stand_ins
+from simulator.azure.kinds.pools import TYPE as AGENT_POOLS
+from simulator.azure.store import records
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import volcano
 from simulator.sandbox import sandbox
@@ -31,7 +35,7 @@ def show(console: Console) -> int:
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))
     if running and environment.kubeconfig_file().exists():
-        _cluster(console)
+        _clusters(console)
     return 0 if running else 3
 
 
@@ -46,22 +50,38 @@ def _served(file: Path) -> str:
     return f"stand-in ({file.relative_to(paths.ROOT)})" if own else f"official ({file})"
 
 
-def _cluster(console: Console) -> None:
-    kube = KubeClient.from_kubeconfig(environment.kubeconfig_file().read_text())
-    table = Table("node", "size", "ready", "GPUs", "HCAs", title="nodes")
-    try:
-        for node in kube.list("v1", "Node"):
+def _clusters(console: Console) -> None:
+    """Each by its context, whose name is that of the cluster's folder."""
+    config = yaml.safe_load(environment.kubeconfig_file().read_text())
+    names = [context["name"] for context in config["contexts"]]
+    for name in names:
+        try:
+            with KubeClient.from_kubeconfig({**config, "current-context": name}) as kube:
+                nodes, pods = kube.list("v1", "Node"), kube.list("v1", "Pod")
+        except (ApiError, httpx.HTTPError) as error:
+            console.print(f"the cluster {name} does not answer: {error}", markup=False)
+            continue
+        of = f" of {name}" if len(names) > 1 else ""
+        console.print(pools.table(pools.pools(_agent_pools(name), nodes, pods), f"pools{of}"))
+        table = pools.plain_table(f"nodes{of}", "node", "state", "GPUs", "HCAs")
+        for node in nodes:
             table.add_row(*_node(node))
-    except (ApiError, httpx.HTTPError) as error:
-        console.print(f"the cluster does not answer: {error}")
-        return
-    console.print(table)
+        console.print(table)
+
+
+def _agent_pools(cluster: str) -> dict[str, Object]:
+    """Properties of the cluster's pools in simulated Azure, by name."""
+    found = [record for record in records(paths.home() / "azure") if record.id.type == AGENT_POOLS]
+    return {
+        record.id.name: record.properties
+        for record in found
+        if record.id.parent and paths.cluster(record.id.parent.text).name == cluster
+    }
 
 
 def _node(node: Object) -> tuple[str, ...]:
-    status, labels = node.get("status", {}), node["metadata"]["labels"]
-    ready = next((c["status"] for c in status.get("conditions", []) if c["type"] == "Ready"), "Unknown")
-    offered = status.get("allocatable", {})
-    hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != "nvidia.com/gpu"]
-    size = labels.get("node.kubernetes.io/instance-type", "")
-    return node["metadata"]["name"], size, ready, offered.get("nvidia.com/gpu", "-"), ", ".join(hcas) or "-"
+    ready = condition(node, "Ready").get("status") == "True"
+    state = ("Ready" if ready else "NotReady") + (",SchedulingDisabled" if node["spec"].get("unschedulable") else "")
+    offered = node.get("status", {}).get("allocatable", {})
+    hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != GPU]
+    return node["metadata"]["name"], state, offered.get(GPU, "-"), ", ".join(hcas) or "-"

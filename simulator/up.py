@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from config.near import near
 from diagnosis.finding import wrapped
 from diagnosis.report import platform
 from simulator import images, jobs, paths, pulumi_cli, stacks, waiting
@@ -50,6 +51,24 @@ def take_away(stack: str) -> str:
     return "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
 
 
+def require_known(stack: str) -> None:
+    """Raises UpFailed for a stack that neither the simulator nor a file knows: it is mistyped, and nothing is to stop.
+
+    One with a file that was never brought up is known: to take it away is done already.
+    """
+    sizes, files = _sizes(), stacks.files()
+    if stack in {*sizes, *files}:
+        return
+    there = ", ".join(f"{name} ({size} resources)" for name, size in sorted(sizes.items())) or "none"
+    meant = near(stack, sorted({*sizes, *files}))
+    raise UpFailed(
+        f"there is no stack {stack}: neither in the simulator nor as a file Pulumi.{stack}.yaml. Nothing was stopped.\n"
+        f"  the simulator has: {there}"
+        + "".join(f"\n  if {name} is meant: {take_away(name)}" for name in meant)
+        + "\n  to stop the simulator alone: make stop"
+    )
+
+
 def down() -> None:
     """Destroys the stack, if there is one, and tells of other stacks that stay. Raises UpFailed."""
     stack = stacks.chosen()
@@ -66,7 +85,7 @@ def down() -> None:
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
-        console.print(f"stack {other} stays ({sizes[other]} resources): `make down STACK={other}` destroys it too")
+        console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
 
 
 def _make_sure_of(stack: str) -> None:
@@ -79,8 +98,11 @@ def _make_sure_of(stack: str) -> None:
 
 
 def _sizes() -> dict[str, int]:
-    """How many resources each stack of the simulator has."""
-    listed = pulumi_cli.read("stack", "ls", "--json") or []
+    """How many resources each stack of the simulator has, whether it runs or not. Raises UpFailed."""
+    try:
+        listed = pulumi_cli.read("stack", "ls", "--json") or []
+    except pulumi_cli.PulumiFailed as error:
+        raise UpFailed(str(error)) from error
     return {entry["name"].rpartition("/")[2]: entry.get("resourceCount") or 0 for entry in listed}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -59,7 +60,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         for partial in folder.glob(f"*{_PARTIAL}"):
             partial.unlink()  # written by a process that was killed before it could replace the file: never happened
-        self._records = {record.id.key: record for record in map(_read, folder.glob("*.json"))}
+        self._records = {record.id.key: record for record in records(folder)}
 
     def get(self, resource: ResourceId) -> Record | None:
         with self.lock:
@@ -100,6 +101,15 @@ class Store:
         readable = re.sub(r"[^\w-]", "_", resource.name)[:60]
         digest = hashlib.sha256(resource.key.encode()).hexdigest()[:12]
         return self._folder / f"{kind}-{readable}-{digest}.json"
+
+
+def records(folder: Path) -> list[Record]:
+    """All that a folder holds now; also for others than the process whose store it is."""
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        with contextlib.suppress(FileNotFoundError):  # its resource has been deleted meanwhile
+            found.append(_read(file))
+    return found
 
 
 def _read(file: Path) -> Record:

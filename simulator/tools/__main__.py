@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-from types import FrameType
 
-from simulator import paths
+from simulator import interrupts, paths
 from simulator.tools import catalogue as catalogues
 from simulator.tools.catalogue import Catalogue, Tool
 from simulator.tools.errors import ToolError
@@ -17,7 +15,11 @@ from simulator.tools.store import Store
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 if the tools are there, 1 with one message on standard error if not."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    told = "Interrupted. Finished tools are kept; the same command goes on from here."
+    return interrupts.guarded(lambda: _make(arguments), told)
+
+
+def _make(arguments: list[str] | None) -> int:
     catalogue = catalogues.load()
     options = _parse(catalogue, arguments)
     try:
@@ -28,9 +30,6 @@ def main(arguments: list[str] | None = None) -> int:
         installer.install(tools)
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("Interrupted. Finished tools are kept; the same command goes on from here.", file=sys.stderr)
         return 1
     return 0
 
@@ -54,10 +53,6 @@ def _check(installer: Installer, tools: list[Tool]) -> int:
         raise ToolError(f"missing: {names}. Make them: python -m simulator.tools --only {names}")
     print(f"{len(tools)} tools are ready in {paths.tools_bin()}")
     return 0
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

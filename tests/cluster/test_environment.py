@@ -45,6 +45,16 @@ def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path)
     assert stand_in.is_symlink()
 
 
+def test_the_cli_asks_a_stand_in_anew_for_its_schema(home: Path) -> None:
+    """It keeps schemas by version, and that of a stand-in stays when the stand-in changes."""
+    schemas = home / "pulumi" / "schemas"
+    schemas.mkdir(parents=True)
+    for name in (f"kubernetes-{kubernetes.VERSION}+simulator.json", "random-4.0.0.json"):
+        (schemas / name).touch()
+    environment.settings()
+    assert [kept.name for kept in schemas.iterdir()] == ["random-4.0.0.json"]
+
+
 def test_nothing_on_path_serves_in_place_of_a_stand_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The CLI would prefer it, or warn of a stand-in there."""
     monkeypatch.setenv("PATH", str(home / "own"))

@@ -94,7 +94,7 @@ def test_import_on_the_command_line(new_stack: NewStack, space: str, kube: KubeC
     assert stack.up().code == 0
     provider = "cluster=urn:pulumi:test::plugin-test::pulumi:providers:kubernetes::cluster"
     found = ("kubernetes:core/v1:ConfigMap", "found", f"{space}/found", "--provider", provider)
-    imported = stack.pulumi("import", *found, "--yes", "--skip-preview", "--generate-code=false")
+    imported = stack.pulumi("import", *found, "--yes", "--skip-preview")
     assert imported.code == 0, imported.output
     inputs = next(item["inputs"] for item in stack.resources() if item["urn"].endswith("::found"))
     # provider.go, Read: what is imported becomes inputs, without what the API server fills in.

@@ -175,6 +175,13 @@ def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(sta
     assert (world.home / "kubeconfig").read_text() == kubeconfig
 
 
+def test_down_of_a_mistyped_stack_stops_nothing(stack: Stack) -> None:
+    answer = stack.world.run(["env", "STACK=proceses", sys.executable, "-m", "simulator", "down"], check=False)
+    assert answer.returncode == 1
+    assert "if processes is meant: make down STACK=processes" in answer.stderr
+    assert stack.world.simulator("status").returncode == 0
+
+
 def test_down_of_one_stack_tells_of_the_others(stack: Stack) -> None:
     """Told by another simulator process of the same home, whose own stack `dev` does not exist."""
     answer = stack.world.simulator("down")

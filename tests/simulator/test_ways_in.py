@@ -1,4 +1,7 @@
-"""The commands of the stack's outputs, run as told: they open the notebook, and the dashboards of a training."""
+"""The commands of the stack's outputs, run as told: they open the notebook, and the dashboards of a training.
+
+And while that training has a node, `status` tells so.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,13 @@ def test_a_dashboard_shows_what_the_training_has_written(stack: Stack, dashboard
         runs = client.get("/scalars.json").json().values()
         assert [run["ended"] for run in runs] == [False]
         assert all(run["scalars"]["loss"] for run in runs)
+
+
+def test_status_tells_who_has_the_gpus(stack: Stack) -> None:
+    eventually(lambda: "num_updates" in _log(stack), "the training has made updates", 180)
+    said = stack.world.simulator("status").stdout
+    gpu = next(line for line in said.splitlines() if line.startswith("gpu"))
+    assert gpu.split() == ["gpu", "Standard_ND96isr_H100_v5", "2", "16", "8", "8", "ai/metaseq", "8"]
 
 
 def _log(stack: Stack) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator import interrupts
 from simulator.tools.errors import ToolError
 from tests.tools.conftest import NOWHERE, Site, Workshop
 
@@ -202,7 +203,7 @@ def test_interrupted_build_leaves_nothing_half_made(
             time.sleep(0.05)
         process.send_signal(how)
         _, said = process.communicate(timeout=30)
-    assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else 1)
+    assert process.returncode == (-signal.SIGKILL if how == signal.SIGKILL else interrupts.INTERRUPTED)
     assert "Traceback" not in said
     assert not list(cache.glob("bin*"))
     if how != signal.SIGKILL:

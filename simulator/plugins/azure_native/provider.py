@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from simulator.plugins.azure_native import VERSION, convert, invokes
 from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline, OperationFailed, creator_of
 from simulator.plugins.azure_native.check import check
 from simulator.plugins.azure_native.diff import diff
-from simulator.plugins.azure_native.resources import API_VERSION, Definition, of_urn
+from simulator.plugins.azure_native.resources import API_VERSION, DEFINITIONS, Definition, of_urn
 from simulator.plugins.errors import InitializationFailed, PluginError, abort
 from simulator.plugins.marshal import (
     UNKNOWN,
@@ -29,6 +28,7 @@ from simulator.plugins.marshal import (
     keep_secrets,
     reveal,
 )
+from simulator.plugins.schema import schema
 
 _GROUP_API_VERSION = "2024-03-01"
 _PREFIX = "azure-native:config:"
@@ -56,7 +56,7 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        return provider_pb2.GetSchemaResponse(schema=json.dumps({"name": "azure-native", "version": VERSION}))
+        return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
 
     def Handshake(
         self, request: provider_pb2.ProviderHandshakeRequest, context: Context

@@ -20,6 +20,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
+from simulator.plugins.language_host import definitions, program
 from simulator.plugins.language_host.executor import ALREADY_REPORTED, ProgramSettings
 
 _EXECUTOR = "simulator.plugins.language_host.executor"
@@ -123,8 +124,16 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def Template(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
         _unimplemented(context, "start a project from a template", "install Pulumi's own Python language host")
 
-    def GenerateProgram(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "generate programs", "install Pulumi's own Python language host")
+    def GenerateProgram(
+        self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
+    ) -> language_pb2.GenerateProgramResponse:
+        """Of what `pulumi import` found. Other programs (`pulumi convert`) are more than it reads."""
+        try:
+            found = [definition for text in request.source.values() for definition in definitions.read(text)]
+            text = program.program(found)
+        except definitions.Unreadable as error:
+            _unimplemented(context, f"generate this program ({error})", "install Pulumi's own Python language host")
+        return language_pb2.GenerateProgramResponse(source={"__main__.py": text.encode()})
 
     def GenerateProject(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
         _unimplemented(context, "generate projects", "install Pulumi's own Python language host")

@@ -138,3 +138,25 @@ def test_a_missing_chart_is_told_before_anything_is_made(stack: Stack) -> None:
         'property chart value {./nochart} has a problem: path "./nochart" not found; check the chart name and '
         "repository configuration." in preview.output
     )
+
+
+def test_the_text_of_what_is_imported_changes_nothing(
+    stack: Stack, kube: KubeClient, namespace: str, kubeconfig: str, tmp_path: Path
+) -> None:
+    data = {"plain": "1", "special": 'say "${x}"\n\\'}
+    kube.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}, "data": data}
+    )
+    (tmp_path / "kubeconfig").write_text(kubeconfig)
+    stack.environment["KUBECONFIG"] = str(tmp_path / "kubeconfig")
+    program = stack.folder / "__main__.py"
+    program.write_text("")
+    imported = stack.pulumi(
+        "import", "kubernetes:core/v1:ConfigMap", "found", f"{namespace}/a", "--yes", "--out", "text"
+    )
+    assert imported.code == 0, imported.output
+    text = (stack.folder / "text").read_text()
+    assert 'found = kubernetes.core.v1.ConfigMap("found",' in text
+    program.write_text(text)
+    again = stack.pulumi("preview", "--expect-no-changes", "--diff")
+    assert again.code == 0, again.output

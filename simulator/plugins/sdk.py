@@ -1,0 +1,87 @@
+"""What Pulumi's SDK packages of the environment say of resource types: their classes, and the types of their arguments.
+
+The official plugins' schemas are not to be had here; the packages are generated from them. They are read by what the
+locked SDK for Python reads them by, some of which it keeps to itself (pulumi/pulumi v3.272.0, sdk/python/lib/pulumi,
+_types.py and runtime/rpc.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pulumi
+from pulumi import _types
+from pulumi.runtime import rpc
+
+SUFFIXES = ("InitArgs", "Args")
+"""Of the class of a resource's arguments; the first one in packages that have types of the resources' own names."""
+
+
+def package(name: str) -> str:
+    """The Python package of a Pulumi package: `azure-native` has `pulumi_azure_native`."""
+    return f"pulumi_{name.replace('-', '_')}"
+
+
+def tokens(name: str) -> list[str]:
+    """Of all resource types of a package."""
+    return sorted(token for module in _modules(name) for token in module["classes"])
+
+
+def resource(token: str) -> type[pulumi.CustomResource] | None:
+    """The class of a type; None for a type that is not in its package, and for components."""
+    for module in _modules(token.partition(":")[0]):
+        if token in module["classes"]:
+            found = getattr(importlib.import_module(module["fqn"]), module["classes"][token])
+            return found if issubclass(found, pulumi.CustomResource) else None
+    return None
+
+
+def arguments(made: type[pulumi.CustomResource]) -> type:
+    """The class of a resource's arguments."""
+    home = importlib.import_module(made.__module__)
+    found: type = next(vars(home)[made.__name__ + end] for end in SUFFIXES if made.__name__ + end in vars(home))
+    return found
+
+
+def properties(taken: type) -> Mapping[str, Any]:
+    """Types of an arguments class's properties, by the properties' own names."""
+    return _types.input_type_types(taken)
+
+
+def required(taken: type) -> list[str]:
+    return sorted(_types._required_property_names(taken))
+
+
+def python_names(taken: type) -> Mapping[str, str]:
+    """By the properties' own names."""
+    return {own: name for name, own in _types.input_type_py_to_pulumi_names(taken).items()}
+
+
+def outputs(made: type[pulumi.CustomResource]) -> list[str]:
+    return sorted(_types.resource_pulumi_to_py_names(made))
+
+
+def members(annotation: Any) -> tuple[Any, ...]:
+    """The types that a value may have; without what the SDK wraps them in, and without None."""
+    if typing.get_origin(annotation) not in (typing.Union, types.UnionType):
+        return (annotation,)
+    return tuple(
+        member
+        for part in typing.get_args(annotation)
+        if part is not type(None) and not _types._is_plumbing_arg(part)
+        for member in members(part)
+    )
+
+
+def _modules(name: str) -> Iterable[Mapping[str, Any]]:
+    importlib.import_module(package(name))
+    return [
+        module.mod_info  # type: ignore[attr-defined]
+        for key, registered in rpc._RESOURCE_MODULES.items()
+        if key.startswith(f"{name}:")
+        for module in registered
+    ]

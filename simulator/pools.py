@@ -1,0 +1,106 @@
+"""The pools of a cluster at a glance: nodes, GPUs taken and free, and by which workload. Pure, but for the printing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from config import skus
+from config.scheduling import POOL_LABEL
+from diagnosis.cluster import condition, has_ended
+from diagnosis.nodes import GPU, allocatable, requested
+
+Object = dict[str, Any]
+_AGENT_POOL = "kubernetes.azure.com/agentpool"
+_WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
+"""Labels of a workload's pods, of which each kind of workload has its own."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """`nodes` are ready, of those asked for; `gpus` are offered, of those that they have."""
+
+    name: str
+    vm_size: str
+    nodes: int
+    nodes_asked: int
+    gpus: int
+    gpus_asked: int
+    taken: Mapping[str, int]
+    """GPUs by the workload that has them, `<namespace>/<name>`."""
+    free: int
+    """On nodes that take pods."""
+
+
+def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iterable[Object]) -> list[Pool]:
+    """`agent_pools` are the properties of Azure's, by name: a pool of no nodes is in no cluster's objects."""
+    holders: dict[str, Counter[str]] = {}
+    for pod in pods:
+        if not has_ended(pod) and (gpus := requested(pod).get(GPU)):
+            holders.setdefault(pod["spec"].get("nodeName", ""), Counter())[_workload(pod)] += gpus
+    members: dict[str, list[Object]] = {name: [] for name in agent_pools}
+    for node in nodes:
+        members.setdefault(node["metadata"].get("labels", {}).get(_AGENT_POOL, ""), []).append(node)
+    return [_pool(name, agent_pools.get(name, {}), there, holders) for name, there in sorted(members.items())]
+
+
+def table(found: Iterable[Pool], title: str) -> Table:
+    shown = plain_table(title, "pool", "VM size", "nodes", "GPUs", "taken", "free", "by")
+    for pool in found:
+        by = "\n".join(f"{name} {gpus}" for name, gpus in sorted(pool.taken.items()))
+        use = (_of(pool.gpus, pool.gpus_asked), str(sum(pool.taken.values())), str(pool.free), by)
+        has_gpus = pool.gpus_asked or pool.gpus
+        shown.add_row(pool.name, pool.vm_size, _of(pool.nodes, pool.nodes_asked), *(use if has_gpus else ["-"] * 3))
+    return shown
+
+
+def plain_table(title: str, *columns: str) -> Table:
+    """Narrow, for a terminal of 80 columns has to hold a node's name and what it offers; names stay whole."""
+    layout: dict[str, Any] = {"box": box.SIMPLE_HEAD, "show_edge": False, "pad_edge": False, "padding": (0, 1, 0, 0)}
+    shown = Table(title=f"\n{title}", title_justify="left", **layout)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    return shown
+
+
+def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[str, Counter[str]]) -> Pool:
+    labels = [properties.get("nodeLabels") or {}, *(node["metadata"].get("labels", {}) for node in nodes)]
+    size = properties.get("vmSize") or labels[-1].get("node.kubernetes.io/instance-type", "")
+    asked = properties.get("count", len(nodes))
+    taken: Counter[str] = Counter()
+    free = 0
+    for node in nodes:
+        held = holders.get(node["metadata"]["name"], Counter())
+        taken += held
+        if _is_ready(node) and not node["spec"].get("unschedulable"):
+            free += max(0, allocatable(node, GPU) - held.total())
+    offered = sum(allocatable(node, GPU) for node in nodes)
+    sku = skus.catalogue().get(size)
+    return Pool(
+        name=next((each[POOL_LABEL] for each in labels if POOL_LABEL in each), name),
+        vm_size=size,
+        nodes=sum(map(_is_ready, nodes)),
+        nodes_asked=asked,
+        gpus=offered,
+        gpus_asked=asked * sku.gpus if sku else offered,
+        taken=taken,
+        free=free,
+    )
+
+
+def _workload(pod: Object) -> str:
+    labels, name = pod["metadata"].get("labels", {}), pod["metadata"]["name"]
+    return f"{pod['metadata']['namespace']}/{next((labels[key] for key in _WORKLOAD if key in labels), name)}"
+
+
+def _is_ready(node: Object) -> bool:
+    return bool(condition(node, "Ready").get("status") == "True")
+
+
+def _of(there: int, asked: int) -> str:
+    return str(there) if there == asked else f"{there}/{asked}"

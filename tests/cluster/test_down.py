@@ -1,0 +1,62 @@
+"""`make down` of a name that is no stack's: a mistyped one stops nothing, one that was never brought up is down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator import cli, pulumi_cli
+
+STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done to the simulator, in which `dev` is up."""
+    steps: list[str] = []
+
+    def listed(*_: str, **__: Any) -> list[dict[str, Any]]:
+        return STACKS
+
+    monkeypatch.setattr(pulumi_cli, "read", listed)
+    for step in ("start", "stop"):
+        monkeypatch.setattr(cli, step, lambda step=step: steps.append(step))
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("devv", ["if dev is meant: make down\n"]),
+        ("jupyter", ["if jupyterlab is meant: make down STACK=jupyterlab\n"]),
+        ("xyz", []),
+        ("../dev", ["if dev is meant: make down\n"]),
+    ],
+)
+def test_a_mistyped_one_stops_nothing(
+    done: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    meant: list[str],
+) -> None:
+    monkeypatch.setenv("STACK", name)
+    assert cli.main(["down"]) == 1
+    said = capsys.readouterr().err
+    assert done == []
+    assert f"there is no stack {name}: neither in the simulator nor as a file Pulumi.{name}.yaml" in said
+    assert "the simulator has: dev (80 resources)\n" in said
+    assert [line.lstrip() for line in said.splitlines(keepends=True) if "is meant" in line] == meant
+    assert said.endswith("to stop the simulator alone: make stop\n")
+
+
+def test_one_with_a_file_that_was_never_brought_up_is_down(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STACK", "olmo")
+    assert cli.main(["down"]) == 0
+    assert done == ["start", "stop"]
+    said = capsys.readouterr().out
+    assert "there is no stack olmo in the simulator" in said
+    assert "stack dev stays (80 resources): `make down` destroys it too" in said
