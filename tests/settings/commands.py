@@ -56,9 +56,10 @@ def is_there(stack: Mapping[str, Any], path: list[str | int]) -> bool:
 def _command(words: list[str]) -> tuple[list[str | int], Any]:
     pulumi, config, verb, *arguments = words
     assert (pulumi, config) == ("pulumi", "config"), words
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options, literal = arguments[:end], arguments[end + 1 :]
     by_path = "--path" in options
-    key, *value = [word for word in arguments if word not in (*_OPTIONS, "--")]
+    key, *value = [*(word for word in options if word not in _OPTIONS), *literal]
     path: list[str | int] = _path(key) if by_path else [key]
     if verb == "set":
         (text,) = value
