@@ -18,14 +18,25 @@ class _Signals:
     """What a signal means from now on. Exceptions come from the first one alone, and only while a command runs."""
 
     heeded = False
+    held = False
+    came_while_held = False
     hasten: Callable[[], None] | None = None
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
-        if self.heeded:
+        if self.heeded and self.held:
+            self.came_while_held = True
+        elif self.heeded:
             self.heeded = False
             raise KeyboardInterrupt
-        if self.hasten:
+        elif self.hasten:
             self.hasten()
+
+    def let_go(self) -> None:
+        """Raises KeyboardInterrupt if a signal has come."""
+        self.held = False
+        if self.came_while_held:
+            self.came_while_held = self.heeded = False
+            raise KeyboardInterrupt
 
 
 _signals = _Signals()
@@ -47,6 +58,16 @@ def guarded(command: Callable[[], int], told: str) -> int:
         print(told, file=sys.stderr)
         return INTERRUPTED
     return code
+
+
+@contextmanager
+def held() -> Iterator[Callable[[], None]]:
+    """Signals interrupt only once the function is called: a process that is begun is then known to whoever ends it."""
+    _signals.held = True
+    try:
+        yield _signals.let_go
+    finally:
+        _signals.held = False
 
 
 @contextmanager

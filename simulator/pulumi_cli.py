@@ -31,26 +31,28 @@ def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] 
     PulumiFailed.
     """
     shown = sys.stdout.isatty()
-    pulumi = subprocess.Popen(
-        _command(arguments if shown else [*arguments, "--json"], stack),
-        env={**environment.environment(), **(variables or {})},
-        cwd=paths.ROOT,
-        start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
-        stdout=None if shown else subprocess.PIPE,
-        text=True,
-    )
     log = UpdateLog(_say)
-    reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),), daemon=True)
-    reader.start()
-    try:
-        _wait(pulumi, log)
-    except KeyboardInterrupt:
-        with interrupts.hastened(lambda: _kill(pulumi)):
-            pulumi.send_signal(signal.SIGINT)
+    with interrupts.held() as let_go:
+        pulumi = subprocess.Popen(
+            _command(arguments if shown else [*arguments, "--json"], stack),
+            env={**environment.environment(), **(variables or {})},
+            cwd=paths.ROOT,
+            start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
+            stdout=None if shown else subprocess.PIPE,
+            text=True,
+        )
+        reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),), daemon=True)
+        reader.start()
+        try:
+            let_go()
             _wait(pulumi, log)
-        raise
-    finally:
-        reader.join(_REST_S)
+        except KeyboardInterrupt:
+            with interrupts.hastened(lambda: _kill(pulumi)):
+                pulumi.send_signal(signal.SIGINT)
+                _wait(pulumi, log)
+            raise
+        finally:
+            reader.join(_REST_S)
     if pulumi.returncode:
         raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
 

@@ -33,6 +33,21 @@ def command():
 atexit.register(pause, "leaving")  # as late as Python lets anything run
 sys.exit(interrupts.guarded(command, "nothing is lost"))
 """
+BEGIN = """
+import sys
+from simulator import interrupts
+
+def command():
+    with interrupts.held() as let_go:
+        print("beginning a process", flush=True)
+        sys.stdin.readline()
+        print("it is known", flush=True)
+        let_go()
+        print("going on", flush=True)
+    return 7
+
+sys.exit(interrupts.guarded(command, "nothing is lost"))
+"""
 UP = """
 import sys
 from simulator import interrupts, pulumi_cli
@@ -96,6 +111,15 @@ def test_one_that_comes_when_all_is_done_changes_nothing(how: signal.Signals) ->
         process.send_signal(how)
         _, said = process.communicate("\n")
     assert (process.returncode, said) == (7, "")
+
+
+@HOW
+def test_one_that_comes_while_a_process_is_begun_waits_until_that_is_known(how: signal.Signals) -> None:
+    with running(BEGIN) as process:
+        reaches(process, "beginning a process")
+        process.send_signal(how)
+        said = process.communicate("\n")
+    assert (process.returncode, said) == (interrupts.INTERRUPTED, ("it is known\n", "nothing is lost\n"))
 
 
 @HOW
