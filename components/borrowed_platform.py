@@ -41,7 +41,7 @@ class BorrowedPlatform(Component):
         in_cluster = self.child(providers={"kubernetes": self.provider})
         containers = self._containers()
         for container, access in containers.items():
-            check_expiry(access, self, users=settings.users(container), stack=str(lender.stack))
+            check_expiry(access, users=settings.users(container), stack=str(lender.stack))
         self.workspace = Workspace(
             "workspace", settings.stack, containers, None, platform_guard.GUEST_LABELS, opts=in_cluster
         )

@@ -138,9 +138,7 @@ class ContainerSas(Component):
         ).sas
 
 
-def check_expiry(
-    access: ContainerAccess, resource: pulumi.Resource, *, users: Sequence[str] = (), stack: str = ""
-) -> None:
+def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str = "") -> None:
     """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not.
 
     One that has ended fails previews and updates with pulumi.RunError where workloads use it (`users`): their pods
@@ -154,7 +152,7 @@ def check_expiry(
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
-            pulumi.log.warn(warning, resource)
+            pulumi.log.warn(warning)  # of no resource: the engine may end before what waits for a URN
 
     pulumi.Output.all(access.start, access.expiry).apply(check)
 

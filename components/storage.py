@@ -103,5 +103,5 @@ class Storage(Component):
             sas=sas.mount,
             upload_sas=sas.upload,
         )
-        check_expiry(access, container, users=self._settings.users(name))
+        check_expiry(access, users=self._settings.users(name))
         return access
