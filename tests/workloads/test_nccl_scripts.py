@@ -200,6 +200,17 @@ def test_wrong_results_fail(tmp_path: Path, wrong: str, total: str) -> None:
     assert f"{total} wrong values" in verdict
 
 
+@pytest.mark.parametrize(
+    "end",
+    ["", "node-1: Test NCCL failure common.cu:1204 'remote process exited or there was a network error / '",
+     "mpirun noticed that process rank 3 with PID 63 on node node-1 exited on signal 9 (Killed)."],
+)  # fmt: skip
+def test_a_test_that_did_not_come_to_its_end_is_no_pass(tmp_path: Path, end: str) -> None:
+    code, verdict = judge(tmp_path, "\n".join([INFINIBAND, HEADER, row(8388608, 446.5, 446.5), end]))
+    assert code == 2
+    assert verdict.startswith("VERDICT: FAIL all_reduce_perf did not come to its end")
+
+
 def test_unchecked_results_pass(tmp_path: Path) -> None:
     assert judge(tmp_path, table(row(17179869184, 470, 476, wrong="N/A")))[0] == 0
 

@@ -90,7 +90,7 @@ def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> N
     options = by_rank[0].options
     devices = _devices(by_rank, variables, known)
     try:
-        collective = nccl.initialise(devices, variables, known, log)
+        collective = nccl.initialise(devices, variables, known, log).connect(log)
     except nccl.NcclError as error:
         raise Failed(f"torch.distributed.DistBackendError: {NCCL_PLACE}, {error}, {nccl.VERSION}") from error
     metaseq_log.info(log, "metaseq.distributed.utils", f"initialized host {by_rank[0].pod.hostname} as rank 0")

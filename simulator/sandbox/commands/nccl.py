@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,42 @@ class Setup:
         return self.variables[self.pods[0].key]
 
 
-def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Collective:
+@dataclass(frozen=True)
+class Communicator:
+    """Ranks that know each other, and have no channels yet: the first collective makes those (since NCCL 2.22)."""
+
+    setup: Setup
+    sku: str
+    algorithms: Set[str]
+    """What could be used here."""
+    aligned: bool
+
+    def connect(self, log: Log) -> Collective:
+        """What the first collective does. Raises NcclError."""
+        setup = self.setup
+        _shared_memory(setup, log)
+        _channels(setup, log, sharp=self._sharp)
+        chosen = _choose_algorithms(setup, self.algorithms, log)
+        nvls = bool(chosen & {"NVLS", "NVLSTree"})
+        _connected(setup, log, nvls=nvls)
+        pause(0.2)
+        return Collective(
+            sku=self.sku,
+            nodes=len(setup.pods),
+            gpus_per_node=len(setup.devices) // len(setup.pods),
+            transport=SOCKET if any(each.transport == SOCKET for each in setup.networks.values()) else INFINIBAND,
+            links=tuple(network.speeds for network in setup.networks.values()),
+            sharp=bool(chosen & {"CollnetDirect", "CollnetChain"}),
+            nvlink_sharp=nvls,
+            aligned=self.aligned,
+        )
+
+    @property
+    def _sharp(self) -> bool:
+        return "CollnetChain" in self.algorithms
+
+
+def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Communicator:
     """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
@@ -59,28 +94,12 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
     setup = Setup(devices, pods, by_pod, networks)
     log.version(VERSION)
     _bootstrap(setup, log)
+    algorithms = _algorithms(setup, _sku(known, pods[0]))
+    _networks(setup, log, sharp="CollnetChain" in algorithms)
+    _milestone(setup, "START", log)
     aligned = _topology(setup, known, log)
-    facts = _sku(known, pods[0])
-    algorithms = _algorithms(setup, facts)
-    sharp = "CollnetChain" in algorithms
-    _networks(setup, log, sharp=sharp)
-    _shared_memory(setup, log)
-    _channels(setup, log, sharp=sharp)
-    chosen = _choose_algorithms(setup, algorithms, log)
-    for device in devices:
-        text = f"comm rank {device.process.rank} nranks {len(devices)} cudaDev {device.process.device}"
-        log.info(device.process, f"{text} busId {device.gpu['pci']} - Init COMPLETE", "INIT")
-    pause(0.2)
-    return Collective(
-        sku=known.node_of(pods[0])["sku"],
-        nodes=len(pods),
-        gpus_per_node=len(devices) // len(pods),
-        transport=SOCKET if any(network.transport == SOCKET for network in networks.values()) else INFINIBAND,
-        links=tuple(network.speeds for network in networks.values()),
-        sharp=bool(chosen & {"CollnetDirect", "CollnetChain"}),
-        nvlink_sharp=bool(chosen & {"NVLS", "NVLSTree"}),
-        aligned=aligned,
-    )
+    _milestone(setup, "COMPLETE", log)
+    return Communicator(setup, known.node_of(pods[0])["sku"], algorithms, aligned)
 
 
 def environments(pods: Sequence[world.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
@@ -104,6 +123,30 @@ def _bootstrap(setup: Setup, log: Log) -> None:
         if (wanted := setup.environment.get("NCCL_NET", "")) and wanted not in ("IB", "Socket"):
             log.warn(device.process, "net.cc:1002", f"Error: network {wanted} not found.")
             raise NcclError(INVALID_USAGE)
+
+
+def _milestone(setup: Setup, what: str, log: Log) -> None:
+    for device in setup.devices:
+        who = device.process
+        ids = f"nranks {len(setup.devices)} cudaDev {who.device} nvmlDev {who.device}"
+        bus = device.gpu["pci"].partition(":")[2].replace(":", "").replace(".", "").lstrip("0")
+        text = f"ncclCommInitRankConfig comm {_address(device)} rank {who.rank} {ids} busId {bus} commId 0x1"
+        log.info(who, f"{text} - Init {what}", "INIT")
+
+
+def _address(device: Device) -> str:
+    """Of the communicator in the rank's memory: made up, and another one for each rank."""
+    return f"{0x55D000000000 + device.process.rank * 0x100000:#x}"
+
+
+def _connected(setup: Setup, log: Log, *, nvls: bool) -> None:
+    gdr = int(all(network.transport == INFINIBAND for network in setup.networks.values()) and len(setup.pods) > 1)
+    local = len(setup.devices) // len(setup.pods)
+    for device in setup.devices:
+        if nvls:
+            heads = f"headRank {device.process.device} nHeads {local}"
+            log.info(device.process, f"NVLS comm {_address(device)} {heads}", "INIT")
+        log.info(device.process, f"Connected all rings, use ring PXN 0 GDR {gdr}", "INIT")
 
 
 def _topology(setup: Setup, known: world.World, log: Log) -> bool:
@@ -248,7 +291,7 @@ def _algorithms(setup: Setup, facts: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _choose_algorithms(setup: Setup, possible: set[str], log: Log) -> set[str]:
+def _choose_algorithms(setup: Setup, possible: Set[str], log: Log) -> Set[str]:
     """What NCCL_ALGO leaves of them. Raises NcclError when that is nothing."""
     setting = setup.environment.get("NCCL_ALGO", "")
     if not setting:

@@ -64,8 +64,7 @@ def run(
         options = parse(command[1:])
         devices = _devices(ranks, int(options["t"]) * int(options["g"]), variables, known)
         _header(log, name, options, devices)
-        collective = nccl.initialise(devices, variables, known, log)
-        _table(log, options, collective, devices)
+        _table(log, options, nccl.initialise(devices, variables, known, log))
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 1
@@ -169,10 +168,9 @@ def _header(log: nccl_log.Log, name: str, options: Mapping[str, str], devices: S
         log.line(f"#  Rank {who.rank:2d} Group  0 {where} [{bus}] {device.gpu['product']}")
 
 
-def _table(
-    log: nccl_log.Log, options: Mapping[str, str], collective: network.Collective, devices: Sequence[nccl.Device]
-) -> None:
-    memory = min(int(device.gpu["memory_gb"]) for device in devices) * 10**9
+def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Communicator) -> None:
+    """The first run makes the channels, and so NCCL's lines of them stand below the columns' names."""
+    memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
     fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive and, to check, expected buffers
     largest = size(options["e"])
     if largest > fits:
@@ -180,6 +178,7 @@ def _table(
         largest = fits
     sizes = list(_sizes(options, largest))
     _columns(log)
+    collective = communicator.connect(log)
     numbers = world.numbers()
     total = 0.0
     for message in sizes:

@@ -146,7 +146,8 @@ def _initialise(team: Team, log: Log) -> Communicator:
             process = nccl_log.Process(node * per_node + local, pod.hostname, 200 + local, local)
             devices.append(nccl.Device(process, pod, gpu))
     try:
-        collective = nccl.initialise(devices, dict(os.environ), known, nccl_log.Log(os.environ))
+        nccls = nccl_log.Log(os.environ)
+        collective = nccl.initialise(devices, dict(os.environ), known, nccls).connect(nccls)
     except nccl.NcclError as error:
         _refuse("torch.distributed.DistBackendError", f"NCCL error in: ProcessGroupNCCL.cpp:3690, {error}")
     gpu_bytes = min(float(device.gpu["memory_gb"]) for device in devices) * 1e9

@@ -7,8 +7,9 @@ set -euo pipefail
 
 log=$1
 
-# Prints `SIZE BUSBW WRONG TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the better
-# of out-of-place and in-place, and of several runs the slowest; wrong values in all rows; by what the channels go.
+# Prints `SIZE BUSBW WRONG ENDED TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the better
+# of out-of-place and in-place, and of several runs the slowest; wrong values in all rows; whether the test came to its end,
+# where it prints the line "Out of bounds values", whatever it checks (src/common.cu); by what the channels go.
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -41,6 +42,7 @@ readonly RESULTS='BEGIN {
 /Out of bounds values *: *[0-9]/ {
   sub(/.*Out of bounds values *: */, "")
   out_of_bounds += $1
+  ended = 1
 }
 
 / via / {
@@ -69,7 +71,7 @@ END {
   for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
   if (other != "") transport = other
   for (i = split("NET/Socket NET/IB COLLNET", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
-  printf "%.0f %s %.0f %s\n", size, size ? busbw : 0, wrong, transport
+  printf "%.0f %s %.0f %d %s\n", size, size ? busbw : 0, wrong, ended, transport
 }
 
 function channels(pattern, name) {
@@ -107,7 +109,7 @@ function row(line, words, count, i, first, second, better) {
   return 0
 }'
 
-read -r size busbw wrong transport < <(LC_ALL=C awk "$RESULTS" "$log")
+read -r size busbw wrong ended transport < <(LC_ALL=C awk "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -120,6 +122,7 @@ verdict() {
 }
 
 ((size > 0)) || verdict 2 "FAIL no all_reduce_perf result in the output"
+((ended)) || verdict 2 "FAIL all_reduce_perf did not come to its end: the output says why"
 [[ $wrong == 0 ]] || verdict 1 "FAIL $wrong wrong values in the results"
 if ((NODES > 1)); then
   case $transport in
