@@ -53,15 +53,17 @@ class Deployed:
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
     def shown(self, placement: Placement) -> pulumi.Output[str]:
-        """What the stack's output shows: its command, and on what it runs as the command's comment."""
-        return pulumi.Output.concat(self.command, f"    # {placement.where}")
+        """What the stack's output shows: its command; as a comment, on what it runs, and what tells why it waits."""
+        return pulumi.Output.concat(self.command, f"    # {placement.where}; pending: ", self._why())
 
     def outputs(self, placement: Placement) -> dict[str, pulumi.Input[str] | int]:
         """All of it, for programs; `why` is the command that tells what it waits for."""
-        why = pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
-        found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": why}
+        found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": self._why()}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
         return {**found, **self.more, "ends": self.ends, **on}
+
+    def _why(self) -> pulumi.Output[str]:
+        return pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
 
 
 class Workload(WorkloadSpec, Protocol):
