@@ -158,7 +158,7 @@ def _rendezvous(started: Sequence[Rank], known: world.World, log: Log) -> list[R
 def _head(by_rank: Mapping[int, Rank], known: world.World, log: Log) -> None:
     """Raises Failed where the address does not lead to rank 0, which goes there too.
 
-    The image's PyTorch (2.1.0a0) is from before pull request 108191, which made DistNetworkError of TimeoutError.
+    The image's PyTorch (2.1.0a0) is taken to be from before pull request 108191, since which it is a DistNetworkError.
     """
     method = by_rank[0].options.distributed_init_method or ""
     where = urlparse(method)
