@@ -19,7 +19,10 @@ from components.context import WorkloadContext
 NAME = "platform-in-use"
 """Of the policy, of its binding and of the ConfigMap."""
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
-"""Of the namespace that a stack makes on the platform of another; the namespace's name is the stack's."""
+"""Of the namespace that a stack makes on the platform of another; the namespace's name is the stack's.
+
+One that an earlier version made has no label, and does not count, until its stack's next `up`.
+"""
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 

@@ -16,21 +16,21 @@ most=2000                                              # of so many entries the 
 
 files=()
 for name in syslog messages; do # Ubuntu, others; the one before may have been put aside within these hours
-  if [[ -r $logs/$name ]]; then
-    [[ -r $logs/$name.1 ]] && files+=("$logs/$name.1")
-    files+=("$logs/$name")
-    break
-  fi
+  [[ -r $logs/$name ]] || continue
+  for file in "$logs/$name.1" "$logs/$name"; do
+    [[ -r $file && -s $file ]] && files+=("$file") # an empty one shows nothing: not even the node's boot
+  done
+  break
 done
 if ((${#files[@]} == 0)); then
-  echo "the node has no log in $logs (syslog or messages)"
+  echo "the node has no log in $logs (syslog or messages), or an empty one"
   exit 1
 fi
 
 now=$(date +%s)
 entries=""
 while IFS= read -r line; do
-  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9:]+)\ (.*) ]] ||
+  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2})\ (.*) ]] ||
     ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
     echo "the time of this entry of the node's log cannot be read: $line"
     exit 1
@@ -49,5 +49,10 @@ lost=""
 } >"$syslog"
 if [[ -n $lost ]]; then
   read -r month day time _ <<<"$lost"
-  echo "Linkflap event:$month $day $time" >>"$history"
+  noted="$month $day $time"
+  read -r month day time _ <<<"${lost##*$'\n'}"
+  if [[ $noted == "$month $day $time" ]]; then # within one second, which the check would take for one event
+    noted=$(date -d "@$(($(date -d "$noted" +%s) - 1))" '+%b %-d %T')
+  fi
+  echo "Linkflap event:$noted" >>"$history"
 fi

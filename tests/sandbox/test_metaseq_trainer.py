@@ -184,13 +184,6 @@ FAILURES: list[tuple[str, Callable[[Launch], object], str, int]] = [
         "other options than rank 0: distributed_init",
         9,
     ),
-    (
-        "no such head",
-        lambda on: [own.update(head="tcp://w-7.w:29400") for own in on.own],
-        "Name or service not known",
-        0,
-    ),
-    ("another head", lambda on: [own.update(head="tcp://w-1.w:29400") for own in on.own], "Connection refused", 0),
     ("no method", lambda on: [own.update(head="env://") for own in on.own], "'env://' is not simulated", 0),
     ("lost GPU", lambda on: on.faults.append(new_fault("gpu", node_name(1), "6")), "unspecified launch failure", 14),
     ("partitions", lambda on: on.faults.append(new_fault("partition", node_name(1))), "NCCL error in", 0),
@@ -207,6 +200,23 @@ def test_what_ends_a_training(run: Runner, damage: Callable[[Launch], object], e
     assert (first, code) == (rank, 1), log
     assert expected in log
     assert not statistics(log)
+
+
+@pytest.mark.parametrize(("host", "known"), [("w-7.w", False), ("w-1.w", True), ("10.244.0.77", True)])
+def test_an_address_that_does_not_lead_to_rank_0_is_tried_until_time_is_up(run: Runner, host: str, known: bool) -> None:
+    """In the words of PyTorch 2.1: where nothing listens, c10d warns of nothing before."""
+    launch = Launch()
+    for own in launch.own:
+        own.update(head=f"tcp://{host}:29400")
+    first, code, log = run(launch)
+    gai = "gai error: -2 - Name or service not known"
+    warned = f"[W socket.cpp] [c10d] The IPv6 network addresses of ({host}, 29400) cannot be retrieved ({gai})."
+    assert (first, code) == (0, 1)
+    assert log.splitlines() == [
+        *([] if known else [warned]),
+        "Traceback (most recent call last):",
+        f"TimeoutError: The client socket has timed out after 1800s while trying to connect to ({host}, 29400).",
+    ]
 
 
 SLOWER: list[tuple[str, Callable[[Launch], object]]] = [

@@ -123,6 +123,16 @@ def test_a_link_that_was_lost_twice_is_compared_with_its_first_time(tmp_path: Pa
     assert history.removeprefix("Linkflap event:").split() == syslog.split()[:3]
 
 
+def test_a_link_that_was_lost_twice_within_one_second_is_compared_with_the_second_before(tmp_path: Path) -> None:
+    """aznhc takes events of the same second for one."""
+    time = datetime.now().astimezone().replace(microsecond=0) - timedelta(hours=1)
+    times = [(time + timedelta(milliseconds=part)).isoformat(timespec="microseconds") for part in (1, 9)]
+    text = "".join(f"{time} n {LOST.format('ib3')}\n" for time in times)
+    _, _, _, history = hand_over(tmp_path, syslog=text)
+    before = time - timedelta(seconds=1)
+    assert history == f"Linkflap event:{before:%b} {before.day} {before:%T}\n"
+
+
 @pytest.mark.parametrize(
     "events", [((3, "ib3"),), ((9, "ib3"), (3, "ib3")), ((3, "ib3"), (2, "ib4")), ((3, "eth0"), (2, "eth0"))]
 )
@@ -131,14 +141,17 @@ def test_links_that_were_lost_once_are_not_flapping(tmp_path: Path, events: tupl
     assert hand_over(tmp_path, syslog=text) == (0, "", "", "")
 
 
-@pytest.mark.parametrize(
-    ("logs", "reason"),
-    [
-        ({}, "the node has no log in "),
-        ({"syslog": f"Sunday n kernel: {XID}\n"}, "the time of this entry of the node's log cannot be read: Sunday n"),
-    ],
-)
-def test_a_log_that_cannot_be_read_is_told(tmp_path: Path, logs: dict[str, str], reason: str) -> None:
+@pytest.mark.parametrize("logs", [{}, {"syslog": ""}, {"messages": ""}, {"syslog": "", "syslog_1": ""}])
+def test_no_log_and_an_empty_one_are_told(tmp_path: Path, logs: dict[str, str]) -> None:
     code, printed, *_ = hand_over(tmp_path, **logs)
-    assert code == 1
-    assert printed.startswith(reason)
+    assert (code, printed) == (1, f"the node has no log in {tmp_path}/log (syslog or messages), or an empty one\n")
+
+
+@pytest.mark.parametrize(
+    "time", ["Sunday", "Nov 22 2026 15:35:55", "Nov 22 15:35", "Nov 22 2026", "2026-11-22 15:35:55"]
+)
+def test_a_time_that_cannot_be_read_is_told(tmp_path: Path, time: str) -> None:
+    """Also one with a year, in which a year could be taken for a time."""
+    entry = f"{time} n kernel: {XID}"
+    code, printed, *_ = hand_over(tmp_path, syslog=f"{entry}\n")
+    assert (code, printed) == (1, f"the time of this entry of the node's log cannot be read: {entry}\n")

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from simulator.sandbox.commands import (
+    c10d,
     metaseq_log,
     metaseq_options,
     nccl,
@@ -29,6 +30,7 @@ from simulator.world.network import Collective
 
 OWN = ("distributed_rank", "device_id", "metrics")  # options in which ranks differ
 SECONDS_PER_UPDATE = 0.2  # at most: the simulation does not take as long as the training would
+STORE_TIMEOUT_S = 1800  # metaseq's distributed/rendezvous.py keeps PyTorch's; in the simulation it passes at once
 NCCL_PLACE = "NCCL error in: ProcessGroupNCCL.cpp"
 
 
@@ -86,7 +88,7 @@ def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> t
 
 def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> None:
     known = world.load()
-    by_rank = _rendezvous(started, known)
+    by_rank = _rendezvous(started, known, log)
     options = by_rank[0].options
     devices = _devices(by_rank, variables, known)
     try:
@@ -131,13 +133,12 @@ def _updates(
         yield training.seconds(update, now, numbers)
 
 
-def _rendezvous(started: Sequence[Rank], known: world.World) -> list[Rank]:
+def _rendezvous(started: Sequence[Rank], known: world.World, log: Log) -> list[Rank]:
     """The ranks in order, once all have met at rank 0. Raises Failed for those that wait in vain or are refused."""
     size = {rank.options.distributed_world_size for rank in started}
     wanted = max(size)
     if len(size) > 1 or wanted > len(started):
-        joined = f"{len(started)}/{wanted} clients joined"
-        raise Failed(f"RuntimeError: Timed out after 1801 seconds waiting for clients. {joined}.")
+        raise Failed(f"RuntimeError: {c10d.too_few(len(started), wanted, STORE_TIMEOUT_S)}")
     by_rank: dict[int, Rank] = {}
     for rank in started:
         number = rank.options.distributed_rank
@@ -145,7 +146,7 @@ def _rendezvous(started: Sequence[Rank], known: world.World) -> list[Rank]:
             why = "taken already" if number in by_rank else f"not below the world size {wanted}"
             raise Failed(f"ValueError: rank {number} is {why}", number)
         by_rank[number] = rank
-    _head(by_rank, known)
+    _head(by_rank, known, log)
     first = _shared(by_rank[0].options)
     for number, rank in sorted(by_rank.items()):
         if _shared(rank.options) != first:
@@ -154,21 +155,22 @@ def _rendezvous(started: Sequence[Rank], known: world.World) -> list[Rank]:
     return [by_rank[number] for number in range(wanted)]
 
 
-def _head(by_rank: Mapping[int, Rank], known: world.World) -> None:
+def _head(by_rank: Mapping[int, Rank], known: world.World, log: Log) -> None:
+    """Raises Failed where the address does not lead to rank 0, which goes there too.
+
+    The image's PyTorch (2.1.0a0) is taken to be from before pull request 108191, since which it is a DistNetworkError.
+    """
     method = by_rank[0].options.distributed_init_method or ""
     where = urlparse(method)
     if where.scheme not in ("barrierlesstcpr", "tcpr", "tcp") or not where.hostname or not where.port:
         known_ones = "tcp://, tcpr:// and barrierlesstcpr://HOST:PORT are"
         raise Failed(f"simulator: --distributed-init-method {method!r} is not simulated; {known_ones}")
     pod = known.resolve(where.hostname)
-    if pod is None:
-        gai = "gai error: -2 - Name or service not known"
-        raise Failed(f"RuntimeError: The addresses of ({where.hostname}, {where.port}) cannot be retrieved ({gai}).")
-    if pod.key != by_rank[0].pod.key:
-        raise Failed(
-            f"RuntimeError: The client socket has failed to connect to [{where.hostname}]:{where.port} (errno: 111 - "
-            f"Connection refused): rank 0 listens on {by_rank[0].pod.hostname}."
-        )
+    if pod is None and not world.is_address(where.hostname):
+        log.line(c10d.unresolved(where.hostname, where.port))
+    if pod is None or pod.key != by_rank[0].pod.key:
+        after = f"{STORE_TIMEOUT_S}s"
+        raise Failed(f"TimeoutError: {c10d.timed_out(where.hostname, where.port, after)}")
 
 
 def _shared(options: Namespace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from simulator.sandbox.commands import topology, world
+from simulator.sandbox.commands import c10d, topology, world
 from simulator.sandbox.commands.torchrun_arguments import Launch, UsageError, parse
 from simulator.sandbox.commands.world import Pod, World
 
@@ -142,8 +142,7 @@ def _program(launch: Launch) -> Program:
 def _meet(team: Team) -> None:
     """Waits until all agents are at the first node's door. Raises AgentError.
 
-    The first node too goes there by its address. A name that is not known, or a port where nothing listens, is tried
-    until time is up (PyTorch's torch/csrc/distributed/c10d/socket.cpp, SocketConnectOp; TCPStore.cpp).
+    The first node too goes there by its address, which is tried until time is up (`c10d`).
     """
     launch, warned = team.launch, False
     team.tell(WAITING)
@@ -154,7 +153,7 @@ def _meet(team: Team) -> None:
         if len(pods) == launch.nodes and _is_first(pods, there):
             return
         if there is None and not warned and not world.is_address(launch.host):
-            print(_unresolved(launch), file=sys.stderr)
+            print(c10d.unresolved(launch.host, launch.port), file=sys.stderr)
             warned = True
         time.sleep(POLL_SECONDS)
     known = world.load()
@@ -166,23 +165,13 @@ def _is_first(pods: Mapping[int, Pod], there: Pod | None) -> bool:
     return first is not None and there is not None and first.key == there.key
 
 
-def _unresolved(launch: Launch) -> str:
-    where, gai = f"({launch.host}, {launch.port})", "gai error: -2 - Name or service not known"
-    return f"[W socket.cpp] [c10d] The IPv6 network addresses of {where} cannot be retrieved ({gai})."
-
-
 def _alone(launch: Launch, pods: Mapping[int, Pod], there: Pod | None) -> str:
     """What an agent says that has not met the others: where the first node is reached, that one waits for the rest."""
     if not _is_first(pods, there):
-        return (
-            f"torch.distributed.DistNetworkError: The client socket has timed out after {launch.timeout * 1000}ms "
-            f"while trying to connect to ({launch.host}, {launch.port})."
-        )
+        after = f"{launch.timeout * 1000}ms"
+        return f"torch.distributed.DistNetworkError: {c10d.timed_out(launch.host, launch.port, after)}"
     if launch.rank == 0:
-        return (
-            f"torch.distributed.DistStoreError: Timed out after {launch.timeout + 1} seconds waiting for clients. "
-            f"{len(pods)}/{launch.nodes} clients joined."
-        )
+        return f"torch.distributed.DistStoreError: {c10d.too_few(len(pods), launch.nodes, launch.timeout)}"
     return (
         "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. Did the remote "
         "server shutdown or crash?"
