@@ -27,14 +27,14 @@ def cordoned_nodes(cluster: Cluster) -> list[Finding]:
 
 def cordon(cluster: Cluster, node: Object) -> Obstacle:
     """Who has cordoned the node, and what they wait for."""
-    name, labels = node["metadata"]["name"], node["metadata"].get("labels", {})
+    labels = node["metadata"].get("labels", {})
     for driver, called in _DRIVERS.items():
         state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
         if state not in _NOT_AT_WORK:
             return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, who change {called} ({state})")
     who = _manager(node)
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
-    return Obstacle(what, f"kubectl uncordon {name}    # once it is known why", _since(node))
+    return Obstacle(what, "kubectl uncordon {nodes}    # once it is known why", _since(node))
 
 
 def _upgrade(cluster: Cluster, node: Object, driver: str, what: str) -> Obstacle:

@@ -40,6 +40,7 @@ class Obstacle:
 
     what: str
     fix: str = ""
+    """A command; `{nodes}` in it stands for all that are told together, else it is the first one's."""
     since: str = ""
     """RFC 3339, as Kubernetes has it."""
 
@@ -52,7 +53,11 @@ def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
         nodes.setdefault(obstacle.what, []).append(node)
         first.setdefault(obstacle.what, obstacle)
     return [
-        Finding(f"{what} on {listed(nodes[what], 'node')}{_since(found)}", found.fix) for what, found in first.items()
+        Finding(
+            f"{what} on {listed(nodes[what], 'node')}{_since(found)}",
+            found.fix.replace("{nodes}", " ".join(nodes[what])),
+        )
+        for what, found in first.items()
     ]
 
 

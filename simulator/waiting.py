@@ -13,7 +13,9 @@ _POLL_S = 1.0
 _LASTS_S = 10.0
 """For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
 _HEARTBEAT_S = 30.0
-"""For so long nothing is told at most, and nothing is told twice: some causes come and go (ErrImagePull)."""
+"""For so long nothing is told at most."""
+_REPEAT_S = 300.0
+"""For so long nothing is told twice: some causes come and go (ErrImagePull), and a scheduler names devices in turn."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
@@ -57,7 +59,7 @@ class _Teller:
         """Tells what is there now, was not at the last look, and has not been told lately."""
         parts = ["\n".join(head), *("\n".join(cause.lines()) for cause in causes)]
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
-        lately = now - _HEARTBEAT_S
+        lately = now - _REPEAT_S
         new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
         if new and head:
             self._spoke = now

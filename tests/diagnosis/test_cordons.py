@@ -42,9 +42,9 @@ def test_a_person_has_cordoned_it() -> None:
 
 
 def test_nodes_that_the_same_client_has_cordoned_are_told_together() -> None:
-    assert told(cordoned("a", by="kubectl"), cordoned("b", by="kubectl"))[0].startswith(
-        "waits: cordoned by kubectl: it takes no new pods on nodes a and b"
-    )
+    why, do = told(cordoned("a", by="kubectl"), cordoned("b", by="kubectl"))
+    assert why.startswith("waits: cordoned by kubectl: it takes no new pods on nodes a and b")
+    assert do == "do: kubectl uncordon a b    # once it is known why"
 
 
 def test_an_api_server_that_does_not_tell_by_whom() -> None:
