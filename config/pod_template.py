@@ -7,6 +7,7 @@ job after the other.
 from __future__ import annotations
 
 import functools
+import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from config.near import hint, near
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
 """What is below these keys may be a number too (apimachinery, pkg/api/resource, Quantity)."""
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+"""As that file's comment of Quantity has it."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -45,12 +48,19 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
     if value is None:
         return
     kinds = _alternatives(kind)
-    if kinds == [str] and any(part in _QUANTITIES for part in path[-2:]):
+    is_quantity = kinds == [str] and any(part in _QUANTITIES for part in path[-2:])
+    if is_quantity:
         kinds = [str, int, float]
     fitting = next((each for each in kinds if _fits(value, each)), None)
     if fitting is None:
         allowed = " or ".join(dict.fromkeys(_called(each) for each in kinds))
         yield Unfit(f"is not {allowed}", None, path, allowed)
+        return
+    if is_quantity and isinstance(value, str) and not _QUANTITY.fullmatch(value):
+        short = value.rstrip("Bb")  # 10GB, 10GiB
+        yield Unfit(
+            f"is {value!r}", short if _QUANTITY.fullmatch(short) else None, path, "a quantity, as in 500m or 10Gi"
+        )
         return
     known = _types.input_type_types(fitting) if _is_object(fitting) else None
     for key, below in _items(value):
