@@ -108,6 +108,15 @@ def test_sharp_brings_an_infiniband_of_its_own(tmp_path: Path) -> None:
     assert "[send] via COLLNET/SHARP/7/GDRDMA" in log
 
 
+def test_channels_are_made_by_the_first_collective(tmp_path: Path) -> None:
+    """The order of NCCL 2.28.9 with nccl-tests 2.19.6 on two H200: between the columns' names and the first row."""
+    _, log = NcclJob(tmp_path).run()
+    marks = ("Init START", "Init COMPLETE", " redop ", "[send] via NET/", "Connected all rings", "     float     sum ")
+    places = [log.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert log.rindex("Init COMPLETE") < log.index(" redop ")
+
+
 @pytest.mark.parametrize(("damage", "expected"), BROKEN, ids=[damage.__name__.strip("_") for damage, _ in BROKEN])
 def test_what_breaks_it(tmp_path: Path, damage: Callable[[Job], None], expected: str) -> None:
     job = NcclJob(tmp_path)
