@@ -47,7 +47,7 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
     pools[1]["currentOrchestratorVersion"] = runs
     monkeypatch.setitem(mocks.ADDED, "ManagedCluster", {**mocks.ADDED["ManagedCluster"], "agentPoolProfiles": pools})
     said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: said.append(text))
+    monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     declared(wanted)
     assert len(said) == warned
     command = "az aks nodepool upgrade --resource-group group --cluster-name ai-on-aks-test --name system "

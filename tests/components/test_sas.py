@@ -272,7 +272,7 @@ def test_the_next_rotation_is_another_text(now: str, then: str) -> None:
 @pytest.mark.parametrize(("expiry", "warnings"), [("2026-01-08T00:00:00Z", 1), (WINDOW["expiry"], 0)])
 def test_every_update_and_preview_says_it(expiry: str, warnings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: said.append(text))
+    monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     monkeypatch.setitem(mocks.ADDED, "SasWindow", {"start": START, "expiry": expiry})
     declared(data={})
     assert len(said) == warnings
@@ -303,7 +303,7 @@ def test_a_sas_that_has_ended_is_refused_where_a_workload_mounts_it(kind: str, m
 
 def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: said.append(text))
+    monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     declared_for("archive", monkeypatch)
     assert ["container archive ended" in text for text in said] == [True]
 
