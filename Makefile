@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help bench conformance kills up down clean shell env start stop status test test-long check tools images lock-images \
-	stack-file upstream upstream-charts
+	own-state stack-file upstream upstream-charts
 
 STACK ?= dev
 export STACK
@@ -13,9 +13,9 @@ PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
 RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python";
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /; s/\$$\$$/$$/g'
 
-up: stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
+up: own-state stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up
 
 down: ## destroys the stack and stops the simulator; its state and the tools stay
@@ -24,10 +24,13 @@ down: ## destroys the stack and stops the simulator; its state and the tools sta
 clean: ## stops the simulator and removes its state
 	@$(RUN) exec "$$python" -m simulator clean
 
-start stop status: ## the simulator's processes
+start: ## starts the simulator's processes
+stop: ## ends them; their state is kept
+status: ## what runs, and who has which GPUs
+start stop status:
 	@$(RUN) exec "$$python" -m simulator $@
 
-shell: ## a shell in which plain pulumi, kubectl and helm act on the simulator
+shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell
 
 env: ## the same environment as shell lines: eval "$$(make -s env)"
@@ -66,6 +69,9 @@ check: ## formatting, linters and types of every language here
 
 bench: ## the measures: what the program costs the engine, and how long its up takes in realistic time
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.bench
+
+own-state:
+	@$(RUN) exec "$$python" -m simulator.owner
 
 stack-file:
 	@$(RUN) exec "$$python" -m simulator.stacks

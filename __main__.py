@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 
+import operators
 import workloads
 from components.borrowed_platform import BorrowedPlatform
 from components.existing import check_existing
 from components.feature_check import check_infiniband
+from components.operators import Operator
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
-from config import loader
-from config.models import Settings
-from config.warnings import warnings
+from config.reading import loader
+from config.rules.advice import warnings
+from config.schema.inventory import Inventory
+from config.schema.models import Settings
 
 
 def main() -> None:
     """Declares everything of the stack."""
-    known = workloads.find()
-    settings = loader.load(known)
+    known_operators, known = operators.find(), workloads.find()
+    settings = loader.load(Inventory(known_operators, known))
     for warning in warnings(settings):
         pulumi.log.warn(warning)
     for placement in settings.placements.values():
         pulumi.log.info(str(placement))
     made = _all_that_is_made()
-    platform = _platform(settings)
+    platform = _platform(settings, known_operators)
     context = platform.context()
-    deployed = {
-        name: known[placement.workload].deploy(context, placement) for name, placement in settings.placements.items()
-    }
+    where = settings.placements
+    deployed = {name: workloads.deploy(known[at.workload], context, at) for name, at in where.items()}
 
     if isinstance(platform, Platform):
         PlatformGuard("guard", context, tuple(made))
     for name, value in platform.outputs().items():
         pulumi.export(name, value)
-    where = settings.placements
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
     pulumi.export("workloadDetails", pulumi.Output.secret(details))
@@ -51,13 +55,12 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _platform(settings: Settings) -> Platform | BorrowedPlatform:
+def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platform | BorrowedPlatform:
     """This stack's own, or that of the stack that `platformStack` names."""
     if settings.lender:
         return BorrowedPlatform("platform", settings, settings.lender)
     check_infiniband(settings.gpu_pools())
-    check_existing(settings)
-    return Platform("platform", settings)
+    return Platform("platform", settings, known, check_existing(settings))
 
 
 main()

@@ -15,7 +15,7 @@ from components.context import WorkloadContext
 from components.node_pools import gpu_pools
 from components.sas import check_expiry
 from components.workspace import Workspace
-from config.models import Lender, Settings
+from config.schema.models import Lender, Settings
 
 
 class BorrowedPlatform(Component):
@@ -42,8 +42,9 @@ class BorrowedPlatform(Component):
         containers = self._containers()
         for container, access in containers.items():
             check_expiry(access, users=settings.users(container), stack=str(lender.stack))
+        mounted = {name: access for name, access in containers.items() if settings.users(name)}
         self.workspace = Workspace(
-            "workspace", settings.stack, containers, None, platform_guard.GUEST_LABELS, opts=in_cluster
+            "workspace", settings.stack, mounted, None, platform_guard.GUEST_LABELS, opts=in_cluster
         )
         self.register_outputs({"platform": str(lender.stack)})
 
@@ -62,7 +63,7 @@ class BorrowedPlatform(Component):
             namespace=self.workspace.namespace,
             service_account=self.workspace.account,
             pools=gpu_pools(self.settings),
-            rdma_resource=self.settings.operators.network_operator.resource_name,
+            rdma_resource=self.settings.rdma_resource,
             image=self.image,
             volumes=self.workspace.volumes,
             ready=[],

@@ -9,9 +9,9 @@ import pulumi
 from pulumi_azure_native import containerservice
 
 from components._base import Component
-from config.models import Settings, SystemPool
-from config.scheduling import SYSTEM_TAINT
-from config.storage import StorageSettings
+from config.facts.scheduling import SYSTEM_TAINT
+from config.schema.models import Settings, SystemPool
+from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
 OS_DISK_GB, OS_DISK_TYPE = 128, "Managed"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pulumi
 
-from config.storage import ContainerSettings
+from config.schema.storage import ContainerSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
-from config.skus import VmSku
+from config.facts.skus import VmSku
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,3 +59,10 @@ class WorkloadContext:
     """Blob containers of the platform by name."""
     ready: Sequence[pulumi.Resource]
     """Jobs depend on these: the registry of their images, the pools that they name, and the scheduler's webhook."""
+    parent: pulumi.Resource | None = None
+    """The component of the workload that is being deployed."""
+
+    def child(self, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a resource of the workload. Earlier versions of the program made them without a component."""
+        aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
+        return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)

@@ -7,6 +7,7 @@ Azure would refuse another VM size of the system pool in the middle of an update
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pulumi
@@ -15,10 +16,10 @@ from pulumi_azure_native import containerservice, storage
 from components.cluster import OS_DISK_GB, OS_DISK_TYPE, SYSTEM_POOL
 from components.moving import Place, chosen_place, moving_refusal
 from components.subscription import subscription_id
-from config.errors import set_command
-from config.loader import outputs_of, this_stack
-from config.models import Settings, SystemPool
-from config.scheduling import SYSTEM_TAINT
+from config.facts.scheduling import SYSTEM_TAINT
+from config.problems.fixes import set_command
+from config.reading.loader import outputs_of, this_stack
+from config.schema.models import Settings, SystemPool
 
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
@@ -26,31 +27,55 @@ _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
 _NEXT_POOL = "systemnext"
 
 
-def check_existing(settings: Settings) -> None:
-    """Raises pulumi.RunError, which the engine shows without a traceback, where settings ask for what cannot be had."""
-    if why := "\n".join(_refusals(settings)):
+@dataclass(frozen=True)
+class Existing:
+    """What Azure and Pulumi have of a stack before its program declares anything."""
+
+    outputs: Mapping[str, Any]
+    """Empty before the first `up`; one that fails keeps those there are."""
+    group: str
+    cluster_name: str
+    cluster: containerservice.GetManagedClusterResult | None
+    account: storage.GetStorageAccountResult | None
+
+    @property
+    def node_counts(self) -> dict[str, int]:
+        """How many nodes each pool of the cluster has now, by its name in ARM."""
+        pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
+        return {pool.name: pool.count or 0 for pool in pools}
+
+
+def check_existing(settings: Settings) -> Existing:
+    """What there is already.
+
+    Raises pulumi.RunError, which the engine shows without a traceback, where settings ask for what cannot be had.
+    """
+    existing = _look(settings)
+    if why := "\n".join(_refusals(settings, existing)):
         raise pulumi.RunError(why)
+    return existing
 
 
-def _refusals(settings: Settings) -> Iterator[str]:
+def _look(settings: Settings) -> Existing:
     names = settings.names
-    # None before the first `up`; one that fails keeps those there are.
     outputs = _existing(lambda: outputs_of(str(this_stack()))) or {}
-    group, cluster_name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
-    cluster = _existing(
-        lambda: containerservice.get_managed_cluster(resource_name=cluster_name, resource_group_name=group)
-    )
-    account = _account(settings, group)
+    group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
+    cluster = _existing(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
+    return Existing(outputs, group, name, cluster, _account(settings, group))
+
+
+def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
+    cluster, account = existing.cluster, existing.account
     if found := cluster or account:
-        place = Place(_region(found.location), group, cluster_name)
+        place = Place(_region(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
-            yield moving_refusal(settings, place, _held(outputs, cluster, account))
+            yield moving_refusal(settings, place, _held(existing))
             return
     if cluster:
         yield from _system_pool_refusals(settings, cluster)
     wanted = settings.storage.hierarchical_namespace
     if account and bool(account.is_hns_enabled) is not wanted:
-        yield account_refusal(account.name, wanted=wanted)
+        yield account_refusal(account.name, settings.stack, wanted=wanted)
 
 
 def _region(location: str) -> str:
@@ -65,17 +90,14 @@ def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult 
     return _existing(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
 
 
-def _held(
-    outputs: Mapping[str, Any],
-    cluster: containerservice.GetManagedClusterResult | None,
-    account: storage.GetStorageAccountResult | None,
-) -> Iterator[str]:
+def _held(existing: Existing) -> Iterator[str]:
     """What is there that nothing in the program can make again."""
-    if cluster:
+    if cluster := existing.cluster:
         yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
-    if registry := outputs.get("registry"):
+    if registry := existing.outputs.get("registry"):
         yield f"registry {registry}: its images"
-    if name := account.name if account else outputs.get("storage", {}).get("account"):
+    account = existing.account
+    if name := account.name if account else existing.outputs.get("storage", {}).get("account"):
         yield f"storage account {name}: all data in it"
 
 
@@ -83,7 +105,9 @@ def _system_pool_refusals(settings: Settings, cluster: containerservice.GetManag
     names, wanted = settings.names, settings.cluster.system_pool
     size = next((pool.vm_size for pool in cluster.agent_pool_profiles or () if pool.name == SYSTEM_POOL), None)
     if size and size.lower() != wanted.vm_sku.lower():
-        yield system_pool_refusal(wanted, size, f"-g {names.resource_group} --cluster-name {names.cluster}")
+        yield system_pool_refusal(
+            wanted, size, settings.stack, f"-g {names.resource_group} --cluster-name {names.cluster}"
+        )
 
 
 def _existing(ask: Callable[[], Found]) -> Found | None:
@@ -96,10 +120,10 @@ def _existing(ask: Callable[[], Found]) -> Found | None:
         raise pulumi.RunError(str(error)) from None
 
 
-def account_refusal(account: str, *, wanted: bool) -> str:
+def account_refusal(account: str, stack: str, *, wanted: bool) -> str:
     """Of settings that want a hierarchical namespace of an account that has none, or the other way round."""
     has = "no hierarchical namespace" if wanted else "a hierarchical namespace"
-    keep = set_command(("storage", "hierarchicalNamespace"), not wanted)
+    keep = set_command(("storage", "hierarchicalNamespace"), not wanted).text(stack)
     return "\n".join(
         [
             f"the storage account {account} has {has}, and storage.hierarchicalNamespace is {str(wanted).lower()}.",
@@ -109,7 +133,7 @@ def account_refusal(account: str, *, wanted: bool) -> str:
     )
 
 
-def system_pool_refusal(pool: SystemPool, size: str, cluster: str) -> str:
+def system_pool_refusal(pool: SystemPool, size: str, stack: str, cluster: str) -> str:
     """Of another VM size for the system pool, which has `size`; `cluster` is what names the cluster to Azure's CLI.
 
     A pool's VM size is fixed, and a system pool can go once there is another (Microsoft, "Resize node pools in AKS" and
@@ -122,7 +146,7 @@ def system_pool_refusal(pool: SystemPool, size: str, cluster: str) -> str:
         [
             f"cluster.systemPool.vmSku is {pool.vm_sku}, but the system pool has nodes of {size}.",
             "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
-            f"    {set_command(('cluster', 'systemPool', 'vmSku'), size)}",
+            f"    {set_command(('cluster', 'systemPool', 'vmSku'), size).text(stack)}",
             "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
             f"    {add} --name {_NEXT_POOL}",
             f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_azure_native import features
 
-from config.pools import PoolSettings
-from config.skus import VmSku
+from config.facts.skus import VmSku
+from config.schema.pools import PoolSettings
 
 NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
 _REGISTERED = "Registered"

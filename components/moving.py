@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from config.errors import naming, remove_command, set_command
-from config.models import Settings
+from config.problems.fixes import Fix, remove_command, run, set_command
+from config.schema.models import Settings
 
 _GROUP = ("cluster", "resourceGroup")
 
@@ -35,7 +35,7 @@ def chosen_place(settings: Settings) -> Place:
 def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str:
     """Of settings that put a stack elsewhere than `place`, where it has what nothing in the program can make again."""
     differences = list(_differences(settings, place))
-    keep = [f"    {naming(settings.stack, fix)}" for _, fix in differences]
+    keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
     protected = settings.storage.protect and settings.storage.containers
     stack = settings.stack
     destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
@@ -55,22 +55,22 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     )
 
 
-def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, str]]:
+def _differences(settings: Settings, place: Place) -> Iterator[tuple[str, Fix]]:
     """What is wrong, and the command that takes it back."""
     wanted = chosen_place(settings)
     if wanted.cluster != place.cluster:
         was = place.cluster.removeprefix(f"{settings.project}-")
         yield (
             f"the cluster is {place.cluster}, and would be {wanted.cluster}",
-            f"pulumi stack rename -s {settings.stack} {was}",
+            run(f"pulumi stack rename -s {settings.stack} {was}"),
         )
     elif wanted.group != place.group:
         fix = remove_command(_GROUP) if place.group == place.cluster else set_command(_GROUP, place.group)
-        yield f"the resource group is {place.group}, and would be {wanted.group}", str(fix)
+        yield f"the resource group is {place.group}, and would be {wanted.group}", fix
     if wanted.location != place.location:
         yield (
-            f"location is {wanted.location}, but the stack is in {place.location}",
-            str(set_command(("location",), place.location)),
+            f"{settings.location_key} is {wanted.location}, but the stack is in {place.location}",
+            set_command((settings.location_key,), place.location),
         )
 
 
@@ -83,5 +83,5 @@ def _beside(settings: Settings, place: Place) -> Iterator[str]:
         ("registry", "name"): settings.registry.name,
         ("storage", "accountName"): settings.storage.account_name,
     }
-    yield from (naming(other, str(remove_command(path))) for path, name in names.items() if name)
+    yield from (remove_command(path).text(other) for path, name in names.items() if name)
     yield f"pulumi up -s {other}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -10,9 +11,8 @@ from pulumi_azure_native import containerservice
 from components._base import Component
 from components.cluster import Cluster
 from components.context import GpuPool
-from config.models import StackFile
-from config.pools import PoolSettings, agent_pool_name, node_labels, node_taints
-from config.scheduling import SCRATCH_FOLDER
+from config.schema.models import Settings
+from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 
 # A pool of ND nodes takes 6 to 15 minutes, AllocationFailed comes late; an upgrade goes node by node.
 _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
@@ -37,12 +37,22 @@ class NodePools(Component):
     resources: list[pulumi.Resource]
 
     def __init__(
-        self, name: str, cluster: Cluster, settings: StackFile, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        cluster: Cluster,
+        settings: Settings,
+        *,
+        counts: Mapping[str, int] | None = None,
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`counts` are the nodes that pools have now, by their names in ARM; `after` is what pools follow."""
         super().__init__(name, opts)
+        self._counts = counts or {}
         self._cluster = cluster
+        self._after = after
         self._version = settings.cluster.kubernetes_version
-        self._rdma_resource = settings.operators.network_operator.resource_name
+        self._rdma_resource = settings.rdma_resource
         self.resources = [self._pool(key, pool) for key, pool in settings.gpu_pools().items()]
         self.pools = gpu_pools(settings)
         self.register_outputs({"pools": {key: pool.agent_pool for key, pool in self.pools.items()}})
@@ -58,7 +68,7 @@ class NodePools(Component):
             # Else its nodes would stay at the version that they were made with when the control plane's is upgraded.
             orchestrator_version=self._version,
             vm_size=pool.vm_sku,
-            count=pool.count,
+            count=self._count(key, pool),
             os_type="Linux",
             os_sku="Ubuntu",
             os_disk_size_gb=pool.os_disk_gb,
@@ -72,28 +82,32 @@ class NodePools(Component):
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 replace_on_changes=_IMMUTABLE,
+                depends_on=self._after,
                 delete_before_replace=pool.replace == "delete-first",
-                # The autoscaler moves the count; writing it back would fight it.
-                ignore_changes=["count"] if pool.autoscale else [],
             ),
         )
 
+    def _count(self, key: str, pool: PoolSettings) -> int:
+        """What the pool has now, where the autoscaler moves it: ARM refuses an update with another count ("Cannot
+        manually scale AgentPool", hashicorp/terraform-provider-azurerm#4543), or takes nodes away under their jobs.
+        """
+        return self._counts.get(agent_pool_name(key, pool), pool.count) if pool.autoscale else pool.count
 
-def gpu_pools(settings: StackFile) -> dict[str, GpuPool]:
+
+def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
     """All GPU pools by key, as workloads see them."""
-    scratch = settings.operators.local_nvme_scratch.enabled
-    return {key: gpu_pool(key, pool, scratch=scratch) for key, pool in settings.gpu_pools().items()}
+    return {key: gpu_pool(key, pool, settings.scratch_folder) for key, pool in settings.gpu_pools().items()}
 
 
-def gpu_pool(key: str, pool: PoolSettings, *, scratch: bool) -> GpuPool:
-    """The pool as workloads see it; `scratch` is whether what makes NVMe scratch runs in its cluster."""
+def gpu_pool(key: str, pool: PoolSettings, scratch_folder: str | None) -> GpuPool:
+    """The pool as workloads see it; `scratch_folder` is where nodes have NVMe scratch, if anything makes it."""
     return GpuPool(
         agent_pool=agent_pool_name(key, pool),
         sku=pool.sku,
         taints=node_taints(pool),
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
-        scratch=SCRATCH_FOLDER if scratch and pool.scratch else None,
+        scratch=scratch_folder if pool.scratch else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -10,16 +11,17 @@ from components import images
 from components._base import Component
 from components.cluster import Cluster
 from components.context import WorkloadContext
+from components.existing import Existing
 from components.kubernetes_access import KubernetesAccess
 from components.node_pools import NodePools
-from components.operators.operators import Operators
+from components.operators import Operator, Operators
 from components.registry import Registry
 from components.resource_group import ResourceGroup
 from components.storage import Storage
 from components.workspace import Workspace
-from config import platform_stack
-from config.models import Settings
-from config.names import WORKLOAD_NAMESPACE
+from config.rules import platform_stack
+from config.schema.models import Settings
+from config.schema.names import WORKLOAD_NAMESPACE
 
 
 class Platform(Component):
@@ -34,7 +36,14 @@ class Platform(Component):
     operators: Operators
     workspace: Workspace
 
-    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        operators: Mapping[str, Operator[Any]],
+        existing: Existing,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = ResourceGroup("group", settings, opts=self.child())
@@ -43,13 +52,18 @@ class Platform(Component):
         self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
         self.cluster = Cluster("cluster", settings, group, opts=self.child())
         self.registry.attach(self.cluster)
-        self.pools = NodePools("pools", self.cluster, settings, opts=self.child())
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
         in_cluster = self.child(providers={"kubernetes": self.access.provider})
         hooks = self.access.first_contact
         self.operators = Operators(
-            "operators", settings, self.pools, self.image, self.registry.resource, hooks, opts=in_cluster
+            "operators", operators, settings, self.image, self.registry.resource, hooks, opts=in_cluster
         )
+        # Side by side at first, to save minutes. Later, new nodes must not get drivers that this very update changes.
+        policies = self.operators.policies if existing.cluster else []
+        self.pools = NodePools(
+            "pools", self.cluster, settings, counts=existing.node_counts, after=policies, opts=self.child()
+        )
+        # All of them, also for pods that users bring along.
         containers = self.storage.containers if self.storage else {}
         self.workspace = Workspace("workspace", WORKLOAD_NAMESPACE, containers, hooks, opts=in_cluster)
         self.register_outputs({"cluster": self.cluster.name})
@@ -66,11 +80,11 @@ class Platform(Component):
             namespace=self.workspace.namespace,
             service_account=self.workspace.account,
             pools=self.pools.pools,
-            rdma_resource=self.settings.operators.network_operator.resource_name,
+            rdma_resource=self.settings.rdma_resource,
             image=self.image,
-            volumes=dict(self.workspace.volumes),  # all of them, also for pods that users bring along
+            volumes=self.workspace.volumes,
             # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
-            ready=[self.registry.resource, *self.pools.resources, *self.operators.ready],
+            ready=[self.registry.resource, *self.pools.resources, *self.operators.webhooks],
         )
 
     def outputs(self) -> dict[str, Any]:

@@ -23,6 +23,7 @@ GUEST_LABELS = {"ai-on-aks/guest": "true"}
 
 One that an earlier version made has no label, and does not count, until its stack's next `up`.
 """
+_SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
@@ -47,11 +48,15 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Refuses to delete the ConfigMap. It is asked once for each namespace that the binding finds (Kubernetes 1.30)."""
+    """Refuses to delete the ConfigMap. It is asked once for each namespace that the binding finds (Kubernetes 1.30).
+
+    The API server passes on one of these refusals alone (dispatcher.go), so it names the command that lists all.
+    """
     stack = "params.metadata.name"
     message = (
         f"'stack ' + {stack} + ' runs on this platform. Destroy it first: pulumi destroy -s ' + {stack} + "
-        f"'. To destroy the platform all the same: {_OVERRIDE}'"
+        f"'. All such stacks: kubectl get namespaces --selector {_SELECTOR}. "
+        f"To destroy the platform all the same: {_OVERRIDE}'"
     )
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
     return {

@@ -9,8 +9,8 @@ from components import roles
 from components._base import Component
 from components.cluster import Cluster
 from components.subscription import subscription_id
-from config.models import Settings
-from config.registry import login_server
+from config.schema.models import Settings
+from config.schema.registry import login_server
 
 
 class Registry(Component):

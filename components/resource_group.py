@@ -6,7 +6,7 @@ import pulumi
 from pulumi_azure_native import resources
 
 from components._base import Component
-from config.models import Settings
+from config.schema.models import Settings
 
 
 class ResourceGroup(Component):

@@ -9,7 +9,7 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components._base import Component
-from config.models import ClusterSettings, PrincipalType
+from config.schema.models import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 """Azure Kubernetes Service RBAC Cluster Admin."""

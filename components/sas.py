@@ -6,7 +6,6 @@ in the settings. The clock is read for nothing but to say that it ends soon, or 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +16,8 @@ from components import service_sas
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
-from config.errors import set_command
-from config.storage import UPLOAD_PERMISSIONS, ContainerSettings, next_rotation
+from config.problems.fixes import set_command
+from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, next_rotation
 
 LONGEST_WARNING = timedelta(days=14)
 
@@ -138,7 +137,7 @@ class ContainerSas(Component):
         ).sas
 
 
-def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str = "") -> None:
+def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
     """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not.
 
     One that has ended fails previews and updates with pulumi.RunError where workloads use it (`users`): their pods
@@ -148,7 +147,9 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     def check(times: list[str]) -> None:
         start, expiry = times
         now = datetime.now(UTC)
-        warning = expiry_warning(access.container, start, expiry, access.rotation, now=now, stack=stack)
+        warning = expiry_warning(
+            access.container, start, expiry, access.rotation, now=now, stack=stack or pulumi.get_stack()
+        )
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
@@ -157,9 +158,7 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     pulumi.Output.all(access.start, access.expiry).apply(check)
 
 
-def expiry_warning(
-    container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str = ""
-) -> str | None:
+def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str) -> str | None:
     """What to say of a SAS that has ended, or that has less than a third of its time left (14 days at most)."""
     begins, ends = instant(start), instant(expiry)
     if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
@@ -168,7 +167,5 @@ def expiry_warning(
     effect = (
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
-    fix = set_command(("storage", "rotation"), next_rotation(rotation))
-    where = f" -s {shlex.quote(stack)}" if stack else ""
-    commands = f"{fix}{where} && pulumi up{where}"
-    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {commands}"
+    fix = set_command(("storage", "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
+    return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix}"

@@ -64,8 +64,8 @@ class DelegationProvider(dynamic.ResourceProvider):
         """Signs. Raises ValueError for a window that is over, PermissionError while no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
-                f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Begin another: "
-                "pulumi config set --path storage.rotation <other text> && pulumi up"
+                f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Another "
+                "storage.rotation begins another: pulumi preview prints the command"
             )
         sas = _sign(props, _delegation_key(props))
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})

@@ -10,8 +10,8 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
-from config.models import Settings
-from config.storage import ContainerSettings
+from config.schema.models import Settings
+from config.schema.storage import ContainerSettings
 
 
 class Storage(Component):

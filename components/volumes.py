@@ -16,7 +16,7 @@ from pulumi_kubernetes.core import v1 as core
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import BlobVolume
-from config.blobfuse import mount_options
+from config.facts.blobfuse import mount_options
 
 DRIVER = "blob.csi.azure.com"
 STORAGE_CLASS = "ai-on-aks-blob"

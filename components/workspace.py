@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -33,12 +33,18 @@ class Workspace(Component):
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`containers` are those that are mounted there: no namespace holds a SAS that nobody there uses."""
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
-        self.volumes = _Volumes(self, space_name, space, containers, hooks)
+        self.volumes = {
+            container: ContainerVolume(
+                container, access, namespace=space_name, needs=[space], hooks=hooks, opts=self.child()
+            ).volume
+            for container, access in containers.items()
+        }
         self.register_outputs({"namespace": self.namespace})
 
 
@@ -76,39 +82,3 @@ class MpiAccount(Component):
         # Whoever uses the account may do so only once it has its rights.
         self.name = pulumi.Output.all(account.metadata["name"], binding.id).apply(lambda parts: str(parts[0]))
         self.register_outputs({"name": self.name})
-
-
-class _Volumes(Mapping[str, BlobVolume]):
-    """Volumes in a namespace, each made when first asked for: no namespace holds a SAS that nobody there uses."""
-
-    def __init__(
-        self,
-        parent: Component,
-        space_name: str,
-        space: kubernetes.core.v1.Namespace,
-        containers: Mapping[str, ContainerAccess],
-        hooks: pulumi.ResourceHookBinding | None,
-    ) -> None:
-        self._parent, self._space_name, self._space, self._containers = parent, space_name, space, containers
-        self._hooks = hooks
-        self._made: dict[str, BlobVolume] = {}
-
-    def __getitem__(self, container: str) -> BlobVolume:
-        if container not in self._made:
-            access = self._containers[container]
-            made = ContainerVolume(
-                container,
-                access,
-                namespace=self._space_name,
-                needs=[self._space],
-                hooks=self._hooks,
-                opts=self._parent.child(),
-            )
-            self._made[container] = made.volume
-        return self._made[container]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._containers)
-
-    def __len__(self) -> int:
-        return len(self._containers)

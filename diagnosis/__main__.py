@@ -1,6 +1,6 @@
 """`python -m diagnosis [-n <namespace> <workload>...]`: how workloads fare, what they wait for, and what to do.
 
-Without a workload: policies of NVIDIA's operators that are not ready, and nodes that are cordoned.
+Without a workload: nodes that are not in order or cordoned, and policies of NVIDIA's operators that are not ready.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from config.names import WORKLOAD_NAMESPACE
+from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import Cluster
-from diagnosis.report import GONE, names, platform, report
+from diagnosis.ended import selector
+from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report
 
 
 class _NoSuchWorkload(Exception):
@@ -37,13 +38,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _tell(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> None:
-    reports = [report(cluster, namespace, name) for name in workloads] or [platform(cluster)]
+    reports = [_judged(namespace, report(cluster, namespace, name)) for name in workloads] or [platform(cluster)]
     for told in reports:
         if told.phase != GONE:
             print("\n".join(told.lines()))
     if gone := [told.name for told in reports if told.phase == GONE]:
         there = ", ".join(names(cluster, namespace)) or "none"
         raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
+
+
+def _judged(namespace: str, told: Report) -> Report:
+    """With what the logs of a job end with, once it has ended itself."""
+    labels = selector(told.kind, told.name, told.uid)
+    if not labels or told.phase not in (*BAD, *DONE):
+        return told
+    return told.judged(*kubectl.last_lines(namespace, labels))
 
 
 if __name__ == "__main__":

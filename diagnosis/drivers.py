@@ -7,22 +7,24 @@ order that is not ready is the cause.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,
     NIC_POLICY,
+    NODE,
     POD,
     Cluster,
     Kind,
     Object,
+    condition,
     is_ready,
     labelled,
     owners_of,
 )
-from diagnosis.finding import Obstacle, one_line
+from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.nodes import GPU, allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 
@@ -73,6 +75,22 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
     else:
         what = f"{resource} is not offered, though its device plugin is ready"
     return Obstacle(what, f"kubectl describe node {name}")
+
+
+def broken_nodes(cluster: Cluster) -> list[Finding]:
+    """Nodes that do not report, and those that offer fewer devices than they have: a device plugin found a bad one."""
+    return together((node["metadata"]["name"], obstacle) for node in cluster.all(NODE) for obstacle in _broken(node))
+
+
+def _broken(node: Object) -> Iterator[Obstacle]:
+    status, look = node.get("status", {}), f"kubectl describe node {node['metadata']['name']}"
+    ready = condition(node, "Ready")
+    if ready and ready.get("status") != "True":
+        yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
+        return
+    for resource, there in status.get("capacity", {}).items():
+        if "/" in resource and (offered := allocatable(node, resource)) < int(there):
+            yield Obstacle(f"{offered} of {there} {resource} are offered: a device has failed", look)
 
 
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:

@@ -23,6 +23,8 @@ class Finding:
     """Whether no time mends it: somebody has to."""
     shared: bool = False
     """Whether it is about what all workloads run on."""
+    passing: bool = False
+    """Whether nothing is wrong as far as is known, and it changes as time goes."""
 
     def lines(self) -> list[str]:
         """As it is told, indented below its workload's line; a command stays on one line, to be copied."""

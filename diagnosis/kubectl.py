@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 
 from diagnosis.cluster import NODE, Kind, Object
 
+_PREFIX = re.compile(r"\[pod/[^\]]+\] ")
+"""Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
 _NO_SUCH_KIND = "the server doesn't have a resource type"
 
 
@@ -17,16 +20,32 @@ class KubectlFailed(Exception):
 def read(kind: Kind, namespace: str) -> list[Object]:
     """A `diagnosis.cluster.Read`. Raises KubectlFailed."""
     where = ["--namespace", namespace] if namespace else ["--all-namespaces"]
-    command = ["kubectl", "get", kind.resource, *where, "--output", "json"]
+    command = ["get", kind.resource, *where, "--output", "json"]
     if kind == NODE:
         command.append("--show-managed-fields")  # which tell who has cordoned it
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        items: list[Object] = json.loads(_said(*command))["items"]
+    except KubectlFailed as error:
+        if _NO_SUCH_KIND in str(error):
+            return []
+        raise
+    return items
+
+
+def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
+    """The last line of the log of each pod with these labels, and why others have none. Raises KubectlFailed."""
+    chosen = ("--namespace", namespace, "--selector", selector)
+    lines = _said("logs", *chosen, "--tail", "1", "--prefix", "--ignore-errors").splitlines()
+    read = [(line, _PREFIX.match(line)) for line in lines if line.strip()]
+    return [line[found.end() :] for line, found in read if found], [line for line, found in read if not found]
+
+
+def _said(*arguments: str) -> str:
+    """What it prints. Raises KubectlFailed."""
+    try:
+        answer = subprocess.run(["kubectl", *arguments], capture_output=True, text=True, check=False)
     except OSError as error:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
-    if answer.returncode and _NO_SUCH_KIND in answer.stderr:
-        return []
     if answer.returncode:
-        raise KubectlFailed(f"{' '.join(command)}\n{answer.stderr.strip()}")
-    items: list[Object] = json.loads(answer.stdout)["items"]
-    return items
+        raise KubectlFailed(f"kubectl {' '.join(arguments)}\n{answer.stderr.strip()}")
+    return answer.stdout

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from config.facts.scheduling import AGENT_POOL_LABEL
 from diagnosis.cluster import Object
 
 GPU = "nvidia.com/gpu"
+_OF_POOL = f"{AGENT_POOL_LABEL}="
 
 
 def requested(pod: Object) -> dict[str, int]:
@@ -35,11 +37,14 @@ def chosen(node: Object, pod: Object) -> bool:
 
 
 def choice(pod: Object) -> str:
-    """The labels that the pod asks of its node, in words."""
+    """The pool and the labels that the pod asks of its node, in words: `of pool gpu4082 with zone=1`."""
     wanted = [f"{key}={value}" for key, value in (pod["spec"].get("nodeSelector") or {}).items()]
     for term in _terms(pod):
         wanted += [_wish(entry) for entry in term]
-    return " and ".join(wanted)
+    pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
+    labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
+    said = [f"of pool {' and '.join(pools)}"] if pools else []
+    return " ".join([*said, *([f"with {' and '.join(labels)}"] if labels else [])])
 
 
 def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:

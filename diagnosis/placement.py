@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,12 +28,16 @@ _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 _UNSCHEDULABLE = "Unschedulable"
 _OFFERED_NO_MORE = "can possibly be assigned to"
 """Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
-_NODES = "0/"
+_NODES = re.compile(r"0/\d+ nodes ")
 """What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
 _GANG, _ORIGIN = "pod group is not ready", "Origin reason is "
 """Of Volcano's words of a gang (api/job_info.go, FitError): its state, and then what one of its pods lacks."""
+_NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
+"""Volcano's of a gang whose pods are not made yet (cache.go, RecordJobStatusEvent): it says nothing."""
 _QUOTA = "queue resource quota insufficient"
 """Volcano's of a gang that its queue does not let in (plugins/proportion, plugins/capacity)."""
+_PENDING = "Pending"
+"""Phase of a PodGroup that Volcano has not let in; pods of its own jobs are made only afterwards."""
 _OVERUSED = "resource in cluster is overused"
 """Volcano's of a gang that is let in later, for nodes have no room by far (plugins/overcommit)."""
 
@@ -61,7 +66,7 @@ def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     pod, wanted = pods[0], requested(pods[0])
     nodes = _candidates(cluster, pod)
     if not nodes:
-        return [Finding(f"there is no node with {choice(pod)}", "kubectl get nodes    # a pool may have none yet")]
+        return [Finding(f"there is no node {choice(pod)}".rstrip() + " yet", "kubectl get nodes")]
     found = [(node["metadata"]["name"], _obstacle(cluster, node, pod, wanted)) for node in nodes]
     obstacles = [(name, obstacle) for name, obstacle in found if obstacle]
     needed = len(pods) if wanted else 1
@@ -132,9 +137,9 @@ def _said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Find
     told = [message.rpartition(_ORIGIN)[2] for message in told]
     if not told:
         return []
-    told.sort(key=lambda message: not message.startswith(_NODES))
-    if told[0] == _QUOTA:
-        return [Finding("the quota of its queue is used up", "kubectl describe queues")]
+    told.sort(key=lambda message: not _NODES.match(message))
+    if told[0] == _QUOTA:  # a queue without a quota of its own has what all nodes offer, and they lack it
+        return [] if known else [Finding("the quota of its queue is used up", "kubectl describe queues")]
     if told[0] == _OVERUSED:
         return [Finding("Volcano lets it in once nodes have room for it")]
     return [] if known and _GANG in told[0] else [Finding(one_line(f"the scheduler says: {told[0]}"))]
@@ -145,9 +150,11 @@ def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
     wanted = metadata.get("annotations", {}).get(GROUP_ANNOTATION)
     for group in cluster.all(POD_GROUP, metadata.get("namespace", "")):
         if group["metadata"]["name"] == wanted:
-            told = [event for event in cluster.events(group) if event.get("reason") == _UNSCHEDULABLE]
-            entry = condition(group, _UNSCHEDULABLE)
-            return [event["message"] for event in told[-1:]] or list(filter(None, [entry.get("message")]))
+            events = [event["message"] for event in cluster.events(group) if event.get("reason") == _UNSCHEDULABLE]
+            said = [condition(group, _UNSCHEDULABLE).get("message", ""), *events]
+            let_in = group.get("status", {}).get("phase", _PENDING) != _PENDING
+            past = (_QUOTA, _OVERUSED) if let_in else ()
+            return [told for told in said if told and told not in past and not _NO_PODS.match(told)][-1:]
     return []
 
 

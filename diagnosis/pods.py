@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from config.content_tags import content_tag, image_names
+from config.facts.content_tags import content_tag, image_names
 from diagnosis.cluster import Cluster, Object
 from diagnosis.finding import Finding, one_line
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from diagnosis.cluster import (
     DEPLOYMENT,
@@ -20,10 +20,13 @@ from diagnosis.cluster import (
     owners_of,
 )
 from diagnosis.cordons import cordoned_nodes
+from diagnosis.drivers import broken_nodes
+from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
 from diagnosis.policies import unready_policies
+from diagnosis.under_way import under_way
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
@@ -49,11 +52,31 @@ class Report:
     """As kubectl calls it; empty where there is no such object."""
     uid: str = ""
     findings: tuple[Finding, ...] = field(default=())
+    verdicts: tuple[str, ...] = ()
+    """Once it has ended: the lines in which its pods judge, and what kept logs from being read."""
+    remarks: tuple[str, ...] = ()
+    """Once it has ended: what is said of its pods."""
+    exits: tuple[str, ...] = ()
+    """Once it has failed: with what its containers ended, which a verdict says better."""
+    log: str = ""
+    """Once it has failed: the command that shows its log, or why there is none."""
+
+    def head(self) -> list[str]:
+        """How the workload fares."""
+        return wrapped(f"{self.name}: {self.phase} {one_line(self.message)}".rstrip(), "  ")
 
     def lines(self) -> list[str]:
-        """The workload, and below it each cause."""
-        first = f"{self.name}: {self.phase} {one_line(self.message)}".rstrip()
-        return [*wrapped(first, "  "), *(line for finding in self.findings for line in finding.lines())]
+        """How it fares, and below it what it has said, each cause, and where to look."""
+        said = [
+            line for text in (*(self.verdicts or self.exits), *self.remarks) for line in wrapped(f"  {text}", "    ")
+        ]
+        causes = [line for finding in self.findings for line in finding.lines()]
+        return [*self.head(), *said, *causes, *([f"  look at it: {self.log}"] if self.log else [])]
+
+    def judged(self, last_lines: Iterable[str], unread: Iterable[str] = ()) -> Report:
+        """With the verdicts among the last lines of its pods' logs, and what kept others from being read."""
+        failed = (f"a log cannot be read: {one_line(why)}" for why in unread)
+        return replace(self, verdicts=(*verdicts(last_lines), *failed))
 
 
 def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
@@ -64,14 +87,20 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     phase, message = _phase(workload)
     told = (name, phase, message, kind, workload["metadata"]["uid"])
     if phase in (*BAD, *DONE):
-        return Report(*told)
+        pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
+        there = [pod for pod in pods if kind != "deployment" or not has_ended(pod)]
+        if phase in DONE:
+            return Report(*told, remarks=tuple(remarks(there)))
+        return Report(*told, remarks=tuple(remarks(there)), exits=tuple(exits(pods)), log=log(pods))
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
+    if not found and phase == PENDING:
+        found = dict.fromkeys(_under_way(cluster, workload, kind))
     return Report(*told, findings=tuple(found))
 
 
 def platform(cluster: Cluster) -> Report:
-    """Whether every policy is ready and no node is cordoned, though no workload may wait for it."""
-    found = (*unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
+    """Whether every node and policy is in order and no node is cordoned, though no workload may wait for it."""
+    found = (*broken_nodes(cluster), *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
 
@@ -128,6 +157,13 @@ def _not_made(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding
         yield Finding(one_line(told[-1]["message"]), f"kubectl get events -n {told[-1]['metadata']['namespace']}")
     if kind == "vcjob" and not cluster.runs(_CONTROLLER_PODS):
         yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
+
+
+def _under_way(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
+    """How far its pods are, where nothing is known to hold them up."""
+    pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
+    look = f"kubectl describe {kind} -n {_namespace(workload)} {workload['metadata']['name']}"
+    return under_way(cluster, pods) if pods else [Finding("its pods are not made yet", look, passing=True)]
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:

@@ -11,12 +11,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator import files, paths, ports
 from simulator.azure import subscription
+from simulator.azure.autoscaler import Autoscaler
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
@@ -30,7 +32,6 @@ from simulator.kubelet import volcano
 from simulator.operators import PROGRAMS
 from simulator.operators.device_plugins import extended_resources
 
-Object = dict[str, Any]
 ALREADY_RUNNING = 3
 _LOCK_TIMEOUT_S = 2
 _RESUME_TIMEOUT_S = 150
@@ -127,9 +128,11 @@ def main() -> int:
     end_leftovers()
     clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS), extended_resources), BlobService()
     server: Server | None = None
+    autoscaler: Autoscaler | None = None
     try:
         server = _simulated_azure(clusters, blobs)
         _resume(server, clusters)
+        autoscaler = Autoscaler(server.world, server.operations, clusters.client)
         kubeconfig = KubeconfigFile(clusters)
         kubeconfig.write()
         files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
@@ -139,6 +142,8 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     finally:
+        if autoscaler is not None:
+            autoscaler.stop()
         if server is not None:
             server.stop()
         clusters.stop()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from config.content_tags import content_tag, image_names
+from config.facts.content_tags import content_tag, image_names
 from simulator.azure.registries import Registries, RegistryNotFound
 
 _LOOK_S = 0.5

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from diagnosis.cluster import Cluster, Kind
+from diagnosis.cluster import Cluster, Kind, Object
 from diagnosis.finding import wrapped
 from diagnosis.report import BAD, DONE, RUNNING, Report, pods_of, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
-from simulator.sandbox import sandbox
-from simulator.sandbox.images import has_recipe
+from simulator.kubelet.faked import FAKED
 
-Object = dict[str, Any]
 _PUSH = "make images"
-_VERDICT = "VERDICT:"
-_PASSED = f"{_VERDICT} PASS"
-_FAKED = "faked: nothing ran"
 
 
 @dataclass(frozen=True)
@@ -38,15 +33,16 @@ class Workload:
     ran_on: tuple[tuple[str, str], ...] = ()
     """Pods and their nodes."""
     faked: tuple[str, ...] = ()
-    """Images of its pods that no process ran for: such pods start and succeed whatever they are."""
-    verdicts: tuple[str, ...] = ()
-    """The lines in which the pods of a test judge."""
+    """Why no process ran for its pods, or for some containers: such pods start and succeed whatever they are."""
 
     @property
     def phase(self) -> str:
         """What is faked is told as such wherever it would look like success."""
         phase = self.report.phase
-        return f"{phase} ({_FAKED})" if self.faked and phase in (*DONE, RUNNING) else phase
+        if not self.faked or phase not in (*DONE, RUNNING):
+            return phase
+        whole = any(why.startswith(f"{FAKED}:") for why in self.faked)
+        return f"{phase} ({'faked: nothing ran' if whole else 'partly faked'})"
 
     @property
     def failed(self) -> bool:
@@ -69,27 +65,25 @@ class Workload:
 
     def head(self) -> list[str]:
         """How it fares."""
-        return replace(self.report, phase=self.phase, findings=()).lines()
+        return replace(self.report, phase=self.phase).head()
 
-    @property
-    def complaint(self) -> str:
-        """What to tell of one that is not as it should be, and what to do."""
+    def complaint(self, stack: str) -> str:
+        """What to tell of one of the stack's that is not as it should be, and what to do."""
         causes = [line for finding in self.report.findings for line in finding.lines()]
-        told = [*self.head(), *causes, *self._why_faked()]
+        faked = [line for why in self.faked for line in wrapped(f"  {why}", "    ")]
+        told = [*self.head(), *causes, *faked]
         told.append(f"  look at it:   {self.command if self.failed or self.faked else self.why}")
         if self.failed or self.faked:
-            kind, name = self.report.kind, self.report.name
-            gone = f"kubectl delete {kind} -n {self.namespace} {name} && " if kind else ""
-            told.append(f"  run it again: {gone}pulumi up --refresh")
+            told.append(f"  run it again: {self._again(stack)}")
         return "\n".join(told)
 
-    def _why_faked(self) -> Iterator[str]:
-        for image in self.faked:
-            if not has_recipe(image):
-                yield from wrapped(f"  image {image} has no recipe in simulator/sandbox/recipes/", "    ")
-                yield "    do: docs/simulator.md, The sandbox, says how to add one"
-            elif reason := sandbox.available():
-                yield from wrapped(f"  image {image} cannot run on this machine: {reason}", "    ")
+    def _again(self, stack: str) -> str:
+        """The command that makes it anew: of what is gone, Pulumi has to learn that first."""
+        if not self.report.kind:
+            return f"pulumi up -s {stack} --refresh"
+        if self.report.kind == "deployment":
+            return f"kubectl rollout restart -n {self.namespace} deployment {self.report.name}"
+        return f"pulumi up -s {stack} --replace '**:Job::{self.report.name}'"
 
 
 def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
@@ -100,8 +94,8 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
         told = report(cluster, output["namespace"], output["name"], _PUSH)
         pods = [pod for pod in placed if pod["job_uid"] == told.uid]
         ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
-        live = [placements.faked(pod) for pod in pods_of(cluster, output["namespace"], told.uid)]
-        faked = {image for images in [*live, *(pod.get("faked", []) for pod in pods)] for image in images}
+        live = (placements.why_faked(pod) for pod in pods_of(cluster, output["namespace"], told.uid))
+        faked = {why for why in (*live, *(pod.get("why_faked", "") for pod in pods)) if why}
         given = (output["namespace"], output["command"], output["why"], output["ends"])
         found.append(Workload(name, *given, told, tuple(ran_on), tuple(sorted(faked))))
     return found
@@ -113,21 +107,15 @@ def look(kube: KubeClient) -> Cluster:
 
 
 def judged(kube: KubeClient, workload: Workload) -> Workload:
-    """With the verdicts that the logs of its pods end with, the failed ones first; as it is when none has any.
-
-    Raises ApiError for logs that cannot be read.
-    """
-    found = []
+    """With the verdicts that the logs of its pods end with. Raises ApiError for logs that cannot be read."""
+    last = []
     for pod, _ in workload.ran_on:
         try:
-            last = kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1})
+            last.append(kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1}))
         except ApiError as error:
             if not error.not_found:  # Volcano removes pods of jobs that are over
                 raise
-            continue
-        if last.startswith(_VERDICT):
-            found.append(last.strip())
-    return replace(workload, verdicts=tuple(sorted(found, key=lambda verdict: verdict.startswith(_PASSED))))
+    return replace(workload, report=workload.report.judged(last))
 
 
 def _read(kube: KubeClient, kind: Kind, namespace: str) -> list[Object]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import sys
 from pathlib import Path
 
 from simulator import files, paths
@@ -38,6 +39,17 @@ def claim() -> None:
     files.replace(mark, str(paths.ROOT))
 
 
+def refusal() -> str | None:
+    """Why the state is not this user's, or this checkout's; None once it is."""
+    try:
+        claim()
+    except Foreign as error:
+        return str(error)
+    except PermissionError as error:
+        return not_allowed(error)
+    return None
+
+
 def not_allowed(error: PermissionError) -> str:
     """What to do where a file of the state, or another one, is kept from whoever runs the command."""
     path = Path(error.filename or paths.home())
@@ -62,3 +74,9 @@ def _name(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:  # as in containers
         return f"user {user}"
+
+
+if __name__ == "__main__":  # before tools are made, which takes a quarter of an hour
+    if found := refusal():
+        sys.stderr.write(f"error: {found}\n")
+    sys.exit(1 if found else 0)

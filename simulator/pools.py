@@ -10,12 +10,11 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from config import skus
-from config.scheduling import POOL_LABEL
-from diagnosis.cluster import condition, has_ended
+from config.facts import skus
+from config.facts.scheduling import POOL_LABEL
+from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import GPU, allocatable, requested
 
-Object = dict[str, Any]
 _AGENT_POOL = "kubernetes.azure.com/agentpool"
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """Labels of a workload's pods, of which each kind of workload has its own."""

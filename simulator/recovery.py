@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.recovery import delete_forgotten, release_leftovers
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
-Object = dict[str, Any]
 NAMESPACE = "kubernetes:core/v1:Namespace"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import httpx
 import yaml
 from rich.console import Console
 
-from diagnosis.cluster import condition
+from diagnosis.cluster import Object, condition
 from diagnosis.nodes import GPU
 from simulator import daemon, environment, paths, pools, stand_ins
 from simulator.azure.kinds.pools import TYPE as AGENT_POOLS
@@ -18,8 +17,6 @@ from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import volcano
 from simulator.sandbox import sandbox
 from simulator.world.faults import FaultStore
-
-Object = dict[str, Any]
 
 
 def show(console: Console) -> int:

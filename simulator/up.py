@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from config.near import near
+from config.facts.near import near
 from diagnosis.finding import wrapped
 from diagnosis.report import platform
 from simulator import images, jobs, paths, pulumi_cli, stacks, waiting
@@ -43,7 +43,7 @@ def up() -> None:
         "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
         f"`{take_away(stack)}` takes it away."
     )
-    _judge(workloads)
+    _judge(stack, workloads)
 
 
 def take_away(stack: str) -> str:
@@ -56,6 +56,8 @@ def require_known(stack: str) -> None:
 
     One with a file that was never brought up is known: to take it away is done already.
     """
+    if not stack:
+        raise UpFailed(stacks.problem(stack) or "")
     sizes, files = _sizes(), stacks.files()
     if stack in {*sizes, *files}:
         return
@@ -71,9 +73,8 @@ def require_known(stack: str) -> None:
 
 def down() -> None:
     """Destroys the stack, if there is one, and tells of other stacks that stay. Raises UpFailed."""
-    stack = stacks.chosen()
+    stack, sizes = stacks.chosen(), _sizes()
     try:
-        sizes = _sizes()
         if stack in sizes:
             recover(stack, console.print)
             found = goes_on(stack, console.print)
@@ -83,7 +84,9 @@ def down() -> None:
         else:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
-        raise UpFailed(str(error)) from error
+        guests = [name for name, size in sorted(sizes.items()) if size and stacks.platform_of(name) == stack]
+        first = (f"\n  stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in guests)
+        raise UpFailed("".join([str(error), *first])) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
 
@@ -130,15 +133,15 @@ def _show(workloads: list[jobs.Workload]) -> None:
         colour = "green" if workload.passed else "red" if workload.failed else "yellow"
         console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
         _told(f"  {workload.command}")
-        for verdict in workload.verdicts:
+        for verdict in workload.report.verdicts:
             _told("\n".join(wrapped(f"  {verdict}", "    ")))
         width = max((len(pod) for pod, _ in workload.ran_on), default=0)
         for pod, node in workload.ran_on:
             _told(f"  {pod:{width}}  {node}")
 
 
-def _judge(workloads: list[jobs.Workload]) -> None:
+def _judge(stack: str, workloads: list[jobs.Workload]) -> None:
     bad = [workload for workload in workloads if not workload.passed]
     if bad:
         where = "`make shell` enters the simulator, where these commands act."
-        raise UpFailed("\n".join([*(workload.complaint for workload in bad), where]))
+        raise UpFailed("\n".join([*(workload.complaint(stack) for workload in bad), where]))

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.tools.progress import elapsed
 
-Object = dict[str, Any]
 _QUIET_S = 30.0
 """After that a sign of life."""
 _NAMED = 3
@@ -105,5 +105,7 @@ def _parsed(line: str) -> Object | None:
 
 def _part(types: str) -> str:
     """The part of the program, in words, that a resource belongs to by the types of its parents."""
+    if types.startswith("ai-on-aks:workloads/"):
+        return "workloads"
     components = [found for found in _COMPONENT.findall(types) if not found.endswith("Platform")]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", components[0]).lower() if components else "workloads"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -13,9 +14,11 @@ _POLL_S = 1.0
 _LASTS_S = 10.0
 """For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
 _HEARTBEAT_S = 30.0
-"""For so long nothing is told at most."""
+"""For so long nothing is told at most; and after a change of phase nothing of pods that are simply under way."""
 _REPEAT_S = 300.0
-"""For so long nothing is told twice: some causes come and go (ErrImagePull), and a scheduler names devices in turn."""
+"""For so long nothing is told twice: some causes come and go (ErrImagePull)."""
+_LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
+"""What a scheduler counts. It names devices in turn, others at each look: once it is told, another count is no news."""
 
 
 def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
@@ -45,8 +48,10 @@ class _Teller:
 
     def look(self, workloads: Sequence[Workload], now: float) -> None:
         shared: dict[Finding, None] = {}
+        silent = now - self._spoke >= _HEARTBEAT_S
         for workload in workloads:
-            causes = workload.report.findings
+            changed = "\n".join(workload.head()) not in self._seen.get(workload.name, ())
+            causes = [cause for cause in workload.report.findings if changed or silent or not cause.passing]
             shared |= dict.fromkeys(cause for cause in causes if cause.shared)
             self._changes(workload.name, workload.head(), [cause for cause in causes if not cause.shared], now)
         self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
@@ -57,11 +62,17 @@ class _Teller:
 
     def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> None:
         """Tells what is there now, was not at the last look, and has not been told lately."""
-        parts = ["\n".join(head), *("\n".join(cause.lines()) for cause in causes)]
+        texts = ["\n".join(lines) for lines in (head, *map(Finding.lines, causes))]
+        parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
         lately = now - _REPEAT_S
         new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
         if new and head:
             self._spoke = now
             self._told_at |= {(name, part): now for part in new}
-            self._tell("\n".join(dict.fromkeys([parts[0], *new])))
+            self._tell("\n".join(dict.fromkeys([texts[0], *(parts[part] for part in new)])))
+
+
+def _gist(text: str) -> str:
+    """What tells it from others: not what a scheduler counts, nor where its lines are broken."""
+    return _LACKS.sub("", " ".join(text.split()))

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import Any
 
-from workloads._base import Workload
+from workloads._base import Workload, deploy
+
+__all__ = ["deploy", "find"]
 
 
-def find() -> dict[str, Workload]:
+def find() -> dict[str, Workload[Any]]:
     """All workloads by name. Modules whose name begins with an underscore are helpers."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    found: list[Workload] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
+    found: list[Workload[Any]] = [importlib.import_module(f"{__name__}.{name}").WORKLOAD for name in names]
     return {workload.name: workload for workload in found}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pulumi
 
+from components._base import Component
 from components.context import GpuPool, WorkloadContext
-from config.errors import Problem
-from config.models import Placement
-from config.workload import GpuPods, Ground, Requirements, WorkloadOptions, WorkloadSpec
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import Chosen, GpuPods, Ground, Requirements, WorkloadOptions, WorkloadSpec
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
+"""Of one run, which only reads them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +29,10 @@ class Run(Generic[Options]):
     rdma_resource: str
 
     @classmethod
-    def placed(cls, context: WorkloadContext, placement: Placement, image: str, **more: Any) -> Self:
+    def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
         """As the settings ask for it; `image` is the folder of `docker/` that its own is built from."""
         return cls(
-            options=cast(Options, placement.options),
+            options=placement.options,
             pool=context.pools[placement.pool_key],
             nodes=placement.nodes,
             image=placement.options.image or context.image(image),
@@ -52,11 +54,11 @@ class Deployed:
     ends: bool = True
     """Whether it ends by itself and soon: tests do, services do not, nor do trainings whose length is left open."""
 
-    def shown(self, placement: Placement) -> pulumi.Output[str]:
+    def shown(self, placement: Placement[Any]) -> pulumi.Output[str]:
         """What the stack's output shows: its command; as a comment, on what it runs, and what tells why it waits."""
         return pulumi.Output.concat(self.command, f"    # {placement.where}; pending: ", self._why())
 
-    def outputs(self, placement: Placement) -> dict[str, pulumi.Input[str] | int]:
+    def outputs(self, placement: Placement[Any]) -> dict[str, pulumi.Input[str] | int]:
         """All of it, for programs; `why` is the command that tells what it waits for."""
         found = {"namespace": self.namespace, "name": self.name, "command": self.command, "why": self._why()}
         on: dict[str, str | int] = {"pool": placement.pool_key, "nodes": placement.nodes, "gpus": placement.gpus}
@@ -66,7 +68,23 @@ class Deployed:
         return pulumi.Output.concat("python -m diagnosis -n ", self.namespace, f" {self.name}")
 
 
-class Workload(WorkloadSpec, Protocol):
+class WorkloadComponent(Component):
+    """All resources of one workload."""
+
+    def __init__(self, workload: Workload[Any], name: str) -> None:
+        self.type_module = f"workloads/{workload.name}"
+        super().__init__(name)
+
+
+def deploy(workload: Workload[Chosen], context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
+    """The workload as a component, placed there."""
+    component = WorkloadComponent(workload, placement.name)
+    deployed = workload.deploy(replace(context, parent=component), placement)
+    component.register_outputs({})
+    return deployed
+
+
+class Workload(WorkloadSpec[Chosen], Protocol[Chosen]):
     """One workload: what the settings must know of it, and how it is put on a platform."""
 
     @property
@@ -85,8 +103,8 @@ class Workload(WorkloadSpec, Protocol):
     def keys(self) -> Mapping[str, str]:
         return {}
 
-    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
         return ()
 
-    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+    def deploy(self, context: WorkloadContext, placement: Placement[Chosen]) -> Deployed:
         """Creates its resources; reads nothing but its arguments and its own files."""

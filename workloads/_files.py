@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import GpuPool, WorkloadContext
-from config.skus import topologies
+from config.facts.skus import topologies
 from workloads._pods import Mount
 from workloads._topology import topology_xml
 
@@ -48,7 +47,7 @@ class Files:
             self.config_map,
             metadata={"name": self.config_map, "namespace": context.namespace},
             data=dict(self.contents),
-            opts=pulumi.ResourceOptions(provider=context.provider),
+            opts=context.child(),
         )
 
 

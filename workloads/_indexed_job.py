@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.overrides import merge
+from config.schema.overrides import merge
 from workloads._pods import NOT_AWAITED, Manifest
 
 JOB_LABEL = "batch.kubernetes.io/job-name"
@@ -39,14 +39,13 @@ def indexed_job(name: str, spec: Manifest, context: WorkloadContext, depends_on:
         kind="PodGroup",
         metadata={"name": name, "namespace": context.namespace},
         spec={"minMember": spec["completions"], "queue": "default"},
-        opts=pulumi.ResourceOptions(provider=context.provider, depends_on=list(context.ready)),
+        opts=context.child(depends_on=list(context.ready)),
     )
     kubernetes.batch.v1.Job(
         name,
         metadata={"name": name, "namespace": context.namespace, "annotations": NOT_AWAITED},
         spec=spec,
-        opts=pulumi.ResourceOptions(
-            provider=context.provider,
+        opts=context.child(
             depends_on=[*context.ready, group, *depends_on],
             replace_on_changes=["spec"],
             delete_before_replace=True,

@@ -11,8 +11,8 @@ import pulumi
 from pydantic import Field
 
 from components.context import GpuPool
-from config.base import PLAIN_DIGITS
-from config.workload import GpuPods, WorkloadOptions
+from config.schema.base import PLAIN_DIGITS
+from config.schema.workload import GpuPods, WorkloadOptions
 from workloads._base import Run
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
@@ -29,7 +29,10 @@ class MpiOptions(WorkloadOptions):
     """Options of all such jobs."""
 
     ssh_timeout_seconds: Annotated[int, Field(ge=10, le=86400), PLAIN_DIGITS] = 1800
-    """How long the master waits for all workers to answer; their image has several GB."""
+    """How long the master waits for all workers.
+
+    Their image has several GB.
+    """
 
 
 Options = TypeVar("Options", bound=MpiOptions, covariant=True)

@@ -1,9 +1,9 @@
-"""What every NCCL job tells NCCL: the settings of its hardware (config/nccl.yaml) and the topology file."""
+"""What every NCCL job tells NCCL: the settings of its hardware (config/facts/nccl.yaml) and the topology file."""
 
 from __future__ import annotations
 
 from components.context import GpuPool
-from config.skus import nccl_profiles
+from config.facts.skus import nccl_profiles
 from workloads._files import TOPOLOGY, Files
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pulumi
 
 from components.context import BlobVolume, GpuPool
-from config.overrides import merge
-from config.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, tolerations
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, tolerations
+from config.schema.overrides import merge
 
 Manifest = dict[str, Any]
 

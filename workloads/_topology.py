@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from config.skus import Link, NumaNode, Topology
+from config.facts.skus import Link, NumaNode, Topology
 
 _BRIDGE = "0x060400"
 _GPU = "0x030200"

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.scheduling import SCHEDULER, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import SCHEDULER, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from workloads._pods import Manifest, Mount, pod_template
 
 
@@ -68,8 +68,7 @@ def volcano_job(
         kind="Job",
         metadata={"name": name, "namespace": context.namespace},
         spec=spec,
-        opts=pulumi.ResourceOptions(
-            provider=context.provider,
+        opts=context.child(
             depends_on=[*context.ready, *depends_on],
             replace_on_changes=["spec"],
             delete_before_replace=True,

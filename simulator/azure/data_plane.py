@@ -51,7 +51,7 @@ class DataPlane:
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
     def blob_service(self, account: str) -> BlobService | None:
-        """By the account's name; None where there is no such account (a name that does not resolve, in life)."""
+        """By the account's name; None where there is no such account (a name that does not resolve, on real Azure)."""
         if accounts.named(self._world, account) is None:
             return None
         blobs = self._world.blobs

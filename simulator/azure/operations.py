@@ -11,9 +11,10 @@ import binascii
 import logging
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from config import skus
+from config.facts import skus
 from simulator.azure import faults, nodes
 from simulator.azure.backend import Node
 from simulator.azure.errors import ArmError
@@ -191,8 +192,8 @@ def remove(world: World, record: Record) -> None:
     world.store.remove(record.id)
 
 
-def node_objects(world: World, cluster: ResourceId) -> list[Node]:
-    """All Node objects that the pools of a cluster ask for."""
+def node_objects(world: World, cluster: ResourceId, counts: Mapping[str, int] | None = None) -> list[Node]:
+    """All Node objects that the pools of a cluster ask for; `counts` are others than theirs, by the pools' keys."""
     record = world.store.get(cluster)
     if record is None:
         return []
@@ -203,7 +204,7 @@ def node_objects(world: World, cluster: ResourceId) -> list[Node]:
         shape = nodes.Pool(
             id=pool.id.text,
             name=pool.id.name,
-            properties=properties | {"count": pools.machines(pool)},
+            properties=properties | {"count": (counts or {}).get(pool.id.key, pools.machines(pool))},
             location=record.body["location"],
             node_group=clusters.node_group(record),
             kubernetes=version,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from config import skus
+from config.facts import skus
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body

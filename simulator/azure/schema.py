@@ -15,7 +15,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from config.near import near
+from config.facts.near import near
 from simulator.azure import tags
 from simulator.azure.errors import Problem
 

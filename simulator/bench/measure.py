@@ -17,7 +17,7 @@ from simulator.bench.engine import Timing, World
 
 STACK = "dev"
 _ROUNDS, _PREVIEWS = 3, 3
-_PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "simulator", "workloads")
+_PARTS = ("Pulumi.yaml", "__main__.py", "components", "config", "docker", "operators", "simulator", "workloads")
 
 
 @dataclass(frozen=True)

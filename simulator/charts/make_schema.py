@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 CHARTS = Path(__file__).resolve().parent
-KEYS = CHARTS.parent.parent / "config" / "charts"
+KEYS = CHARTS.parent.parent / "config" / "facts" / "charts"
 NAMES = ("node-feature-discovery", "network-operator", "gpu-operator", "volcano", "blob-csi-driver")
 SUBCHART = "node-feature-discovery"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
 
-Object = dict[str, Any]
 _MANAGED = {"addonmanager.kubernetes.io/mode": "Reconcile"}
 _SELECTOR = "addonmanager.kubernetes.io/mode=Reconcile"
 _KINDS = (

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator import paths, ports
 from simulator.cluster import addons
 from simulator.cluster.controlplane import ControlPlane, NotReady
@@ -21,7 +22,6 @@ from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram, Offers
 
-Object = dict[str, Any]
 _POOL_LABELS = "simulator/pool-labels"
 """Node annotation that remembers which labels the pool gave, so that those it gives no more go."""
 
@@ -103,6 +103,11 @@ class Clusters:
     def running(self, cluster_id: str) -> RunningCluster:
         """Raises KeyError for a cluster that does not run."""
         return self._running[_name(cluster_id)]
+
+    def client(self, cluster_id: str) -> KubeClient | None:
+        """None for a cluster that does not run."""
+        running = self._running.get(_name(cluster_id))
+        return running.kube if running else None
 
     def all(self) -> dict[str, RunningCluster]:
         return dict(self._running)

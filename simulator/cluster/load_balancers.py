@@ -9,14 +9,14 @@ import logging
 import threading
 from collections.abc import Container
 from ipaddress import IPv4Network, ip_address
-from typing import Any, Literal
+from typing import Literal
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube import events
 from simulator.kube.client import ApiError, KubeClient
 
-Object = dict[str, Any]
 PUBLIC = IPv4Network("203.0.113.0/24")  # for documentation (RFC 5737), so nobody's
 NODE_SUBNET = IPv4Network("10.224.0.0/16")  # AKS's default
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"

@@ -9,15 +9,14 @@ import logging
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Informer
 from simulator.kubelet.csi.claims import PROVISIONED_BY, SHARES, share_folder
 
-Object = dict[str, Any]
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _TICK_S = 5.0
 _log = logging.getLogger(__name__)

@@ -19,7 +19,8 @@ from typing import Any
 import httpx
 import yaml
 
-Object = dict[str, Any]
+from diagnosis.cluster import Object
+
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime
 import logging
-from typing import Any, Literal
+from typing import Literal
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 
-Object = dict[str, Any]
 _log = logging.getLogger(__name__)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import httpx
 
-from simulator.kube.client import ApiError, KubeClient, NoKindMatch, Object
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 
 _RETRY_S = 0.5
 _log = logging.getLogger(__name__)

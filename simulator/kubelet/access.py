@@ -5,15 +5,13 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.cluster.network import ClusterNetwork
 from simulator.kubelet import folders
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.shim import Shim, ShimError
-
-Object = dict[str, Any]
 
 
 class PodAccess:

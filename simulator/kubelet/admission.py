@@ -7,14 +7,13 @@ pkg/kubelet/kubelet.go, which sets phase, reason and message and leaves the rest
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.devices import Unavailable, requested
 from simulator.kubelet.events import Teller
 from simulator.kubelet.status import has_ended, now
 
-Object = dict[str, Any]
 REASON = "UnexpectedAdmissionError"
 
 

@@ -7,15 +7,14 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator import files
 from simulator.kube.client import KubeClient
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.volumes import PodVolumes, contained
 
-Object = dict[str, Any]
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 

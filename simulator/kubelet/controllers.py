@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Controller
 from simulator.kubelet.status import is_ready
 
-Object = dict[str, Any]
 _PAUSE_S = 1.0
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kubelet.status import has_ended
 from simulator.world.hardware import Hca, NodeHardware
 
-Object = dict[str, Any]
 Allocation = dict[str, list[Any]]
 GPU = "nvidia.com/gpu"
 

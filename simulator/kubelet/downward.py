@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.quantity import value
 from simulator.kubelet.errors import VolumeNotReady
 
-Object = dict[str, Any]
 _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")
 
 

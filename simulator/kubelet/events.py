@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube import events
 from simulator.kube.client import KubeClient
 from simulator.kubelet.pulls import Waiting
-
-Object = dict[str, Any]
 
 
 class Teller:

@@ -1,10 +1,10 @@
-"""Pods that KWOK runs: what they wait for before they are handed to it."""
+"""Pods that KWOK runs: what they wait for before they are handed to it; and how it is told that nothing runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
@@ -13,8 +13,11 @@ from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.status import ContainerState, now, pod_status
+from simulator.sandbox import sandbox
+from simulator.sandbox.images import has_recipe
 
-Object = dict[str, Any]
+FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
+"""Reasons in the status of pods."""
 _TEMPORARY_DISK = "/mnt/"
 """Where pods of a node put what others wait for. The node's own folders are not simulated."""
 
@@ -37,8 +40,24 @@ class FakedPods:
 
     def advance(self, pod: Object, node: Object) -> None:
         """Called again until the pod is KWOK's, which its annotation says."""
-        if pod["metadata"].get("deletionTimestamp") or self._may_start(pod, node):
+        going = pod["metadata"].get("deletionTimestamp")
+        if going or self._may_start(pod, node):
+            if not going:
+                self.tell(pod)
             self._hand_over(pod)
+
+    def tell(self, pod: Object) -> None:
+        """Says in the pod's status for which of its images nothing runs, where every tool shows it.
+
+        Pods of DaemonSets are the platform's, and stand for drivers and agents whose effect is simulated elsewhere.
+        """
+        owners = [owner["kind"] for owner in pod["metadata"].get("ownerReferences", [])]
+        containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+        unknown = [container for container in containers if not self._catalogue.knows(container)]
+        if unknown and "DaemonSet" not in owners:
+            reason = FAKED if unknown == containers else PARTLY_FAKED
+            why = dict.fromkeys(_why_faked(container["image"]) for container in unknown)
+            self._show(pod, {"reason": reason, "message": "; ".join(why)})
 
     def keep(self, uids: Iterable[str]) -> None:
         """Forgets pods other than these."""
@@ -109,6 +128,12 @@ class FakedPods:
         except ApiError as error:
             if not (error.not_found or error.conflict):
                 raise
+
+
+def _why_faked(image: str) -> str:
+    if has_recipe(image):
+        return f"image {image} cannot run on this machine: {sandbox.available()}"
+    return f"image {image} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
 
 
 def _gate_status(reason: str) -> Object:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-Object = dict[str, Any]
+from diagnosis.cluster import Object
 
 
 def of_pod(cluster: Path, pod: Object) -> Path:

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator import ports
 from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
 from simulator.cluster.network import ClusterNetwork
@@ -49,7 +49,6 @@ from simulator.sandbox import machine, sandbox
 from simulator.sandbox.uplink import Address, Uplink
 from simulator.world.hardware import NodeHardware
 
-Object = dict[str, Any]
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
 _TICK_S = 1.0
@@ -194,6 +193,7 @@ class Kubelet:
 
     def _start_worker(self, pod: Object, node: Object) -> None:
         uid = pod["metadata"]["uid"]
+        self._faked.tell(pod)
         host_ip = internal_ip(node)
         pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._address(pod)
         services = PodServices(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
@@ -20,7 +20,6 @@ from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of
 
-Object = dict[str, Any]
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
 """Annotation of pods that KWOK runs, and its values: nobody while the node is down."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator import files
-from simulator.kubelet.nodes import RUN_BY
+from simulator.kubelet.faked import FAKED, PARTLY_FAKED
 
-Object = dict[str, Any]
 _KEPT = 500
 
 
 class Placements:
-    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen, what is faked."""
+    """A file of the latest pods that belong to jobs: namespace, name, job, node, last phase seen, why it is faked."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -33,18 +32,17 @@ class Placements:
                     "job_uid": owner["uid"],
                     "node": pod["spec"]["nodeName"],
                     "phase": pod.get("status", {}).get("phase", "Pending"),
-                    "faked": faked(pod),
+                    "why_faked": why_faked(pod),
                 }
         if self._pods != before:
             self._pods = dict(list(self._pods.items())[-_KEPT:])
             files.replace(self._file, json.dumps(self._pods, indent=1))
 
 
-def faked(pod: Object) -> list[str]:
-    """Images of a pod that KWOK runs, which means that nothing does."""
-    if RUN_BY not in pod["metadata"].get("annotations", {}):
-        return []
-    return [container["image"] for container in pod["spec"]["containers"]]
+def why_faked(pod: Object) -> str:
+    """What the kubelet says of a pod for which nothing runs, or not all; empty for any other."""
+    status = pod.get("status", {})
+    return f"{status['reason']}: {status['message']}" if status.get("reason") in (FAKED, PARTLY_FAKED) else ""
 
 
 def load(file: Path) -> list[Object]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot
 from simulator.kubelet.pulls import repository
 from simulator.kubelet.runner import Runnable, Script
-
-Object = dict[str, Any]
 
 
 class PodCatalogue:
@@ -43,6 +41,10 @@ class PodCatalogue:
 
     def gates(self, container: Object) -> list[Gate]:
         return [claim.gate for claim in self.claims(container) if claim.gate is not None]
+
+    def knows(self, container: Object) -> bool:
+        """Whether something is done for it: a program runs, or stands for what it would do."""
+        return bool(self.claims(container)) or self.runnable(container) is not None
 
     def runs_here(self, pod: Object) -> bool:
         """Whether a container needs a process of its own; the others are KWOK's."""

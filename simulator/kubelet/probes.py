@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kubelet.shim import Shim, ShimError
 
-Object = dict[str, Any]
 Probe = dict[str, Any]
 
 

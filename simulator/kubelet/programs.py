@@ -8,12 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
+from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
 from simulator.world.hardware import NodeHardware
-
-Object = dict[str, Any]
 
 
 class PodContext(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import Allocation
@@ -15,8 +14,6 @@ from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe, image_name
 from simulator.sandbox.sandbox import Mount, SandboxSpec
 from simulator.world import snapshot
-
-Object = dict[str, Any]
 
 
 class Scripts:

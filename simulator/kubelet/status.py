@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, field
-from typing import Any
 
-Object = dict[str, Any]
+from diagnosis.cluster import Object
 
 
 def now() -> str:

@@ -7,17 +7,16 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.files import replace
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
 from simulator.kubelet.downward import field_text, resource_text
 from simulator.kubelet.errors import VolumeNotReady
 
-Object = dict[str, Any]
 TOKEN_SECONDS = 24 * 3600
 _FIXED = ("configMap", "secret", "projected", "downwardAPI")
 

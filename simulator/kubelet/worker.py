@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
@@ -22,7 +22,6 @@ from simulator.kubelet.pulls import ImagePulls, Waiting
 from simulator.kubelet.runner import Runnable, Script, run, termination_grace_s
 from simulator.kubelet.status import ContainerState, now, pod_status
 
-Object = dict[str, Any]
 _log = logging.getLogger(__name__)
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 30.0
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet.programs import PodContext
 from simulator.kubelet.status import is_ready as is_ready
 
-Object = dict[str, Any]
 RESYNC_S = 30.0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import yaml
 
@@ -13,8 +12,6 @@ from simulator.kubelet.programs import PodContext
 
 CRD_API = "apiextensions.k8s.io/v1"
 OURS = ("app.kubernetes.io/part-of", "simulator")
-
-Object = dict[str, Any]
 
 
 def apply_crds(chart: str) -> Callable[[PodContext], None]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.operators._loop import is_ready, label, labelled
 from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
 from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
@@ -22,7 +23,6 @@ GPU_RESOURCE = "nvidia.com/gpu"
 GPU_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 LINK_TYPES = {"infiniband": "InfiniBand", "ether": "Ethernet"}
 
-Object = dict[str, Any]
 Configs = Callable[[Object, str], bytes | None]
 
 

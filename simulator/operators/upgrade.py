@@ -1,4 +1,4 @@
-"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node; NVIDIA's operators share this in life too.
+"""Rolls a driver whose DaemonSet changed (strategy OnDelete), node by node; NVIDIA's own share this too.
 
 States and their order are those of NVIDIA/k8s-operator-libs, pkg/upgrade, as gpu-operator v26.7.0 has it
 (common_manager.go, upgrade_inplace.go, pod_manager.go, drain_manager.go). Left out: requests by annotation, safe load,
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.status import has_ended
 from simulator.operators._loop import is_ready, label
@@ -21,8 +22,6 @@ REQUIRED, CORDON, WAIT_FOR_JOBS = "upgrade-required", "cordon-required", "wait-f
 POD_DELETION, DRAIN, POD_RESTART = "pod-deletion-required", "drain-required", "pod-restart-required"
 VALIDATION, UNCORDON, DONE, FAILED = "validation-required", "uncordon-required", "upgrade-done", "upgrade-failed"
 _IDLE = ("", DONE, REQUIRED)
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: 
 
 
 def write_sys(folder: Path, hardware: NodeHardware) -> None:
-    """Brings the node's /sys up to date, disks apart. As in life, all HCAs show in every pod: sysfs knows no pods.
+    """Brings the node's /sys up to date, disks apart. All HCAs show in every pod: sysfs knows no pods.
 
     It changes under the pods that run: a fault shows at once.
     """

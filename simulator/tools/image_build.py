@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.content_tags import IMAGES, content_tag, image_names
-from config.references import REGISTRY
+from config.facts.content_tags import IMAGES, content_tag, image_names
+from config.schema.references import REGISTRY
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from config.content_tags import IMAGES
+from config.facts.content_tags import IMAGES
 from simulator.tools.errors import ToolError, Unreachable
 
 _BASE = re.compile(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from config.versions import Chart, versions
+from config.facts.versions import Chart, versions
 from simulator import paths
 from simulator.tools.errors import ToolError, Unreachable
 

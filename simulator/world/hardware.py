@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from config import skus
+from config.facts import skus
 from simulator.world.faults import Fault, FaultKind
 
 MELLANOX, MICROSOFT = skus.pci_vendor("mellanox"), "1414"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
 
-from config import skus
+from config.facts import skus
+from diagnosis.cluster import Object
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import Gpu, NodeHardware, node_hardware
 
@@ -16,8 +16,6 @@ PARTITION_ANNOTATION = "simulator/infiniband-partition"
 """`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
 """`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
-
-Object = dict[str, Any]
 
 
 def hardware_of(node: Object) -> NodeHardware:

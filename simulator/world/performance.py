@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from config import skus
+from config.facts import skus
 
 
 @functools.cache

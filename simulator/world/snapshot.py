@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator import files
 from simulator.kube.quantity import value
 from simulator.world.hardware import NodeHardware
 
-Object = dict[str, Any]
 MAX_STATE_BYTES = 2**20
 STANDING = frozenset({"sshd"})
 """States of a daemon's that hold while it lives: it has a lock on their file, which the kernel frees at its end."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from config import skus
-from config.versions import versions
+from config.facts import skus
+from config.facts.versions import versions
 from simulator.azure.kinds import KINDS
 from simulator.azure.schema import Field, Schema, schemas
 from simulator.plugins.azure_native.resources import DEFINITIONS, Definition

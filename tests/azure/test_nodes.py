@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.azure.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
 from tests.azure.arm import H100, pool_path
 

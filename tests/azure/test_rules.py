@@ -229,6 +229,17 @@ def inline_pools(arm: Arm) -> list[dict[str, Any]]:
     return found
 
 
+def test_the_autoscalers_count_is_nobody_elses_to_set_but_its_bounds_are(cluster: Arm) -> None:
+    scaled = {"enableAutoScaling": True, "minCount": 0, "maxCount": 4}
+    cluster.put(pool_path(), pool_body(count=1, **scaled))
+    cluster.done()
+    status, code, message = cluster.refusal(cluster.put(pool_path(), pool_body(count=2, **scaled)))
+    assert (status, code) == (400, "InvalidParameter")
+    assert "Cannot manually scale AgentPool" in message
+    bounds = {**scaled, "minCount": 2}
+    assert cluster.put(pool_path(), pool_body(count=1, **bounds)).is_success, "the autoscaler brings the second"
+
+
 @pytest.mark.parametrize(
     ("scale", "fits"),
     [

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from components.existing import system_pool_refusal
-from config.models import SystemPool
+from config.schema.models import SystemPool
 from tests.azure.arm import CLUSTER as CLUSTER_PATH
 from tests.azure.arm import Arm, pool_path
 from tests.azure.plugin import CLUSTER, Plugin, cluster_inputs, failure
@@ -48,7 +48,7 @@ def test_the_way_leads_to_the_pool_that_the_settings_want(plugin: Plugin, arm: A
     with pytest.raises(grpc.RpcError) as refused:
         plugin.update(CLUSTER, CLUSTER_PATH, cluster, inputs)
     assert "PropertyChangeNotAllowed" in failure(refused), "what the update would end in, without the check"
-    told = system_pool_refusal(wanted, D4, "-g rg --cluster-name aks")
+    told = system_pool_refusal(wanted, D4, "dev", "-g rg --cluster-name aks")
     for line in told.splitlines():
         if line.strip().startswith("az "):
             take(arm, line.strip())

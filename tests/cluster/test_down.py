@@ -1,4 +1,4 @@
-"""`make down` of a name that is no stack's: a mistyped one stops nothing, one that was never brought up is down."""
+"""`make down` where there is nothing to destroy (a mistyped name stops nothing), or where other stacks run on it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from simulator import cli, pulumi_cli
+from simulator import up as simulator_up
 
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
 
@@ -51,6 +52,16 @@ def test_a_mistyped_one_stops_nothing(
     assert said.endswith("to stop the simulator alone: make stop\n")
 
 
+def test_an_empty_one_is_no_other_way_to_say_dev(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a shell variable that is not set."""
+    monkeypatch.setenv("STACK", "")
+    assert cli.main(["down"]) == 1
+    assert done == []
+    assert "STACK is empty.\n  fix: name one of dev, " in capsys.readouterr().err
+
+
 def test_one_with_a_file_that_was_never_brought_up_is_down(
     done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,3 +71,24 @@ def test_one_with_a_file_that_was_never_brought_up_is_down(
     said = capsys.readouterr().out
     assert "there is no stack olmo in the simulator" in said
     assert "stack dev stays (80 resources): `make down` destroys it too" in said
+
+
+def test_a_platform_that_others_run_on_is_refused_with_the_commands_that_destroy_each_first(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: str, **__: Any) -> None:
+        raise pulumi_cli.PulumiFailed("pulumi destroy failed; its messages are above.")
+
+    up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
+    listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
+    monkeypatch.setattr(pulumi_cli, "read", lambda *_, **__: listed)
+    monkeypatch.setattr(pulumi_cli, "run", refused)
+    for step in ("recover", "goes_on"):
+        monkeypatch.setattr(simulator_up, step, lambda *_: {})
+    monkeypatch.setenv("STACK", "dev")
+    assert cli.main(["down"]) == 1
+    assert done == ["start"]
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
+        "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
+    ]

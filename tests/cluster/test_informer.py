@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kube import informer
-from simulator.kube.client import ApiError, NoKindMatch, Object, Resource
+from simulator.kube.client import ApiError, NoKindMatch, Resource
 from simulator.kube.informer import Informer
 
 POD = {"metadata": {"namespace": "ai", "name": "pod"}}

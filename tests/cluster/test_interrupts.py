@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from simulator import interrupts, paths
+from tests.waiting import eventually
 
 COMMAND = """
 import atexit, sys
@@ -76,8 +77,10 @@ def running(code: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def reaches(process: subprocess.Popen[str], place: str) -> None:
+    """It has said so, and is asleep: a signal just before Python begins to read would be heeded after that alone."""
     assert process.stdout
     assert process.stdout.readline() == f"{place}\n"
+    eventually(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S")
 
 
 def goes_on(process: subprocess.Popen[str]) -> None:

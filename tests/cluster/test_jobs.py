@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from diagnosis.report import Report
 from simulator import jobs
 from simulator.kube.client import ApiError
 from simulator.kubelet import placements
-from simulator.sandbox import sandbox
 
-Object = dict[str, Any]
 IMAGE = "dev.azurecr.io/olmo:1"
 MISSING = {"reason": "ImagePullBackOff", "message": f"{IMAGE}: not found"}
 
@@ -58,11 +57,11 @@ def observed(kube: Kube, name: str, ran: Path = Path("no-placements")) -> jobs.W
 
 def test_the_verdicts_of_a_test_are_told_and_failures_come_first() -> None:
     logs: dict[str, str | ApiError] = {"a": "VERDICT: PASS; a\n", "b": "VERDICT: FAIL; b\n", "c": "training\n"}
-    assert _judged(logs).verdicts == ("VERDICT: FAIL; b", "VERDICT: PASS; a")
+    assert _judged(logs).report.verdicts == ("VERDICT: FAIL; b", "VERDICT: PASS; a")
 
 
 def test_a_pod_that_is_gone_has_no_verdict() -> None:
-    assert _judged({"a": ApiError(404, "NotFound", "pods a not found")}).verdicts == ()
+    assert _judged({"a": ApiError(404, "NotFound", "pods a not found")}).report.verdicts == ()
 
 
 @pytest.mark.parametrize("code", [403, 500])
@@ -73,15 +72,19 @@ def test_a_log_that_cannot_be_read_is_no_lack_of_a_verdict(code: int) -> None:
 
 def test_a_failed_job_is_told_with_the_commands_that_show_it_and_run_it_again() -> None:
     failed = obj("Job", "olmo", status={"conditions": [{"type": "Failed", "status": "True", "message": "too often"}]})
-    assert observed(Kube(failed), "olmo").complaint.splitlines() == [
+    assert observed(Kube(failed), "olmo").complaint("team").splitlines() == [
         "olmo: Failed too often",
         "  look at it:   kubectl logs",
-        "  run it again: kubectl delete job -n ai olmo && pulumi up --refresh",
+        "  run it again: pulumi up -s team --replace '**:Job::olmo'",
     ]
 
 
+def test_a_job_that_is_gone_is_made_again_once_pulumi_knows() -> None:
+    assert observed(Kube(), "olmo").complaint("team").splitlines()[-1] == "  run it again: pulumi up -s team --refresh"
+
+
 def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again() -> None:
-    assert observed(Kube(obj("Job", "olmo"), waiting("olmo-0", "olmo")), "olmo").complaint.splitlines() == [
+    assert observed(Kube(obj("Job", "olmo"), waiting("olmo-0", "olmo")), "olmo").complaint("team").splitlines() == [
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
         "    do: kubectl describe pod -n ai olmo-0",
@@ -95,17 +98,20 @@ def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again
 COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
-def record(file: Path, pod: str, *, by_kwok: bool) -> None:
+WHY = "image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
+
+
+def record(file: Path, pod: str, reason: str = "") -> None:
     """The kubelet's record of a pod of the job, which may be gone by now."""
-    annotations = {"simulator/run-by": "kwok"} if by_kwok else {}
     owners = [{"kind": "Job", "name": "olmo", "uid": "olmo"}]
-    metadata = {"name": pod, "namespace": "ai", "uid": pod, "annotations": annotations, "ownerReferences": owners}
+    metadata = {"name": pod, "namespace": "ai", "uid": pod, "ownerReferences": owners}
     spec = {"nodeName": "a", "containers": [{"name": "main", "image": "docker.io/me/mine:1"}]}
-    placements.Placements(file).record([{"metadata": metadata, "spec": spec}])
+    status = {"phase": "Succeeded", **({"reason": reason, "message": WHY} if reason else {})}
+    placements.Placements(file).record([{"metadata": metadata, "spec": spec, "status": status}])
 
 
 def test_a_job_for_which_nothing_ran_is_complete_and_has_not_passed(tmp_path: Path) -> None:
-    record(tmp_path / "placements.json", "olmo-0", by_kwok=True)
+    record(tmp_path / "placements.json", "olmo-0", "Faked")
     found = observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
     assert (found.phase, found.settled, found.failed, found.passed) == (
         "Complete (faked: nothing ran)",
@@ -113,37 +119,39 @@ def test_a_job_for_which_nothing_ran_is_complete_and_has_not_passed(tmp_path: Pa
         False,
         False,
     )
-    assert found.complaint.splitlines() == [
+    assert found.complaint("dev").splitlines() == [
         "olmo: Complete (faked: nothing ran)",
-        "  image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
-        "    do: docs/simulator.md, The sandbox, says how to add one",
+        "  Faked: image docker.io/me/mine:1 has no recipe in simulator/sandbox/recipes/",
+        "    (docs/simulator.md, The sandbox)",
         "  look at it:   kubectl logs",
-        "  run it again: kubectl delete job -n ai olmo && pulumi up --refresh",
+        "  run it again: pulumi up -s dev --replace '**:Job::olmo'",
     ]
 
 
+def test_a_job_of_which_a_part_did_not_run_has_not_passed(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "PartlyFaked")
+    found = observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
+    assert (found.phase, found.passed) == ("Complete (partly faked)", False)
+
+
+def test_a_pod_that_was_evicted_is_not_faked(tmp_path: Path) -> None:
+    record(tmp_path / "placements.json", "olmo-0", "Evicted")
+    assert observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json").passed
+
+
 def test_a_job_whose_script_ran_has_passed(tmp_path: Path) -> None:
-    record(tmp_path / "placements.json", "olmo-0", by_kwok=False)
+    record(tmp_path / "placements.json", "olmo-0")
     found = observed(Kube(obj("Job", "olmo", status=COMPLETE)), "olmo", tmp_path / "placements.json")
     assert (found.phase, found.passed) == ("Complete", True)
 
 
-def test_an_image_with_a_recipe_is_faked_where_no_sandbox_can_be_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
-    pods = obj("Pod", "olmo-0", "olmo", spec={"containers": [{"image": IMAGE}]})
-    pods["metadata"]["annotations"] = {"simulator/run-by": "kwok"}
-    told = observed(Kube(obj("Job", "olmo", status=COMPLETE), pods), "olmo").complaint
-    assert f"  image {IMAGE} cannot run on this machine: no bubblewrap" in told
-
-
 def test_a_service_whose_pods_nobody_runs_is_not_simply_available() -> None:
     available = {"conditions": [{"type": "Available", "status": "True"}]}
-    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", spec={"containers": [{"image": "x"}]})
-    pod["metadata"]["annotations"] = {"simulator/run-by": "kwok"}
+    faked = {"phase": "Running", "reason": "Faked", "message": WHY}
+    replicas, pod = obj("ReplicaSet", "rs", "olmo"), obj("Pod", "olmo-0", "rs", status=faked)
     found = observed(Kube(obj("Deployment", "olmo", status=available), replicas, pod), "olmo")
     assert found.phase == "Available (faked: nothing ran)"
+    assert found.complaint("dev").splitlines()[-1] == "  run it again: kubectl rollout restart -n ai deployment olmo"
 
 
 def _judged(logs: dict[str, str | ApiError]) -> jobs.Workload:

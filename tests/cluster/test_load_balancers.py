@@ -9,14 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.azure.nodes import ADDRESSES_PER_POOL
 from simulator.cluster import load_balancers
 from simulator.cluster.load_balancers import FINALIZER, INTERNAL, NODE_SUBNET, PUBLIC, LoadBalancers, free_address, step
 from simulator.kube.client import ApiError
 from tests.operators.fake_kube import FakeKube
 from tests.waiting import eventually
-
-Object = dict[str, Any]
 
 
 def service(name: str = "web", *, kind: str = "LoadBalancer", internal: bool = False, **spec: Any) -> Object:

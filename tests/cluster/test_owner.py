@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,6 +41,22 @@ def test_the_state_of_another_checkout_is_refused(other: Path, said: Said, comma
     assert 'unset SIMULATOR_HOME && eval "$(make -s env)"' in told
     assert f"cd {other}" in told
     assert not (other / ".simulator").exists()
+
+
+@pytest.mark.parametrize("target", ["up", "shell"])
+def test_it_is_refused_before_tools_are_made(other: Path, tmp_path: Path, target: str) -> None:
+    changed = {"SIMULATOR_HOME": str(other / ".simulator"), "AI_ON_AKS_CACHE": str(tmp_path / "cache"), "STACK": "dev"}
+    done = subprocess.run(
+        ["make", "-s", target, f"PYTHON_DIR={sys.prefix}"],
+        cwd=paths.ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)} | changed,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"is the state of another checkout, {other}" in done.stderr
+    assert not (tmp_path / "cache").exists()
 
 
 def test_a_folder_that_another_checkout_has_chosen_is_its_own(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from diagnosis.cluster import Object
 from simulator.pools import Pool, pools, table
 
-Object = dict[str, Any]
 H100, CPU = "Standard_ND96isr_H100_v5", "Standard_D4ads_v5"
 TRAIN = {"vmSize": H100, "count": 2, "nodeLabels": {"ai-on-aks/pool": "train"}}
 SYSTEM = {"vmSize": CPU, "count": 1}

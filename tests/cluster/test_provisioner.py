@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.cluster import addons
 from simulator.cluster.provisioner import step
 from tests.operators.fake_kube import FakeKube
 
-Object = dict[str, Any]
 FILE = "file.csi.azure.com"
 
 

@@ -16,7 +16,7 @@ POOL = f"{PLATFORM}$ai-on-aks:node_pools:NodePools$azure-native:containerservice
 VOLCANO = (
     f"{PLATFORM}$ai-on-aks:operators/operators:Operators$ai-on-aks:operators/volcano:Volcano$kubernetes:x::volcano"
 )
-JOB = "urn:pulumi:dev::ai-on-aks::kubernetes:batch/v1:Job::olmo"
+JOB = "urn:pulumi:dev::ai-on-aks::ai-on-aks:workloads/olmo:WorkloadComponent$kubernetes:batch/v1:Job::olmo"
 STACK = "urn:pulumi:dev::ai-on-aks::pulumi:pulumi:Stack::ai-on-aks-dev"
 
 

@@ -54,10 +54,38 @@ def test_a_cause_is_told_at_once_and_again_when_it_changes(watch: Watch) -> None
     ]
 
 
+def test_what_a_scheduler_counts_is_told_once_though_it_names_devices_in_turn(watch: Watch) -> None:
+    counts = (
+        "1 Insufficient nvidia.com/gpu, 1 Insufficient nvidia.com/mlnxnics.",
+        "2 Insufficient nvidia.com/mlnxnics.",
+    )
+    others = [Finding(f"the scheduler says: {count}") for count in counts]
+    _, told = watch(
+        (3, olmo("Pending", LACKING)), *((3, olmo("Pending", each)) for each in others), (1, olmo("Complete"))
+    )
+    assert told == [
+        (0, "olmo: Pending\n  waits: the scheduler says: 2 Insufficient nvidia.com/gpu."),
+        (9, "olmo: Complete"),
+    ]
+
+
 def test_while_nothing_changes_there_is_a_sign_of_life(watch: Watch) -> None:
     _, told = watch((70, olmo("Pending", LACKING)), (1, olmo("Complete")))
     assert told[1:] == [
         (30, "0:30 still waiting: olmo Pending"),
+        (60, "1:00 still waiting: olmo Pending"),
+        (70, "olmo: Complete"),
+    ]
+
+
+def test_of_pods_that_are_simply_under_way_not_each_step_is_told(watch: Watch) -> None:
+    """The one at which the phase changes, and then after each half minute in which nothing was told."""
+    steps = [Finding(f"pod olmo-0 is {state}", passing=True) for state in ("not placed yet", "being started", "slow")]
+    states = [(5, olmo("Pending", steps[0])), (10, olmo("Pending", steps[1])), (55, olmo("Pending", steps[2]))]
+    _, told = watch(*states, (1, olmo("Complete")))
+    assert told == [
+        (0, "olmo: Pending\n  waits: pod olmo-0 is not placed yet"),
+        (30, "olmo: Pending\n  waits: pod olmo-0 is slow"),
         (60, "1:00 still waiting: olmo Pending"),
         (70, "olmo: Complete"),
     ]

@@ -15,8 +15,9 @@ from components import kubeconfig, role_delay
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import RBAC_CLUSTER_ADMIN
-from config.models import ClusterSettings, Settings
+from config.schema.models import ClusterSettings
 from tests.program.mocks import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP, Recorder, deploy
+from tests.settings.stacks import settings_with
 
 GROUP = "11111111-1111-1111-1111-111111111111"
 
@@ -25,7 +26,7 @@ def access(cluster: ClusterSettings) -> tuple[Recorder, list[str]]:
     found: list[str] = []
 
     def declare() -> None:
-        settings = Settings(project="ai-on-aks", stack="test", cluster=cluster)
+        settings = settings_with(cluster=cluster)
         made = Cluster("cluster", settings, pulumi.Output.from_input("group"))
         KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
 

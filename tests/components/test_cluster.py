@@ -8,17 +8,20 @@ import pulumi
 import pytest
 
 from components.cluster import POD_CIDR, Cluster
-from config.models import ClusterSettings, Settings
-from config.pools import MAX_NODES
+from config.schema.models import ClusterSettings
+from config.schema.pools import MAX_NODES
 from tests.program import mocks
 from tests.program.mocks import Registered, deploy
+from tests.settings.stacks import settings_with
 
 AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
 """Of nodes and of services, where nobody brings a network along."""
 
 
 def declared(version: str = "1.35") -> Registered:
-    settings = Settings(project="ai-on-aks", stack="test", cluster=ClusterSettings(kubernetes_version=version))
+    settings = settings_with(
+        cluster=ClusterSettings(kubernetes_version=version),
+    )
     return deploy(lambda: Cluster("cluster", settings, pulumi.Output.from_input("group"))).one(":ManagedCluster")
 
 

@@ -9,21 +9,23 @@ from typing import Any, cast
 import pulumi
 import pytest
 
-from components.operators import gpu_operator, network_operator
-from components.operators._release import merge
-from components.operators.driver_changes import told
-from components.operators.gpu_operator import driver_made_of
-from components.operators.network_operator import ofed_made_of, operator_made_of, policy_spec
-from config.models import DriverUpgrades, NetworkOperator
+from config.schema.operators import DriverUpgrades
+from operators._driver_changes import told
+from operators._release import merge
+from operators.gpu_operator import component as gpu_operator
+from operators.gpu_operator.component import driver_made_of
+from operators.network_operator import component as network_operator
+from operators.network_operator.component import ofed_made_of, operator_made_of, policy_spec
+from operators.network_operator.settings import NetworkOperatorSettings
 from tests.program.mocks import deploy
 
 Inputs = dict[str, Any]
 MadeOf = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-OTHER_OFED = NetworkOperator(ofed_version="doca3.2.0-25.10-1.2.8.0-2")
+OTHER_OFED = NetworkOperatorSettings(ofed_version="doca3.2.0-25.10-1.2.8.0-2")
 
 
-def policy(settings: NetworkOperator | None = None, upgrades: DriverUpgrades = "manual", **spec: Any) -> Inputs:
-    return {"spec": policy_spec(settings or NetworkOperator(), upgrades, None) | spec}
+def policy(settings: NetworkOperatorSettings | None = None, upgrades: DriverUpgrades = "manual", **spec: Any) -> Inputs:
+    return {"spec": policy_spec(settings or NetworkOperatorSettings(), upgrades, None) | spec}
 
 
 def gpu(upgrades: DriverUpgrades = "manual", version: str = "v26.7.0", **values: Any) -> Inputs:
@@ -82,7 +84,7 @@ def test_what_is_in_the_template_of_a_driver_is_told(
 @pytest.mark.parametrize(
     ("made_of", "old", "new"),
     [
-        (ofed_made_of, policy(), policy(NetworkOperator(rdma_resource="hcas"))),
+        (ofed_made_of, policy(), policy(NetworkOperatorSettings(rdma_resource="hcas"))),
         (ofed_made_of, policy(upgrades="when-idle"), policy()),
         (driver_made_of, gpu(), gpu(devicePlugin={"enabled": False})),
         (operator_made_of, network(), network(upgradeCRDs=False)),

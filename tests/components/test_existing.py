@@ -8,19 +8,18 @@ import pulumi
 import pytest
 
 from components.existing import account_refusal, check_existing, system_pool_refusal
-from config.models import ClusterSettings, Settings, SystemPool
-from config.storage import StorageSettings
+from config.schema.models import ClusterSettings, SystemPool
+from config.schema.storage import StorageSettings
 from tests.program import mocks
 from tests.program.mocks import Azure, deploy
+from tests.settings.stacks import settings_with
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
 CONTAINERS: dict[str, Any] = {"containers": {"data": {}}}
 
 
 def check(azure: Azure, size: str = D4, **storage: object) -> Azure:
-    settings = Settings(
-        project="ai-on-aks",
-        stack="test",
+    settings = settings_with(
         cluster=ClusterSettings(system_pool=SystemPool(vm_sku=size)),
         storage=StorageSettings.model_validate({**CONTAINERS, **storage}),
     )
@@ -41,27 +40,27 @@ def test_without_containers_there_is_no_account() -> None:
 
 @pytest.mark.parametrize(("there", "wanted"), [(True, True), (False, False), (None, False)])
 def test_an_account_that_is_as_the_settings_want_it_stays(there: bool | None, *, wanted: bool) -> None:
-    check(Azure(account={"isHnsEnabled": there}), hierarchicalNamespace=wanted)
+    check(Azure(cluster=True, account={"isHnsEnabled": there}), hierarchicalNamespace=wanted)
 
 
 @pytest.mark.parametrize(("there", "keep"), [(None, "false"), (False, "false"), (True, "true")])
 def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None, keep: str) -> None:
-    account = Azure(account={"isHnsEnabled": there})
-    with pytest.raises(pulumi.RunError, match=f"pulumi config set --path storage.hierarchicalNamespace {keep}"):
+    account = Azure(cluster=True, account={"isHnsEnabled": there})
+    with pytest.raises(pulumi.RunError, match=f"pulumi config set -s test --path storage.hierarchicalNamespace {keep}"):
         check(account, hierarchicalNamespace=keep == "false")
-    assert "with all data in it" in account_refusal("models", wanted=True)
+    assert "with all data in it" in account_refusal("models", "dev", wanted=True)
 
 
 def test_a_system_pool_of_another_size_is_told_the_way() -> None:
-    check(Azure(pools={"system": D4, "gpu1234": D8}))
-    check(Azure(pools={"system": D4.lower()}))  # ARM keeps the case that it was given
+    check(Azure(cluster=True, pools={"system": D4, "gpu1234": D8}))
+    check(Azure(cluster=True, pools={"system": D4.lower()}))  # ARM keeps the case that it was given
     with pytest.raises(pulumi.RunError, match=f"but the system pool has nodes of {D8}"):
-        check(Azure(pools={"system": D8}))
+        check(Azure(cluster=True, pools={"system": D8}))
 
 
 def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
-    text = system_pool_refusal(SystemPool(vm_sku=D8, count=3, taint=True), D4, "-g group --cluster-name cluster")
-    assert f"pulumi config set --path cluster.systemPool.vmSku {D4}" in text
+    text = system_pool_refusal(SystemPool(vm_sku=D8, count=3, taint=True), D4, "dev", "-g group --cluster-name cluster")
+    assert f"pulumi config set -s dev --path cluster.systemPool.vmSku {D4}" in text
     steps = [line.strip() for line in text.splitlines() if line.strip().startswith("az ")]
     assert [step.split()[3] for step in steps] == ["add", "delete", "add", "delete"]
     assert [step.split("--name ")[1].split()[0] for step in steps] == ["systemnext", "system", "system", "systemnext"]

@@ -6,8 +6,8 @@ import pulumi
 import pytest
 
 from components.feature_check import check_infiniband, refusal
-from config.pools import PoolSettings
-from config.skus import sku
+from config.facts.skus import sku
+from config.schema.pools import PoolSettings
 from tests.program.mocks import Azure, deploy
 
 H100, GB300, T4 = "Standard_ND96isr_H100_v5", "Standard_ND128isr_GB300_v6", "Standard_NC4as_T4_v3"

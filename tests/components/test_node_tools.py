@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from pulumi_kubernetes.core.v1 import Namespace
 
-from components.operators import local_nvme_scratch, node_labeler
-from components.operators._node_tools import NodeSite
-from config.content_tags import image_names
-from config.names import NODE_TOOLS_NAMESPACE
-from config.scheduling import SCRATCH_FOLDER
+from components.operators import Site
+from config.facts.content_tags import image_names
+from config.facts.scheduling import SCRATCH_FOLDER
+from config.schema.operators import NODE_TOOLS_NAMESPACE
+from operators.local_nvme_scratch import component as local_nvme_scratch
+from operators.node_labeler import component as node_labeler
 from tests.program.mocks import Recorder, deploy
+from tests.settings.stacks import H100, load
 
 SCRATCH = local_nvme_scratch.pod_spec("registry.test/local-nvme-scratch:1")
 LABELER = node_labeler.pod_spec("registry.test/node-labeler:1")
@@ -24,9 +26,14 @@ def registered() -> Recorder:
     """What both components register."""
 
     def declare() -> None:
-        namespace = Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE})
-        registry = Namespace("registry", metadata={"name": "stands-for-it"})
-        site = NodeSite(namespace=namespace, image=lambda name: f"registry.test/{name}:1", registry=registry)
+        site = Site(
+            settings=load({"vmSku": H100}),
+            pools={},
+            image=lambda name: f"registry.test/{name}:1",
+            registry=Namespace("registry", metadata={"name": "stands-for-it"}),
+            installed={},
+            namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
+        )
         local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site)
         node_labeler.NodeLabeler("node-labeler", site)
 

@@ -9,11 +9,16 @@ import pytest
 import yaml
 
 from components import images
-from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
-from components.operators._release import ChartLocation, locate, merge
-from config.chart_values import value_problems
-from config.models import DriverUpgrades, NetworkOperator
-from config.versions import versions
+from config.facts.chart_values import value_problems
+from config.facts.versions import versions
+from config.schema.operators import DriverUpgrades
+from operators._release import ChartLocation, locate, merge
+from operators.blob_csi_driver import component as blob_csi_driver
+from operators.gpu_operator import component as gpu_operator
+from operators.network_operator import component as network_operator
+from operators.network_operator.settings import NetworkOperatorSettings
+from operators.nfd import component as nfd
+from operators.volcano import component as volcano
 
 ANY_TAINT = [{"operator": "Exists"}]
 UPGRADES = get_args(DriverUpgrades)
@@ -86,7 +91,7 @@ def test_only_where_nodes_come_for_pods_that_wait_are_pods_made_before_there_are
 
 
 def policy(upgrades: DriverUpgrades = "manual", **settings: Any) -> dict[str, Any]:
-    return network_operator.policy_spec(NetworkOperator.model_validate(settings), upgrades, None)
+    return network_operator.policy_spec(NetworkOperatorSettings.model_validate(settings), upgrades, None)
 
 
 def test_one_device_plugin_offers_infiniband_only_under_the_chosen_name() -> None:
@@ -138,7 +143,7 @@ def test_daemon_sets_on_gpu_nodes_tolerate_every_taint_so_that_a_taint_changes_n
 
 
 def test_a_mirror_serves_the_policys_images() -> None:
-    spec = network_operator.policy_spec(NetworkOperator(), "manual", "mirror.example.com/team")
+    spec = network_operator.policy_spec(NetworkOperatorSettings(), "manual", "mirror.example.com/team")
     assert spec["ofedDriver"]["repository"] == "mirror.example.com/team/nvidia/mellanox"
 
 

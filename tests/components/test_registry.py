@@ -11,10 +11,10 @@ from pydantic import ValidationError
 from components.cluster import Cluster
 from components.registry import Registry
 from components.roles import ACR_PULL
-from config.models import Settings
-from config.names import Names
-from config.registry import MAX_REGISTRY_NAME, RegistrySettings
+from config.schema.names import Names
+from config.schema.registry import MAX_REGISTRY_NAME, RegistrySettings
 from tests.program.mocks import KUBELET, SUBSCRIPTION, Recorder, deploy
+from tests.settings.stacks import settings_with
 
 GROUP = "group"
 
@@ -23,7 +23,9 @@ def declared(**settings: Any) -> tuple[Recorder, Registry]:
     made: list[Registry] = []
 
     def declare() -> None:
-        stack = Settings(project="ai-on-aks", stack="test", registry=RegistrySettings(**settings))
+        stack = settings_with(
+            registry=RegistrySettings(**settings),
+        )
         group = pulumi.Output.from_input(GROUP)
         made.append(Registry("registry", stack, group))
         made[0].attach(Cluster("cluster", stack, group))

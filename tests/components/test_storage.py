@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
 from components.storage import Storage
-from config.blobfuse import mount_options, profiles, remembers
-from config.models import Settings
-from config.names import Names
-from config.storage import MAX_ACCOUNT_NAME, StorageSettings
+from config.facts.blobfuse import mount_options, profiles, remembers
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, StorageSettings
 from tests.program.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
+from tests.settings.stacks import settings_with
 
 DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}
 
@@ -22,7 +22,7 @@ DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints
 def declared(**storage: Any) -> tuple[Recorder, Storage]:
     made: list[Storage] = []
     settings = StorageSettings.model_validate({"containers": DATA, **storage})
-    stack = Settings(project="ai-on-aks", stack="test", storage=settings)
+    stack = settings_with(storage=settings)
     recorder = deploy(lambda: made.append(Storage("storage", stack, pulumi.Output.from_input("group"))))
     return recorder, made[0]
 

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from components.container_access import ContainerAccess
 from components.context import BlobVolume
 from components.volumes import ContainerVolume
-from config.storage import ContainerSettings
+from config.schema.storage import ContainerSettings
 from tests.program.mocks import SECRET, WINDOW, Recorder, Registered, deploy
 
 SAS = "sp=rl&sig=abc"

@@ -179,3 +179,20 @@ def test_policies_are_no_matter_where_devices_are_offered() -> None:
     assert told(make.node("a", gpu=8, nics=8), make.cluster_policy("notReady", "x"), make.nic_policy(), other) == [
         "waits: nvidia.com/gpu is taken by ai/olmo on node a"
     ]
+
+
+def test_the_platform_names_nodes_that_do_not_report_and_devices_that_have_failed() -> None:
+    kind, silent = make.node("n1", gpu=8)
+    message = "Kubelet stopped posting node status."
+    silent["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "message": message}]
+    _, broken = make.node("n2", gpu=7)
+    broken["status"]["capacity"] = {"cpu": "96", "nvidia.com/gpu": "8"}
+    _, whole = make.node("n3", gpu=8)
+    whole["status"]["capacity"] = {"cpu": "96", "nvidia.com/gpu": "8"}
+    assert platform(make.cluster(*POLICIES, (kind, silent), (kind, broken), (kind, whole))).lines() == [
+        "platform: NotReady",
+        "  waits: not ready: Kubelet stopped posting node status. on node n1",
+        "    do: kubectl describe node n1",
+        "  waits: 7 of 8 nvidia.com/gpu are offered: a device has failed on node n2",
+        "    do: kubectl describe node n2",
+    ]

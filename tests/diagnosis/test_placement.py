@@ -12,6 +12,8 @@ VOLCANO_SAYS = (
     "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
 )
 """As api/unschedule_info.go and actions/allocate of Volcano 1.10 put it together."""
+SOON = ["waits: pods train-0 and train-1 are not placed yet", "do: kubectl describe pod -n ai train-0"]
+"""Nothing is wrong."""
 
 
 def told(*more: tuple[Kind, Object], workers: int = 2, tolerates: bool = True, said: str = "") -> list[str]:
@@ -35,7 +37,7 @@ def test_the_schedulers_own_words_come_first() -> None:
 
 
 def test_what_volcano_writes_to_pods_that_would_fit_is_no_cause() -> None:
-    assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == []
+    assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == SOON
 
 
 def test_a_taint_that_the_pods_do_not_tolerate() -> None:
@@ -47,7 +49,19 @@ def test_a_taint_that_the_pods_do_not_tolerate() -> None:
 
 
 def test_a_pool_without_nodes() -> None:
-    assert told()[0] == f"waits: there is no node with kubernetes.azure.com/agentpool={make.POOL}"
+    assert told()[:2] == [f"waits: there is no node of pool {make.POOL} yet", "do: kubectl get nodes"]
+
+
+def test_a_pool_without_nodes_that_have_a_label_which_the_pods_want() -> None:
+    pod = make.worker("train-0")
+    pod[1]["spec"]["nodeSelector"] = {"zone": "1"}
+    found = lines(make.cluster(make.volcano_job(), pod, free("a")))
+    assert found[0] == f"waits: there is no node of pool {make.POOL} with zone=1 yet"
+
+
+def test_pods_that_go_anywhere_where_there_are_no_nodes_at_all() -> None:
+    found = lines(make.cluster(make.volcano_job(), make.pod("train-0", owner="train")))
+    assert found[0] == "waits: there is no node yet"
 
 
 def test_devices_that_another_job_has_taken() -> None:
@@ -58,7 +72,7 @@ def test_devices_that_another_job_has_taken() -> None:
 def test_what_has_ended_holds_nothing() -> None:
     other = make.worker("olmo-0", "olmo", on="a")
     other[1]["status"]["phase"] = "Succeeded"
-    assert told(free("a"), free("b"), other) == []
+    assert told(free("a"), free("b"), other) == SOON
 
 
 def test_a_gang_that_is_larger_than_its_pool() -> None:
@@ -89,6 +103,59 @@ def test_a_gang_that_volcano_does_not_let_in_has_its_reason_on_its_group(said: s
     other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
     both = lines(make.cluster(job, (kind, found), reason, free("a"), free("b"), *other))
     assert both[-1] == "waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"
+
+
+def test_a_queue_without_a_quota_of_its_own_is_not_blamed_for_devices_that_nodes_lack() -> None:
+    """It has what all nodes offer: Volcano's words are the same (plugins/proportion)."""
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    reason = make.event(make.group(), "Unschedulable", "queue resource quota insufficient")
+    found = lines(make.cluster(job, make.group(), reason, free("a"), make.node("b", gpu=7, nics=8)))
+    assert found[0].startswith("waits: ")
+    assert not [line for line in found if "quota" in line]
+
+
+NO_TASKS = "{}/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable"
+"""Of a gang without pods: an event says so each second (cache.go), and a condition (plugins/gang)."""
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "expected"),
+    [
+        ("Pending", [], ["waits: its pods are not made yet", "do: kubectl describe vcjob -n ai train"]),
+        (
+            "Pending",
+            ["queue resource quota insufficient"],
+            ["waits: the quota of its queue is used up", "do: kubectl describe queues"],
+        ),
+        (
+            "Inqueue",
+            ["queue resource quota insufficient"],
+            ["waits: its pods are not made yet", "do: kubectl describe vcjob -n ai train"],
+        ),
+    ],
+)
+def test_what_volcano_says_of_a_gang_without_pods_tells_nothing(
+    phase: str, before: list[str], expected: list[str]
+) -> None:
+    kind, group = make.group()
+    condition = {"type": "Unschedulable", "status": "True", "message": NO_TASKS.format(2)}
+    group["status"] = {"phase": phase, "conditions": [condition]}
+    told = [*before, NO_TASKS.format(0)]
+    events = [
+        make.event((kind, group), "Unschedulable", said, f"2026-11-22T10:00:0{at}Z") for at, said in enumerate(told)
+    ]
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    assert lines(make.cluster(job, (kind, group), *events, free("a"), free("b"))) == expected
+
+
+def test_a_gang_without_pods_may_have_a_reason_all_the_same() -> None:
+    origin = f"{NO_TASKS.format(0)}. Origin reason is train-1: {VOLCANO_SAYS}"
+    kind, group = make.group()
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    found = lines(
+        make.cluster(job, (kind, group), make.event((kind, group), "Unschedulable", origin), free("a"), free("b"))
+    )
+    assert found == [f"waits: the scheduler says: train-1: {VOLCANO_SAYS}"]
 
 
 def test_a_scheduler_that_is_off() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config.content_tags import content_tag
+from config.facts.content_tags import content_tag
 from diagnosis.cluster import Kind, Object
 from diagnosis.finding import Finding
 from diagnosis.report import report

@@ -1,68 +1,48 @@
-"""The tables of settings in docs/configuration.md are the models': every key, with its default."""
+"""What users read of the settings is the models': every key, with its default and its meaning."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
 
 import workloads
-from config.models import StackFile
 from simulator.paths import ROOT
+from tests.docs import reference
 from tests.docs.pages import PAGES, code, rows
-
-PAGE = ROOT / "docs" / "configuration.md"
-
-
-def model_in(annotation: Any) -> type[BaseModel] | None:
-    """The model that a type is or holds: itself, `Model | None`, `dict[str, Model]`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := model_in(part))), None)
+from tests.docs.reference import INVENTORY, PAGE, STACK_FILE, model_in
 
 
-def shown(default: Any) -> str:
-    """A default as the table has it; empty for what is not set."""
-    if isinstance(default, tuple):
-        return ", ".join(map(shown, default))
-    if isinstance(default, bool):
-        return str(default).lower()
-    return "" if default in (None, {}, PydanticUndefined) else str(default)
+@pytest.mark.parametrize("file", [PAGE, reference.PROJECT, reference.SCHEMA], ids=lambda file: file.name)
+def test_files_are_as_written_from_the_models(file: Path) -> None:
+    """`python -m tests.docs.reference` writes them."""
+    assert file.read_text("utf-8") == reference.files()[file]
 
 
-def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Paths and defaults of all settings below a model."""
-    for name, field in model.model_fields.items():
-        path = f"{prefix}{field.alias or name}"
-        below = model_in(field.annotation)
-        if path == "workloadOptions":
-            yield from options()
-        elif below:
-            yield from keys(below, f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}.")
-        else:
-            yield path, shown(field.default)
+def test_page_has_every_setting() -> None:
+    documented = {row[0].strip("`") for row in rows(PAGE, "key")}
+    assert documented == {row[0] for table in reference.tables().values() for row in table}
 
 
-def options() -> Iterator[tuple[str, str]]:
-    """Options of workloads; those that all of them have stand once, for any name."""
-    every = {name: dict(keys(workload.options)) for name, workload in workloads.find().items()}
-    common = set.intersection(*({*options.items()} for options in every.values()))
-    yield from ((f"workloadOptions.<name>.{option}", default) for option, default in common)
-    for name, options in every.items():
-        yield from ((f"workloadOptions.{name}.{option}", default) for option, default in options.items() - common)
+def models(top: type[BaseModel]) -> list[type[BaseModel]]:
+    below = [found for field in top.model_fields.values() if (found := model_in(field.annotation))]
+    return [top, *(each for model in below for each in models(model))]
 
 
-def documented() -> dict[str, str]:
-    return {row[0].strip("`"): row[1].strip("`") for row in rows(PAGE, "key")}
+@pytest.mark.parametrize(
+    "model", dict.fromkeys([*models(STACK_FILE), *(each.options for each in INVENTORY.workloads.values())])
+)
+def test_every_key_says_what_it_means(model: type[BaseModel]) -> None:
+    """In a docstring below the field."""
+    assert [name for name, field in model.model_fields.items() if not field.description] == []
 
 
-def test_table_has_every_setting_with_its_default() -> None:
-    assert documented() == dict(keys(StackFile))
+@pytest.mark.parametrize("text", ["# Settings\n", PAGE.read_text("utf-8").replace("<!-- keys: olmo -->", "")])
+def test_page_without_a_table_is_told_which_line_it_lacks(text: str) -> None:
+    with pytest.raises(ValueError, match="<!-- keys: olmo -->"):
+        reference.page(text)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
@@ -79,7 +59,7 @@ def leads_to(key: str, known: str) -> bool:
 
 
 def test_settings_that_examples_set_exist() -> None:
-    settable = {*documented(), "azure-native:location"}
+    settable = {*(row[0].strip("`") for row in rows(PAGE, "key")), "azure-native:location"}
     for command in [text for page in PAGES for text in code(page)]:
         for key in re.findall(r"pulumi config (?:set|rm) (?:--\w+ )*'?([\w:.-]+)", command):
             assert any(leads_to(key, known) for known in settable), command

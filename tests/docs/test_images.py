@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from config.content_tags import IMAGES, image_names
+from config.facts.content_tags import IMAGES, image_names
 from simulator.paths import ROOT
 from simulator.tools.image_lock import bases
 from tests.docs.pages import rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ def targets() -> set[str]:
     """The Makefile's targets that have a description."""
     text = (ROOT / "Makefile").read_text("utf-8")
     return {name for names in re.findall(r"^([a-z -]+):.*##", text, re.MULTILINE) for name in names.split()}
+
+
+def test_help_has_a_line_for_each_target_and_commands_as_they_are_typed() -> None:
+    said = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    declared = (ROOT / "Makefile").read_text("utf-8").partition(".PHONY:")[2].partition("\n\n")[0]
+    there = set(declared.replace("\\", " ").split()) - {"stack-file", "own-state"}  # steps of others
+    assert {line.partition(" - ")[0] for line in said.splitlines()} == there
+    assert 'eval "$(make -s env)"' in said
 
 
 def make_targets(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.storage import StorageSettings
+from config.schema.storage import StorageSettings
 from simulator.paths import ROOT
 from tests.settings.test_fixes import run
 

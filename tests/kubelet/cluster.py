@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.claims import ClaimMounts
 from tests.kubelet.fake_container import FakeContainer
 from tests.operators.fake_kube import FakeKube
 
-Object = dict[str, Any]
 ACCOUNT = "olmodata"
 SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 

@@ -6,13 +6,12 @@ import ssl
 from pathlib import Path
 from typing import Any, cast
 
+from diagnosis.cluster import Object
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.volumes import PodVolumes
 from tests.kubelet.cluster import Cluster
-
-Object = dict[str, Any]
 
 
 def make(

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from config.skus import catalogue
+from config.facts.skus import catalogue
+from diagnosis.cluster import Object
 from simulator.kubelet.admission import Admission
 from simulator.kubelet.devices import GPU, DeviceManager, Unavailable
 from simulator.kubelet.events import Teller
 from simulator.world.hardware import NodeHardware, node_hardware
-from tests.kubelet.pods import Object
 from tests.operators.fake_kube import FakeKube
 
 HCA = "nvidia.com/mlnxnics"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Gate, ImageProgram
 from simulator.kubelet.pulls import ImagePulls
+from simulator.sandbox import sandbox
 from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import context, make, node_root
 
-Object = dict[str, Any]
 NODE: Object = {"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.4"}]}}
 IMAGE = "dev.azurecr.io/olmo:1"
 
@@ -52,6 +52,42 @@ def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:
     cluster.has(make())
     faked(cluster).advance(make(), NODE)
     assert is_kwoks(cluster)
+
+
+@pytest.mark.parametrize(
+    ("init", "image", "expected"),
+    [
+        ((), IMAGE, None),
+        ((), "docker.io/me/mine:1", ("Faked", ["mine:1 has no recipe in simulator/sandbox/recipes/"])),
+        ((), "dev.azurecr.io/metaseq:1", ("Faked", ["metaseq:1 cannot run on this machine: no bubblewrap"])),
+        (("busybox:1",), IMAGE, ("PartlyFaked", ["image busybox:1 has no recipe"])),
+        (("busybox:1",), "mine:1", ("Faked", ["image busybox:1 has no recipe", "; image mine:1 has no recipe"])),
+    ],
+)
+def test_a_pod_says_for_which_images_nothing_runs(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    init: tuple[str, ...],
+    image: str,
+    expected: tuple[str, list[str]] | None,
+) -> None:
+    monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
+    pod = make(init=tuple({"name": f"init-{name}", "image": name} for name in init), image=image)
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    status = live(cluster)["status"]
+    reason, parts = expected or (None, [])
+    assert status.get("reason") == reason
+    assert [part for part in parts if part not in status["message"]] == []
+
+
+def test_a_driver_s_pod_whose_effect_is_simulated_is_not_told_as_faked(cluster: Cluster) -> None:
+    pod = make(image="nvcr.io/nvidia/dcgm:1")
+    pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": "dcgm", "uid": "dcgm"}]
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    assert is_kwoks(cluster)
+    assert "reason" not in live(cluster)["status"]
 
 
 def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.cluster.network import ClusterNetwork
 from simulator.kubelet import folders, logs
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import LogFile, Wanted, read, select
 from tests.kubelet.pods import make
-
-Object = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)

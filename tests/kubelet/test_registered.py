@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from diagnosis.cluster import Object
 from simulator.kubelet.csi.registered import RegisteredDrivers
 from tests.kubelet.cluster import driver_pod
 from tests.operators.fake_kube import FakeKube
 
-Object = dict[str, Any]
 FILES, DISKS, BLOBS = "file.csi.azure.com", "disk.csi.azure.com", "blob.csi.azure.com"
 
 

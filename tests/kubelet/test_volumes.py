@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kubelet.errors import VolumeNotReady
 from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import context, make, node_root
 
-Object = dict[str, Any]
 SCRATCH = "/mnt/nvme/scratch"
 
 

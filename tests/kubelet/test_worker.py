@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
@@ -18,13 +20,12 @@ from simulator.kubelet.events import Teller
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.programs import OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
-from simulator.kubelet.runner import Runnable
+from simulator.kubelet.runner import FAKED_S, Runnable
 from simulator.kubelet.worker import PodServices, PodWorker
 from tests.kubelet.cluster import Cluster
 from tests.kubelet.pods import context, make
 from tests.waiting import eventually
 
-Object = dict[str, Any]
 IMAGE = "dev.azurecr.io/olmo:1"
 CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
@@ -37,14 +38,17 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     made.claims.stop()
 
 
-def start(cluster: Cluster, pod: Object, run: Callable[[PodContext], None]) -> PodWorker:
+def start(
+    cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
+) -> PodWorker:
+    """`knows` says of a container whether it runs at all; else nothing does."""
     cluster.has(pod)
     cluster.pods.append(pod)
     program: Runnable = OneShot(run)
     services = PodServices(
         kube=cluster.kube.as_client(),
         context=lambda pod, container: context(cluster, pod, container),
-        program=lambda container: program,
+        program=lambda container: program if knows(container) else None,
         serve=lambda ip, ctx, program: None,
         unserve=lambda ip: None,
         pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
@@ -148,6 +152,23 @@ def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluste
     start(cluster, pod, run).join()
     assert ran == ["prepare"]
     assert status(cluster)["phase"] == "Failed"
+
+
+@pytest.mark.parametrize("of_job", [True, False])
+def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluster: Cluster, *, of_job: bool) -> None:
+    pod = make(init=({"name": "prepare", "image": IMAGE},), image="docker.io/me/mine:1")
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "train"}] if of_job else []
+    ran: list[str] = []
+    known = lambda container: container["name"] == "prepare"  # noqa: E731
+    worker = start(cluster, pod, lambda ctx: ran.append(ctx.container["name"]), known)
+    eventually(lambda: status(cluster)["phase"] == ("Succeeded" if of_job else "Running"))
+    if not of_job:
+        time.sleep(2 * FAKED_S)
+        assert worker.alive
+        assert status(cluster)["phase"] == "Running"
+        worker.stop(delete=False)
+    worker.join()
+    assert ran == ["prepare"]
 
 
 def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> None:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.programs import PodContext
 from simulator.world.nodes import DRIVER_ANNOTATION
 
-Object = dict[str, Any]
 Key = tuple[str, str, str]
 
 

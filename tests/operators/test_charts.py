@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators import blob_csi_driver, gpu_operator, network_operator, nfd, volcano
-from config.versions import versions
+from config.facts.versions import versions
+from operators.blob_csi_driver import component as blob_csi_driver
+from operators.gpu_operator import component as gpu_operator
+from operators.network_operator import component as network_operator
+from operators.nfd import component as nfd
+from operators.volcano import component as volcano
 from simulator import paths
 from simulator.charts import make_schema
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.operators.device_plugins import (
     SHARED_CONFIG,
     SRIOV_CONFIG,

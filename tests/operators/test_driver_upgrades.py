@@ -8,13 +8,14 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from components.operators import gpu_operator
-from components.operators.driver_upgrades import upgrade_policy
-from config.models import DriverUpgrades
+from config.schema.operators import DriverUpgrades
+from diagnosis.cluster import Object
+from operators._driver_upgrades import upgrade_policy
+from operators.gpu_operator import component as gpu_operator
 from simulator.operators.gpu.controller import GPU_DRIVER
 from simulator.operators.network.controller import OFED
 from simulator.operators.upgrade import TEMPLATE_GENERATION, Driver, Upgrader
-from tests.operators.fake_kube import FakeKube, Object, node, pod
+from tests.operators.fake_kube import FakeKube, node, pod
 
 CHART = Path(__file__).parents[2] / "simulator" / "charts" / "gpu-operator" / "values.yaml"
 CHARTS_DEFAULT = yaml.safe_load(CHART.read_text())["driver"]["upgradePolicy"]

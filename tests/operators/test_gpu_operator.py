@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config import skus
+from config.facts import skus
 from simulator.operators.gpu import gates, gfd
 from simulator.operators.gpu.controller import Controller
 from simulator.operators.gpu.daemonsets import OPERANDS

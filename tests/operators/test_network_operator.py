@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from components.operators.network_operator import policy_spec
-from config.models import NetworkOperator as Settings
+from operators.network_operator.component import policy_spec
+from operators.network_operator.settings import NetworkOperatorSettings as Settings
 from simulator.operators._loop import tolerates
 from simulator.operators.network import daemonsets as build
 from simulator.operators.network.controller import Controller

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.operators import nfd as program
+from operators.nfd import component as program
 from simulator.kubelet.programs import PodContext
 from simulator.operators.nfd import master, worker
 from simulator.operators.nfd.features import ConfigError, WorkerConfig, discover, parse_config

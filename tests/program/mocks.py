@@ -117,7 +117,7 @@ class Azure(pulumi.runtime.Mocks):
         account: Mapping[str, Any] | None = None,
         pools: Mapping[str, str] | None = None,
         location: str = "eastus",
-        cluster: bool = True,
+        cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
     ) -> None:
         self.feature = feature
@@ -129,7 +129,7 @@ class Azure(pulumi.runtime.Mocks):
         self.location = location
         """Where the cluster is that is there already."""
         self.cluster = cluster
-        """Whether it is."""
+        """Whether it is, or has been made since."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.stacks = stacks or {}
@@ -140,6 +140,7 @@ class Azure(pulumi.runtime.Mocks):
         kind = args.typ.split(":")[-1]
         if kind == "StackReference":
             return args.resource_id, self._stack_outputs(args.inputs["name"])
+        self.cluster = self.cluster or kind == "ManagedCluster"
         inputs = {**args.inputs, **ADDED.get(kind, {})}
         if args.typ.startswith("azure-native:"):
             name = next(inputs[key] for key in _NAMES if key in inputs)

@@ -7,8 +7,10 @@ import json
 import pulumi
 import pytest
 
+import operators
 from components import platform_guard
-from config.names import namespace_problems
+from config.schema.inventory import Inventory
+from config.schema.names import namespace_problems
 from tests.program import golden
 from tests.program.mocks import SECRET, Azure, Recorder, program
 
@@ -136,10 +138,11 @@ def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Re
     made = {resource.inputs["metadata"]["name"] for resource in dev.registered if resource.type.endswith(":Namespace")}
     used = {resource.inputs["namespace"] for resource in dev.registered if resource.type.endswith(":Release")}
     assert {"ai", "node-tools"} <= made
+    taken = Inventory(operators.find(), {}).namespaces
     for name in made | used | {"kube-system", "default"}:
-        (problem,) = namespace_problems(name)
+        (problem,) = namespace_problems(name, taken)
         assert problem.fix == f"pulumi stack rename my-{name}"
-        assert not list(namespace_problems(f"my-{name}"))
+        assert not list(namespace_problems(f"my-{name}", taken))
 
 
 def test_jobs_wait_for_the_webhook_but_for_no_driver_which_they_queue_for(dev: Recorder) -> None:
@@ -226,6 +229,8 @@ def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> N
     assert validation["expression"] == "false"
     binding = dev.one("PolicyBinding").inputs["metadata"]["name"]
     assert f"kubectl delete validatingadmissionpolicybinding {binding}" in validation["messageExpression"]
+    (label,) = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    assert f"kubectl get namespaces --selector {label[0]}={label[1]}. " in validation["messageExpression"]
 
 
 @pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])

@@ -8,9 +8,9 @@ from typing import Any
 import pulumi
 import pytest
 
-from config.scheduling import AGENT_POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL
 from tests.program.golden import H100
-from tests.program.mocks import Recorder, program
+from tests.program.mocks import Azure, Recorder, program
 
 TRAIN, DEV = {"vmSku": H100, "count": 2}, {"vmSku": "Standard_NC24ads_A100_v4", "count": 1, "spot": True}
 STACK = {
@@ -20,6 +20,8 @@ STACK = {
     "operators": {"gpuOperator": {"values": {"driver": {"rdma": {"enabled": False}}}}},
 }
 
+POLICIES = ("mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy", "helm.sh/v3:Release gpu-operator")
+"""What decides the drivers of new nodes."""
 
 SAID: list[str] = []
 """What the program says of the stack, beside warnings."""
@@ -85,3 +87,10 @@ def test_a_second_pool_moves_no_workload_but_the_health_check(stack: Recorder) -
     assert before.names(":batch/v1:Job") == ["health-check"]
     job = ("volcano.sh/v1alpha1:Job", "metaseq")
     assert before.one(*job).inputs == stack.one(*job).inputs
+
+
+def test_new_nodes_of_a_cluster_that_is_there_get_the_drivers_of_the_same_update() -> None:
+    policies = {f"kubernetes:{kind}" for kind in POLICIES}
+    for azure, follows in ((Azure(), set()), (Azure(cluster=True), policies)):
+        pool = program(STACK, azure).one(":AgentPool", "pool-train")
+        assert policies & set(pool.dependencies) == follows

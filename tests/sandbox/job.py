@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from components.context import GpuPool
-from config import skus
+from config.facts import skus
+from diagnosis.cluster import Object
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import image_name
 from simulator.world import snapshot
@@ -34,7 +34,6 @@ NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"
 _TIMEOUT_S = 180
 PLATFORM = {"rdma_resource": "nvidia.com/mlnxnics", "service_account": "mpi-worker-view"}
-Object = dict[str, Any]
 
 
 def node_name(index: int) -> str:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from config import skus
+from config.facts import skus
+from diagnosis.cluster import Object
 from simulator.sandbox import machine, sandbox
 from simulator.sandbox.images import image_name
 from simulator.sandbox.sandbox import Mount, SandboxSpec
 from simulator.world.hardware import NodeHardware, node_hardware
 
 NAME = "aks-gpu-22222222-vmss000000"
-Object = dict[str, Any]
 
 
 @dataclass

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from components.context import BlobVolume
-from config import skus
-from config.blobfuse import mount_options
+from config.facts import skus
+from config.facts.blobfuse import mount_options
+from diagnosis.cluster import Object
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.sandbox import sandbox
@@ -38,7 +38,6 @@ IMAGE = "registry.test/olmo:1"
 MOST_SECONDS = 120
 DATA = BlobVolume(claim="data", read_only=True, annotations={}, upload_secret="up")
 CHECKPOINTS = BlobVolume(claim="checkpoints", read_only=False, annotations={}, upload_secret=None)
-Object = dict[str, Any]
 
 
 @dataclass
@@ -58,7 +57,7 @@ class Training:
     rdma: bool = True
     read_only_checkpoints: bool = False
     profile: str = ""
-    """Of config/blobfuse.yaml, by which each node mounts the checkpoints; by default all nodes have one folder."""
+    """Of config/facts/blobfuse.yaml, by which each node mounts checkpoints; by default all nodes have one folder."""
 
     def __post_init__(self) -> None:
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})

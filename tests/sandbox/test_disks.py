@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from components.operators.local_nvme_scratch import pod_spec
-from config import skus
+from config.facts import skus
+from operators.local_nvme_scratch.component import pod_spec
 from simulator.sandbox import machine, sandbox
 from simulator.world.hardware import node_hardware
 from tests.sandbox.node import NAME, Node

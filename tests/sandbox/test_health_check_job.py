@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.sandbox import machine, sandbox
 from simulator.world import snapshot
 from simulator.world.faults import Fault, new_fault

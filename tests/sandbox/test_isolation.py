@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.sandbox import executables, sandbox
 from simulator.world.hardware import node_hardware
 from tests.sandbox.tools import lent

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.kubelet.shim import Shim, ShimError
 from simulator.sandbox import sandbox
 from simulator.world.hardware import node_hardware

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from components.operators.local_nvme_scratch import pod_spec
-from config import skus
+from config.facts import skus
+from operators.local_nvme_scratch.component import pod_spec
 from simulator.sandbox import machine, sandbox
 from simulator.world.hardware import LOCAL_DISK, NVME_OS_DISK, Disk
 from tests.sandbox.node import Node

@@ -1,4 +1,4 @@
-"""The Metaseq job's real scripts in real sandboxes, up to a simulated trainer: it trains, or fails as in life."""
+"""The Metaseq job's real scripts in real sandboxes, up to a simulated trainer: it trains, or fails as on real Azure."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.sandbox.commands import metaseq, metaseq_log, metaseq_options, nccl, nccl_log, ranks, world
 from simulator.sandbox.commands.metaseq_model import Model
 from simulator.sandbox.commands.programs import Call

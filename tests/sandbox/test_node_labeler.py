@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from components.operators.node_labeler import pod_spec
-from config import skus
-from config.content_tags import IMAGES
-from config.labels import label_problems
+from config.facts import skus
+from config.facts.content_tags import IMAGES
+from config.schema.labels import label_problems
+from operators.node_labeler.component import pod_spec
 from simulator.sandbox import devices, machine, sandbox
 from simulator.sandbox.sandbox import Mount
 from simulator.sandbox.uplink import Uplink

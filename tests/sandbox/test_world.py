@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from config import skus
+from config.facts import skus
 from simulator.sandbox.commands import world as sandbox_world
 from simulator.world import commands, network, performance, snapshot
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault

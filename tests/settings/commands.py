@@ -14,8 +14,8 @@ _OPTIONS = ("--path", "--secret")
 
 
 def is_command(fix: str) -> bool:
-    """Whether a fix is commands that change keys, with all that they set."""
-    return fix.startswith("pulumi config ") and "'<value>'" not in fix and "<value>" not in shlex.split(fix)
+    """Whether a fix is commands that change keys, none of which asks for a value."""
+    return fix.startswith("pulumi config ") and " --secret " not in fix
 
 
 def mended(stack: Mapping[str, Any], fix: str) -> dict[str, Any]:

@@ -10,12 +10,15 @@ from typing import Any, Literal
 
 import yaml
 
-from config.errors import Problem, set_command
-from config.loader import Surroundings, load_settings
-from config.models import Settings
-from config.names import StackName
-from config.platform_stack import OUTPUT, shared_settings
-from config.workload import GpuPods, Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+import operators
+from config.problems.errors import Problem
+from config.problems.fixes import set_command
+from config.reading.loader import Surroundings, load_settings
+from config.rules.platform_stack import OUTPUT, shared_settings
+from config.schema.inventory import Inventory
+from config.schema.models import Settings
+from config.schema.names import StackName
+from config.schema.workload import GpuPods, Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 from simulator.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
@@ -84,7 +87,7 @@ class Workload:
         return self.problem(options, ground)
 
 
-WORKLOADS: dict[str, WorkloadSpec] = {
+WORKLOADS: dict[str, WorkloadSpec[Any]] = {
     workload.name: workload
     for workload in (
         Workload("nccl-allreduce", Requirements(infiniband=True), NcclAllreduceOptions),
@@ -95,6 +98,8 @@ WORKLOADS: dict[str, WorkloadSpec] = {
     )
 }
 
+INVENTORY = Inventory(operators.find(), WORKLOADS)
+
 
 def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
     """The keys of a stack file as Pulumi passes them on: scalars as text, everything else as JSON."""
@@ -102,7 +107,17 @@ def as_engine(stack: Mapping[str, Any]) -> dict[str, str]:
     def text(value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
 
-    return {key if ":" in key else f"ai-on-aks:{key}": text(value) for key, value in stack.items()}
+    return {full_name(key): text(value) for key, value in stack.items()}
+
+
+def full_name(key: str) -> str:
+    """A key with its namespace, which those of the project are given without."""
+    return key if ":" in key else f"ai-on-aks:{key}"
+
+
+def settings_with(stack: str = "test", **parts: Any) -> Settings:
+    """Settings of these parts, for what reads no others; nothing is checked."""
+    return Settings(project="ai-on-aks", stack=stack, rdma_resource="nvidia.com/mlnxnics", **parts)
 
 
 def load(
@@ -123,7 +138,8 @@ def load(
 
     here = StackName("organization", "ai-on-aks", name)
     around = Surroundings(stack=here, is_file=is_file, outputs_of=outputs_of)
-    return load_settings(as_engine(stack), around, known, secret_keys={f"ai-on-aks:{key}" for key in secret})
+    inventory = Inventory(operators.find(), known)
+    return load_settings(as_engine(stack), around, inventory, secret_keys={f"ai-on-aks:{key}" for key in secret})
 
 
 def platform(

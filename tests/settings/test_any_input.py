@@ -17,13 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import workloads
-from config.errors import Path, Problem, SettingsError
-from config.models import StackFile
-from config.platform_stack import shared_settings
-from config.translate import schema_at, schema_of
-from config.warnings import warnings
+from config.problems.errors import Problem, SettingsError
+from config.problems.fixes import Path
+from config.rules.advice import warnings
+from config.rules.platform_stack import shared_settings
+from config.schema.translate import schema_at, schema_of
+from config.schema.workload import WorkloadOptions
 from tests.settings import commands
-from tests.settings.stacks import H100, SECRET, dev, load
+from tests.settings.stacks import H100, INVENTORY, SECRET, dev, load
 
 KNOWN = workloads.find()
 DEV = dev()
@@ -51,9 +52,10 @@ def keys(schema: Mapping[str, Any], path: Path = (), prefix: Path = ()) -> Itera
         yield from keys(schema, (*path, name), prefix)
 
 
+OPTIONS: dict[str, type[WorkloadOptions]] = {name: spec.options for name, spec in KNOWN.items()}
 KEYS: list[Key] = [
-    *keys(schema_of(StackFile)),
-    *(key for name, spec in KNOWN.items() for key in keys(schema_of(spec.options), prefix=("workloadOptions", name))),
+    *keys(schema_of(INVENTORY.stack_file)),
+    *(key for name, model in OPTIONS.items() for key in keys(schema_of(model), prefix=("workloadOptions", name))),
 ]
 
 TOP = {path[0] for path, _ in KEYS}

@@ -9,10 +9,10 @@ import pulumi
 import pytest
 
 import workloads
-from config import loader
-from config.errors import Problem, SettingsError
+from config.problems.errors import Problem, SettingsError
+from config.reading import loader
 from tests.settings import cases
-from tests.settings.stacks import H100, SECRET, WORKLOADS, as_engine, dev, load, platform
+from tests.settings.stacks import H100, INVENTORY, SECRET, WORKLOADS, as_engine, dev, load, platform
 
 CASES = cases.read()
 ON_DEV = {name: case for name, case in CASES.items() if "platformStack" not in case["stack"]}
@@ -118,5 +118,5 @@ def test_the_program_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(pulumi, "get_project", lambda: "ai-on-aks")
     monkeypatch.setattr(pulumi, "get_stack", lambda: "dev")
     with pytest.raises(pulumi.RunError, match="nodeCount is '-5'") as caught:
-        loader.load(WORKLOADS)
+        loader.load(INVENTORY)
     assert caught.value.__suppress_context__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.skus import UnknownSku, VmSku, catalogue, nccl_profiles, sku, topologies
+from config.facts.skus import UnknownSku, VmSku, catalogue, nccl_profiles, sku, topologies
 
 # name: GPUs, GPU model and GB, HCAs x Gb/s, vCPUs, GiB, temporary GiB, NVMe disks. From Azure's size pages.
 EXPECTED = {

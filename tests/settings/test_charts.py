@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from config.chart_values import chart_keys, value_problems
-from config.rules import OPERATOR_CHARTS
-from config.versions import versions
+import operators
+from config.facts.chart_values import chart_keys, value_problems
+from config.facts.versions import versions
 
 
 @pytest.mark.parametrize("chart", versions().charts)
@@ -17,7 +17,7 @@ def test_keys_are_those_of_the_pinned_version(chart: str) -> None:
 
 
 def test_every_operator_s_chart_is_pinned() -> None:
-    assert set(OPERATOR_CHARTS.values()) == set(versions().charts)
+    assert {name for name, each in operators.find().items() if each.has_chart} == set(versions().charts)
 
 
 @pytest.mark.parametrize("pin", versions().charts.values(), ids=lambda pin: pin.name)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from config.errors import SettingsError
+from config.problems.errors import SettingsError
 from simulator import paths
 from simulator.paths import ROOT
 from tests.settings import cases
-from tests.settings.stacks import load
+from tests.settings.stacks import full_name, load
 
 pytestmark = pytest.mark.simulator
 CASES = {name: case for name, case in cases.read().items() if not case.get("by_hand")}
@@ -46,7 +46,7 @@ def run(folder: Path, command: str) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_commands_mend_the_stack(case: dict[str, Any], project: Path) -> None:
     file = project / "Pulumi.dev.yaml"
-    file.write_text(yaml.safe_dump({"config": {f"ai-on-aks:{key}": value for key, value in case["stack"].items()}}))
+    file.write_text(yaml.safe_dump({"config": {full_name(key): value for key, value in case["stack"].items()}}))
     with pytest.raises(SettingsError) as caught:
         load(case["stack"])
     run(project, " && ".join(problem.fix for problem in caught.value.problems))

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import workloads
-from config.errors import Problem, SettingsError
-from config.workload import Ground, Requirements
+from config.problems.errors import Problem, SettingsError
+from config.problems.fixes import say
+from config.schema.workload import Ground, Requirements
 from tests.settings.stacks import A100, H100, T4, Workload, load, platform
 
 MIXED = {
@@ -37,7 +38,7 @@ DATA = {
 
 def only_on_c(_options: Any, ground: Ground) -> Iterator[Problem]:
     if ground.pool_key != "c":
-        yield Problem((*ground.pool_path, "vmSku"), f"is wrong on {ground.pool_key}", "", "")
+        yield Problem((*ground.pool_path, "vmSku"), f"is wrong on {ground.pool_key}", "", say("choose c"))
 
 
 PICKY = {"picky": Workload("picky", Requirements(), problem=only_on_c)}
@@ -199,9 +200,11 @@ def test_without_hcas_nothing_needs_to_offer_them() -> None:
     assert load({"vmSku": H100, "workloads": "notebook", "operators": off}).placements, "it takes GPUs one by one"
 
 
-def test_without_a_pool_nothing_is_said_of_those_who_want_one() -> None:
-    (problem,) = refused({"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}})
-    assert problem.path == ("vmSku",)
+def test_without_a_pool_it_is_said_what_will_not_suit_the_one_that_is_offered() -> None:
+    found = refused({"workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}})
+    told = {problem.path: problem.what for problem in found}
+    assert told.keys() == {("vmSku",), ("workloadOptions", "notebook", "pool")}
+    assert "not a pool of this stack" in told["workloadOptions", "notebook", "pool"]
 
 
 def test_nodes_of_a_workload_are_its_own() -> None:

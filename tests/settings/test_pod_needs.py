@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import workloads
-from config.errors import Problem, SettingsError
+from config.problems.errors import Problem, SettingsError
 from tests.program import golden
 from tests.settings.stacks import SECRET, dev, load
 

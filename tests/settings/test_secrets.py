@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 import workloads
-from config.errors import SettingsError
-from config.workload import Requirements, WorkloadOptions
+from config.problems.errors import SettingsError
+from config.schema.workload import Requirements, WorkloadOptions
 from tests.settings.stacks import H100, SECRET, Workload, dev, load
 from tests.settings.test_any_input import KEYS, changed
 
@@ -37,7 +37,7 @@ def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
     assert "hunter2" not in str(caught.value)
     (problem,) = caught.value.problems
     assert "plain text" in problem.what
-    assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password '<value>'"
+    assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password"
 
 
 def test_a_password_of_the_wrong_kind_is_not_printed() -> None:
@@ -84,7 +84,7 @@ def test_a_mistyped_password_is_moved_without_being_printed() -> None:
     path = "workloadOptions.jupyterlab"
     assert problem.what == "is an unknown key; near: password"
     assert problem.fix == (
-        f"pulumi config set --secret --path {path}.password '<value>' && pulumi config rm --path {path}.passwrod"
+        f"pulumi config set --secret --path {path}.password && pulumi config rm --path {path}.passwrod"
     )
 
 
@@ -94,7 +94,7 @@ def test_a_mistyped_password_is_moved_without_being_printed() -> None:
         (("cluster", "tier"), "hunter2", None, "pulumi config set --path cluster.tier Standard"),
         (("cluster", "teir"), "hunter2", "is an unknown key; near: tier", "pulumi config rm --path cluster.teir"),
         (("cluster", "resourceGroups"), "hunter2", "is an unknown key; near: resourceGroup",
-         "pulumi config set --secret --path cluster.resourceGroup '<value>' && "
+         "pulumi config set --secret --path cluster.resourceGroup && "
          "pulumi config rm --path cluster.resourceGroups"),
         (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config rm --path cluster.resourceGroup"),
         (("cluster", "systemPool"), ["hunter2"], "is a list", "pulumi config rm --path cluster.systemPool"),

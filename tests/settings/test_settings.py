@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 import workloads
-from config.mirrors import mirror_problems
-from config.models import StackFile
-from config.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
+from config.rules.mirrors import mirror_problems
+from config.schema.models import StackFile
+from config.schema.operators import Installation
+from config.schema.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
 from simulator.paths import ROOT
-from tests.settings.stacks import H100, T4, load, platform
+from tests.settings.stacks import H100, INVENTORY, T4, load, platform
 
 
 @pytest.mark.parametrize("count", [3, "3"])
@@ -65,7 +66,9 @@ def test_kubernetes_version_may_be_a_number(version: Any) -> None:
 
 
 def test_the_location_falls_back_to_the_provider_s() -> None:
-    assert load({"vmSku": H100, "azure-native:location": "westus3"}).location == "westus3"
+    of_provider = load({"vmSku": H100, "azure-native:location": "westus3"})
+    assert (of_provider.location, of_provider.location_key) == ("westus3", "azure-native:location")
+    assert load({"vmSku": H100, "location": "westus3"}).location_key == load({"vmSku": H100}).location_key == "location"
     assert load({"vmSku": H100, "azure-native:location": "westus3", "location": "uksouth"}).location == "uksouth"
 
 
@@ -92,9 +95,10 @@ def test_charts_may_come_from_a_folder_or_a_registry(source: str) -> None:
 
 
 def test_a_folder_needs_only_the_charts_that_are_installed() -> None:
-    stack = StackFile.model_validate({"charts": {"source": "charts"}, "operators": {"volcano": {"enabled": False}}})
-    assert list(mirror_problems(stack, lambda path: path.endswith("/Chart.yaml") and "volcano" not in path)) == []
-    (problem,) = mirror_problems(stack, lambda path: path.endswith("/Chart.yaml") and "gpu" not in path)
+    stack = {"vmSku": H100, "charts": {"source": "charts"}, "operators": {"volcano": {"enabled": False}}}
+    wanted = Installation(INVENTORY.stack_file.model_validate(stack), INVENTORY.operators)
+    assert list(mirror_problems(wanted, lambda path: path.endswith("/Chart.yaml") and "volcano" not in path)) == []
+    (problem,) = mirror_problems(wanted, lambda path: path.endswith("/Chart.yaml") and "gpu" not in path)
     assert problem.what == "is 'charts', a folder without gpu-operator/Chart.yaml"
 
 
@@ -118,7 +122,7 @@ def test_names_in_azure_come_from_the_stack() -> None:
 
 def test_pulumi_yaml_describes_every_key_and_no_other() -> None:
     declared = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["config"]
-    assert set(declared) == {field.alias for field in StackFile.model_fields.values()}
+    assert set(declared) == {field.alias for field in INVENTORY.stack_file.model_fields.values()}
     assert all(key["description"] and "default" in key and "type" not in key for key in declared.values())
     assert declared["nodeCount"]["default"] == StackFile.model_fields["node_count"].default
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.check_stack_file import main
+from config.reading.check_stack_file import main
 
 BROKEN = {
     "config:\n\ta: b\n": ("line 2, column 1", "indent with spaces, not tabs"),

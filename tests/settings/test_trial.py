@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 import workloads
-from config.edits import Draft
-from config.errors import Problem, SettingsError, remove_command, set_command
-from config.privacy import Privacy
-from config.trial import tried
+from config.problems.errors import Problem, SettingsError
+from config.problems.fixes import remove_command, set_command
+from config.reading.edits import Draft, Keys
+from config.reading.privacy import Privacy
+from config.reading.trial import tried
 from tests.settings import commands
-from tests.settings.stacks import H100, WORKLOADS, as_engine, load
+from tests.settings.stacks import H100, INVENTORY, as_engine, load
 
 KNOWN = workloads.find()
 
@@ -33,7 +34,12 @@ def fixes(stack: dict[str, Any], **options: Any) -> dict[str, str]:
         ({"location": "us-east-2"}, "pulumi config set location eastus2"),
         ({"location": "eastus3"}, "pulumi config set location eastus"),
         ({"location": "mars"}, "pulumi config rm location"),
-        ({"azure-native:location": "mars"}, "pulumi config set location eastus"),
+        ({"azure-native:location": "mars"}, "pulumi config rm azure-native:location"),
+        ({"azure-native:location": "West US"}, "pulumi config set azure-native:location westus"),
+        ({"cluster": {"teir": "free"}}, "pulumi config set --path cluster.tier Free"
+         " && pulumi config rm --path cluster.teir"),
+        ({"region": "us-west"}, "pulumi config set location westus && pulumi config rm region"),
+        ({"azure-native:locaton": "mars"}, "pulumi config rm azure-native:locaton"),
         ({"operators": {"drainOnUpgrade": True}}, "pulumi config rm --path operators.drainOnUpgrade"),
         ({"operators": {"driverUpgrade": "when-idle"}}, "pulumi config set --path operators.driverUpgrades when-idle"
          " && pulumi config rm --path operators.driverUpgrade"),
@@ -47,7 +53,7 @@ def test_no_fix_is_nonsense(keys: dict[str, Any], fix: str) -> None:
     assert found == fix
 
 
-def test_one_that_only_leads_to_the_next_problem_is_better_than_none() -> None:
+def test_what_a_fix_leaves_behind_is_mended_by_it_too() -> None:
     """Any number of nodes that is near is too few for the workload, which says so once it is a number."""
     stack = {
         "vmSku": H100,
@@ -55,19 +61,41 @@ def test_one_that_only_leads_to_the_next_problem_is_better_than_none() -> None:
         "workloads": "training",
         "workloadOptions": {"training": {"numNodes": 8}},
     }
-    assert fixes(stack) == {"nodeCount": "pulumi config set nodeCount 2"}
+    assert fixes(stack) == {"nodeCount": "pulumi config set nodeCount 8"}
+
+
+@pytest.mark.parametrize("given", ["dev", {"jupyterlab": "dev"}])
+def test_a_secret_that_goes_with_its_map_is_asked_for(given: Any) -> None:
+    stack = {"vmSku": H100, "workloads": "jupyterlab", "workloadOptions": given}
+    ((key, fix),) = fixes(stack, known=KNOWN).items()
+    path = f"--path {key}" if "." in key else key
+    asked = "pulumi config set --secret --path workloadOptions.jupyterlab.password"
+    assert fix == f"pulumi config rm {path} && {asked}"
+
+
+def test_where_all_that_follows_cannot_be_mended_the_fix_stays_as_it_was() -> None:
+    first, then = ("cluster", "tier"), ("nodeCount",)
+
+    def look(keys: Keys) -> list[Problem]:
+        if "Free" in keys["cluster"]:
+            return [Problem(then, f"is {keys.get('nodeCount')}", "another", set_command(then, len(str(keys))))]
+        return [Problem(first, "is wrong", "Free", set_command(first, "Free"))]
+
+    keys = {"cluster": '{"tier": "x"}'}
+    (found,) = tried(look(keys), keys, look, Privacy((), INVENTORY))
+    assert found.fix == "pulumi config set --path cluster.tier Free"
 
 
 def test_where_nothing_mends_it_the_stack_file_is_named() -> None:
     problem = Problem(("vmSku",), "is cursed", "nothing", set_command(("vmSku",), H100))
-    (found,) = tried([problem], {"vmSku": H100}, lambda keys: [problem], Privacy((), WORKLOADS))
+    (found,) = tried([problem], {"vmSku": H100}, lambda keys: [problem], Privacy((), INVENTORY))
     assert found.fix == "change vmSku in the stack file to what is allowed"
 
 
 def test_more_than_a_message_tells_are_not_tried() -> None:
     paths = [("workloads", index) for index in range(25)]
     problems = [Problem(path, "is wrong", "a name", remove_command(path)) for path in paths]
-    found = tried(problems, {}, lambda keys: pytest.fail("was tried"), Privacy((), WORKLOADS))
+    found = tried(problems, {}, lambda keys: pytest.fail("was tried"), Privacy((), INVENTORY))
     assert [problem.path for problem in found] == paths[::-1]
 
 
@@ -114,3 +142,12 @@ def test_below_a_value_the_cli_sets_nothing() -> None:
     draft = Draft({"cluster": '{"tier": "Free"}'})
     with pytest.raises(ValueError, match="name"):
         draft.apply(set_command(("cluster", "tier", "name"), "x"))
+
+
+def test_what_a_broken_value_hid_is_told_beside_it_and_not_mended_in_silence() -> None:
+    """No pool has a size that is known, so that nothing could be said of the workload's pool."""
+    stack = {"vmSku": "Standard_ND96isr_H100", "workloads": "notebook", "workloadOptions": {"notebook": {"pool": "b"}}}
+    assert fixes(stack) == {
+        "vmSku": f"pulumi config set vmSku {H100}",
+        "workloadOptions.notebook.pool": "pulumi config set --path workloadOptions.notebook.pool gpu",
+    }

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 
 import workloads
-from config.warnings import warnings
+from config.rules.advice import warnings
 from tests.program import mocks
 from tests.settings.stacks import H100, load, platform
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from azure.storage.blob import ContainerClient
 
+from diagnosis.cluster import Object
 from simulator.azure.registries import Registries
 from simulator.kube.client import KubeClient
 from tests.azure.arm import API, cluster_body
 from tests.simulator.world import World, eventually
 
-Object = dict[str, Any]
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 SCRIPT_IMAGE = "nccl-test"
 """An image of `docker/` whose sandbox has a shell."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
 from tests.simulator.world import Stack, eventually, gpu_nodes, job_phase, names
 
-Object = dict[str, Any]
 CLUSTER_POLICY = ("nvidia.com/v1", "ClusterPolicy", "cluster-policy")
 NIC_POLICY = ("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet.status import is_ready
-from tests.simulator.world import Object, World, log
+from tests.simulator.world import World, log
 
 _WARNINGS, _LOG_LINES = 15, 15
 

@@ -47,8 +47,9 @@ def all_pass(stack: Stack, platform: Stack) -> None:
     found = ended(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
     for name in {"health-check", "nccl-allreduce"} & set(found):
-        assert found[name].verdicts, found[name]
-        assert all(verdict.startswith("VERDICT: PASS") for verdict in found[name].verdicts), found[name]
+        verdicts = found[name].report.verdicts
+        assert verdicts, found[name]
+        assert all(verdict.startswith("VERDICT: PASS") for verdict in verdicts), found[name]
 
 
 def run(platform: Stack, workload: str, namespace: str = "ai") -> str:

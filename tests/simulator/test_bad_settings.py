@@ -76,7 +76,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a notebook server without a password": (
         {"workloads": "jupyterlab"},
         "workloadOptions.jupyterlab.password is not set, and without one anybody could log in",
-        "pulumi config set -s refusals --secret --path workloadOptions.jupyterlab.password '<value>'",
+        "pulumi config set -s refusals --secret --path workloadOptions.jupyterlab.password",
     ),
     "a registry's name that is none": (
         {"registry": {"name": "my-registry"}},
@@ -142,7 +142,7 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
         found = observed(platform, platform)["nccl-allreduce"]
         return found if found.stuck else None
 
-    why = eventually(stuck, "the job says what it waits for").complaint
+    why = eventually(stuck, "the job says what it waits for").complaint(platform.name)
     assert f"its registry does not have the image {registry}/nccl-test:" in " ".join(why.split())
     assert "    do: make images\n" in why
     pushed = f"do: make images REGISTRY={registry} # on the simulator: make images"

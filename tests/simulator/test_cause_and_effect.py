@@ -12,10 +12,10 @@ from functools import partial
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from tests.simulator.cluster import (
     CLUSTER_POLICY,
-    Object,
     all_ready,
     bound_job,
     completed,

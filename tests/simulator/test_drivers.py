@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from tests.docs.pages import PAGES
-from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, Object, offers_gpus, policy_is_ready
+from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.simulator.world import Stack, ended, eventually, gpu_nodes, job_phase, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]

@@ -16,7 +16,8 @@ from tests.simulator.checkout import Checkout
 
 pytestmark = pytest.mark.simulator
 IMAGE = "docker.io/me/mine:1"
-AGAIN = "kubectl delete job -n ai health-check && pulumi up --refresh"
+WHY = f"Faked: image {IMAGE} has no recipe in simulator/sandbox/recipes/ (docs/simulator.md, The sandbox)"
+AGAIN = "pulumi up -s dev --replace '**:Job::health-check'"
 SETTINGS = {"workloads": "health-check", "workloadOptions": {"health-check": {"image": IMAGE}}}
 
 
@@ -45,8 +46,14 @@ def test_it_is_complete_and_has_not_passed(first: subprocess.CompletedProcess[st
     assert first.returncode != 0
     assert "health-check Complete (faked: nothing ran)\n" in first.stdout
     assert "VERDICT" not in first.stdout
-    for line in (f"  image {IMAGE} has no recipe in simulator/sandbox/recipes/\n", f"  run it again: {AGAIN}\n"):
-        assert line in first.stderr
+    assert WHY in " ".join(first.stderr.split())
+    assert f"  run it again: {AGAIN}\n" in first.stderr
+
+
+def test_diagnosis_says_so_too_which_knows_of_no_simulator(checkout: Checkout) -> None:
+    told = " ".join(checkout.inside("python -m diagnosis -n ai health-check").stdout.split())
+    assert told.startswith("health-check: Complete ")
+    assert told.endswith(WHY)
 
 
 def test_in_a_pipe_the_engine_s_lines_are_phases_and_a_summary(first: subprocess.CompletedProcess[str]) -> None:
@@ -66,7 +73,7 @@ def test_with_a_recipe_it_really_runs_though_the_simulator_was_not_started_again
     recipes = checkout.folder / "simulator" / "sandbox" / "recipes"
     shutil.copy(recipes / "aksnhc.yaml", recipes / "mine.yaml")
     shutil.copytree(checkout.folder / "docker" / "aksnhc", checkout.folder / "docker" / "mine")
-    checkout.inside(f"{AGAIN} --yes --skip-preview --stack dev --non-interactive")
+    checkout.inside(f"{AGAIN} --yes --skip-preview --non-interactive")
     said = checkout.make("up").stdout
     assert "health-check Complete\n" in said
     assert said.count("VERDICT: PASS") == 2

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulator.world import Object, World
+from diagnosis.cluster import Object
+from tests.simulator.world import World
 
 pytestmark = pytest.mark.simulator
 GROUP = "resourceGroups/imported"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.cluster.load_balancers import FINALIZER, INTERNAL, NODE_SUBNET, PUBLIC
 from tests.plugins.kubernetes.engine import Plugin
 from tests.simulator.azure_cluster import AzureCluster
 from tests.simulator.world import World, eventually_equals
 
 pytestmark = pytest.mark.simulator
-Object = dict[str, Any]
 TOLD = ["DeletedLoadBalancer", "DeletingLoadBalancer", "EnsuredLoadBalancer", "EnsuringLoadBalancer"]
 
 

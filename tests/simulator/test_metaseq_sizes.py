@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+from diagnosis.cluster import Object
 from simulator import paths
-from tests.simulator.world import Object, Stack
+from tests.simulator.world import Stack
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 TABLE = yaml.safe_load((paths.ROOT / "workloads" / "metaseq" / "models.yaml").read_text())

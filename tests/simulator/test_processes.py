@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,7 +19,6 @@ from tests.simulator.checkout import kill, listening, processes
 from tests.simulator.world import Stack, World, ended, eventually, eventually_equals, job_phase
 
 pytestmark = pytest.mark.simulator
-Object = dict[str, Any]
 JOB = ("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -189,7 +190,8 @@ def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None
 
     With the job goes what follows it: the guard of the platform.
     """
-    urn = "urn:pulumi:dev::ai-on-aks::kubernetes:batch/v1:Job::health-check"
+    component = "ai-on-aks:workloads/health-check:WorkloadComponent"
+    urn = shlex.quote(f"urn:pulumi:dev::ai-on-aks::{component}$kubernetes:batch/v1:Job::health-check")
     pulumi = "pulumi {} --stack dev --non-interactive"
     checkout.inside(pulumi.format(f"state delete --yes --target-dependents {urn}"))
     with pytest.raises(CommandFailed, match="already exists"):

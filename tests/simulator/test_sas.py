@@ -17,9 +17,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from components.sas_providers import instant
+from diagnosis.cluster import Object
 from tests.azure.arm import API
 from tests.simulator.runs import ended, run
-from tests.simulator.world import Object, Stack, World, log, names
+from tests.simulator.world import Stack, World, log, names
 
 pytestmark = pytest.mark.simulator
 PLATFORM, BORROWER = "data", "borrower"
@@ -165,9 +166,9 @@ def test_the_borrower_copies_what_is_missing_and_trains(borrower: Stack, platfor
 
 def test_previews_warn_of_an_end_that_is_near_and_change_nothing(platform: Stack, borrower: Stack) -> None:
     let_pass(platform, WEEK - timedelta(hours=1))
-    for stack, where in ((platform, ""), (borrower, " -s organization/ai-on-aks/data")):
+    for stack, name in ((platform, "data"), (borrower, "organization/ai-on-aks/data")):
         text = stack.pulumi("preview", "--expect-no-changes")
-        mend = f"pulumi config set --path storage.rotation 2{where} && pulumi up{where}"
+        mend = f"pulumi config set -s {name} --path storage.rotation 2 && pulumi up -s {name}"
         for container in CONTAINERS:
             assert re.search(rf"the SAS of container {container} ends at \S+, and mounts and uploads", text)
         assert f"Issue new ones: {mend}\n" in text
@@ -205,14 +206,14 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
     assert platform.returncode != 0
     assert "Traceback" not in text
     assert re.search(r"the SAS of container olmo-\w+ ended at \S+, and mounts and uploads that use it fail", text)
-    assert re.search(r"pulumi config set --path storage\.rotation \d && pulumi up\n", text)
+    assert re.search(r"pulumi config set -s data --path storage\.rotation \d && pulumi up -s data\n", text)
     assert "olmo would wait for it for ever" in text
     assert volumes(platform, "ai") == before
     platform.set(workloads="")
     assert re.search(r"warning: the SAS of container olmo-data ended", platform.up())
     theirs = borrower.up(check=False)
-    where = "-s organization/ai-on-aks/data"
-    assert re.search(rf"storage\.rotation \d {where} && pulumi up {where}\n", theirs)
+    name = "organization/ai-on-aks/data"
+    assert re.search(rf"config set -s {name} --path storage\.rotation \d && pulumi up -s {name}\n", theirs)
     platform.set(workloads="olmo", storage=STORAGE | {"rotation": "3"})
     platform.up()
     assert trained(platform, platform) == "Complete"

@@ -9,7 +9,6 @@ import contextlib
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -19,7 +18,6 @@ from simulator import paths
 from tests.simulator.world import Stack, eventually
 
 pytestmark = pytest.mark.simulator
-Object = dict[str, Any]
 OPTIONS = yaml.safe_load((paths.ROOT / "Pulumi.dev.yaml").read_text())["config"]["ai-on-aks:workloadOptions"]
 PASSWORD = "open-sesame"
 """The public one, of the simulator's stacks."""

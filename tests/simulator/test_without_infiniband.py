@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, Object, offers_gpus, policy_is_ready
+from diagnosis.cluster import Object
+from tests.simulator.cluster import CLUSTER_POLICY, NIC_POLICY, offers_gpus, policy_is_ready
 from tests.simulator.runs import observed
 from tests.simulator.world import Stack, eventually, eventually_equals, gpu_nodes, names
 
@@ -70,6 +71,6 @@ def test_each_pool_has_its_health_check_and_the_nccl_test_is_where_infiniband_is
     eventually_equals(lambda: {name: each.phase for name, each in observed(t4, t4).items()}, done, 180)
     sizes = {node["metadata"]["name"]: node["metadata"]["labels"][INSTANCE_TYPE] for node in gpu_nodes(t4.kube)}
     for name, found in observed(t4, t4).items():
-        assert found.verdicts, found
-        assert all(verdict.startswith("VERDICT: PASS") for verdict in found.verdicts), found
+        assert found.report.verdicts, found
+        assert all(verdict.startswith("VERDICT: PASS") for verdict in found.report.verdicts), found
         assert {sizes[node] for _, node in found.ran_on if node in sizes} == {T4 if name.endswith("-gpu") else H100}

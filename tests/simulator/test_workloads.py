@@ -14,11 +14,12 @@ import httpx
 import pytest
 
 from components import platform_guard
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from tests.azure.published_models import MODELS, unpublished
 from tests.simulator.azure_cluster import SCRIPT_IMAGE
 from tests.simulator.runs import DONE, all_pass, gpu_pod_nodes, observed, run
-from tests.simulator.world import Object, Stack, World, eventually, eventually_equals, gpu_nodes, log, names
+from tests.simulator.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 PLATFORM = "all"

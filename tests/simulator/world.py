@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import yaml
 
+from diagnosis.cluster import Object
 from simulator import images, paths
 from simulator.azure import subscription
 from simulator.azure.registries import Registries
@@ -23,7 +24,6 @@ from simulator.kube.client import KubeClient
 from tests.waiting import eventually as eventually
 from tests.waiting import eventually_equals as eventually_equals
 
-Object = dict[str, Any]
 PARTS = ("__main__.py", "Pulumi.yaml", "components", "config", "workloads", "simulator", "docker", "requirements.txt")
 ALTERED = """import runpy
 import sys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from components import images
-from config.content_tags import IMAGES, UnknownImage, content_tag, image_names
+from config.facts.content_tags import IMAGES, UnknownImage, content_tag, image_names
 
 
 @pytest.fixture

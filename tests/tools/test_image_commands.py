@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from config.content_tags import IMAGES, content_tag, image_names
+from config.facts.content_tags import IMAGES, content_tag, image_names
 from simulator import images
 from simulator.azure.registries import Registries
 from simulator.paths import ROOT

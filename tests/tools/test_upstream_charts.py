@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from config.mirrors import mirror_problems
-from config.models import StackFile
-from config.versions import versions
+import operators
+from config.facts.versions import versions
+from config.rules.mirrors import mirror_problems
+from config.schema.models import StackFile
+from config.schema.operators import Installation
 from simulator.tools.errors import ToolError, Unreachable
 from simulator.tools.upstream_charts import fetch_all, pull
 
@@ -39,7 +41,7 @@ def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path:
     helm, folder = Helm(), tmp_path / "new" / "charts"
     assert fetch_all(folder, helm) == [f"{chart.name} {chart.version}" for chart in versions().charts.values()]
     stack = StackFile.model_validate({"vmSku": "Standard_ND96isr_H100_v5", "charts": {"source": str(folder)}})
-    assert list(mirror_problems(stack, lambda path: Path(path).is_file())) == []
+    assert list(mirror_problems(Installation(stack, operators.find()), lambda path: Path(path).is_file())) == []
     assert {file.name for file in folder.iterdir()} == versions().charts.keys()
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from config.chart_values import value_problems
-from config.versions import versions
+from config.facts.chart_values import value_problems
+from config.facts.versions import versions
+from diagnosis.cluster import Object
 from simulator.charts import make_schema
 from tests.operators.test_charts import VALUES, helm
 
 pytestmark = pytest.mark.upstream
-Object = dict[str, Any]
 Grant = tuple[str, str, str, str]
 """API group, resource, verb, and name of the object, or * for all."""
 HOOK = "helm.sh/hook"

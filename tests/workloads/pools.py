@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from components.context import GpuPool
-from config.skus import sku
+from config.facts.skus import sku
 
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"

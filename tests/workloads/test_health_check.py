@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 import workloads
-from config.errors import SettingsError
-from config.skus import catalogue
+from config.facts.skus import catalogue
+from config.problems.errors import SettingsError
 from tests.settings.stacks import load
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.health_check import WORKLOAD

@@ -11,9 +11,10 @@ from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 import workloads
-from config.errors import SettingsError, path_text
-from config.pools import PoolSettings
-from config.workload import Ground
+from config.problems.errors import SettingsError
+from config.problems.fixes import path_text
+from config.schema.pools import PoolSettings
+from config.schema.workload import Ground
 from tests.settings.stacks import load
 from tests.workloads.pools import H100, RDMA, pool
 from workloads.jupyterlab import WORKLOAD
@@ -98,7 +99,7 @@ def test_without_a_password_it_is_refused() -> None:
     ((path, what, fix),) = problems()
     assert path == "workloadOptions.jupyterlab.password"
     assert "is not set" in what
-    assert fix == "pulumi config set --secret --path workloadOptions.jupyterlab.password '<value>'"
+    assert fix == "pulumi config set --secret --path workloadOptions.jupyterlab.password"
 
 
 def test_a_password_of_digits_is_a_password() -> None:
@@ -149,5 +150,5 @@ def test_the_settings_say_that_the_password_is_missing() -> None:
     assert str(problem) == (
         "workloadOptions.jupyterlab.password is not set, and without one anybody could log in\n"
         "    allowed: a password of your own\n"
-        "    fix:     pulumi config set --secret --path workloadOptions.jupyterlab.password '<value>'"
+        "    fix:     pulumi config set --secret --path workloadOptions.jupyterlab.password"
     )

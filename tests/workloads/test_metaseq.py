@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from config.translate import problems_of
+from config.schema.translate import problems_of
 from tests.workloads.pools import A100, H100, RDMA, pool
 from workloads import find
 from workloads.metaseq.manifests import Run, files, job

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from config.errors import Problem
-from config.pools import PoolSettings
-from config.skus import VmSku, sku
-from config.workload import Ground
+from config.facts.skus import VmSku, sku
+from config.problems.errors import Problem
+from config.schema.pools import PoolSettings
+from config.schema.workload import Ground
 from tests.workloads.pools import A100, H100, H200
 from workloads._training import usable_bytes
 from workloads.metaseq.memory import bytes_per_gpu

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from config.errors import SettingsError
+from config.problems.errors import SettingsError
 from tests.settings.stacks import load
 from tests.workloads.pools import A100, H100
 from workloads import find

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from config.skus import catalogue, sku, topologies
+from config.facts.skus import catalogue, sku, topologies
 from tests.workloads.pools import H100, RDMA, pool
 from workloads import find
 from workloads._files import Files

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from components.context import BlobVolume
-from config.pools import PoolSettings
-from config.skus import sku
-from config.storage import ContainerSettings
-from config.translate import problems_of
-from config.workload import Ground
+from config.facts.skus import sku
+from config.schema.pools import PoolSettings
+from config.schema.storage import ContainerSettings
+from config.schema.translate import problems_of
+from config.schema.workload import Ground
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads.olmo import manifests, preparation
 from workloads.olmo.configs import training_configs
@@ -192,6 +192,9 @@ def test_a_missing_container_names_those_there_are() -> None:
 def test_a_container_like_no_other_is_one_to_make() -> None:
     text = found(ground(), dataContainer="corpus")
     assert "pulumi config set --path storage.containers.corpus.permissions rl" in text
+    left = {name: chosen for name, chosen in CONTAINERS.items() if name != "olmo-data"}
+    text = found(ground(containers=left))
+    assert "pulumi config set --path 'storage.containers[\"olmo-data\"].permissions' rl" in text, "no data in others"
 
 
 @pytest.mark.parametrize(

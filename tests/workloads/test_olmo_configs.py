@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.content_tags import IMAGES
+from config.facts.content_tags import IMAGES
 from workloads.olmo import configs
 from workloads.olmo.configs import training_configs
 

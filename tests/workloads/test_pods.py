@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.context import BlobVolume
-from config.scheduling import toleration, tolerations
+from config.facts.scheduling import toleration, tolerations
 from tests.workloads.pools import A100, H100, H200, RDMA, T4, pool
 from workloads._files import Files, topology_file
 from workloads._nccl import nccl_variables

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from config.skus import VmSku
+from config.facts.skus import VmSku
 
 CheckName = Literal[
     "check_hw_cpuinfo",

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from config.base import PLAIN_DIGITS, Count
-from config.workload import WorkloadOptions
+from config.schema.base import PLAIN_DIGITS, Count
+from config.schema.workload import WorkloadOptions
 from workloads.health_check.checks import CheckName
 
 NAME = "health-check"
@@ -21,4 +21,7 @@ class HealthCheckOptions(WorkloadOptions):
     leave_out: tuple[CheckName, ...] = ()
     """Checks not to run, by name."""
     timeout_seconds: Annotated[int, Field(ge=60, le=86400), PLAIN_DIGITS] = 500
-    """How long all checks of a node may take together; upstream's own default."""
+    """How long all checks of a node may take together.
+
+    Upstream's own default.
+    """

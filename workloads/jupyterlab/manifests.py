@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from config.overrides import merge
+from config.schema.overrides import merge
 from workloads._base import Run
 from workloads._pods import GpuPod, Manifest, Mount, scratch
 from workloads.jupyterlab.options import NAME, JupyterLabOptions

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS
-from config.workload import WorkloadOptions
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, may_be
+from config.schema.workload import WorkloadOptions
 
 NAME = "jupyterlab"
 
@@ -15,7 +15,7 @@ Password = Annotated[
     SecretStr,
     # Pulumi hands 12345 over as a number.
     BeforeValidator(lambda value: str(value) if isinstance(value, int | float) else value),
-    Field(description="a password of your own"),
+    may_be("a password of your own"),
 ]
 
 
@@ -23,11 +23,14 @@ class JupyterLabOptions(WorkloadOptions):
     """How much of a node it takes, and who may log in."""
 
     password: Annotated[Password | None, EMPTY_IS_UNSET] = None
-    """What one logs in with; a secret. It must be set: only its hash reaches the cluster."""
+    """Must be set, with `--secret`; only its hash reaches the cluster."""
     gpus: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 0
-    """GPUs that it holds as long as it runs."""
+    """GPUs that it holds as long as it runs, at most those of a node."""
     fs_size_gi: Annotated[int, Field(ge=1, le=102400), PLAIN_DIGITS] = 100
-    """Size of the file share, GiB; it can grow, not shrink. Azure's largest is 100 TiB."""
+    """Size of its file share, GiB; it can grow, not shrink.
+
+    Azure's largest is 100 TiB.
+    """
 
     @property
     def gpus_per_node(self) -> int:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.errors import Problem
-from config.models import Placement
-from config.secrets import unset_secret
-from config.workload import GpuPods, Ground, WorkloadOptions
+from config.problems.errors import Problem
+from config.rules.plain_secrets import unset_secret
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._pods import NOT_AWAITED
 from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
@@ -22,27 +21,27 @@ from workloads.jupyterlab.password import SERVER_CONFIG, hashed, server_config
 _PATH = ("workloadOptions", NAME)
 
 
-class JupyterLab(Workload):
+class JupyterLab(Workload[JupyterLabOptions]):
     """A Deployment with a file share, reached through a Service."""
 
     name = NAME
     options = JupyterLabOptions
     pods = GpuPods(container=NAME, restart_policy="Always")
 
-    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+    def nodes(self, options: JupyterLabOptions, pool_nodes: int) -> int:
         """One, or the share of one."""
         return 1
 
-    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: JupyterLabOptions, ground: Ground) -> Iterable[Problem]:
         """A server without a password."""
-        chosen = cast(JupyterLabOptions, options)
+        chosen = options
         if chosen.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
 
-    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+    def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
         """File share, secret configuration, server, and a way to it."""
-        options = cast(JupyterLabOptions, placement.options)
+        options = placement.options
         owner = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if options.password is None:
             raise ValueError("JupyterLab needs a password, which `problems` demands long before")
@@ -64,7 +63,7 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
         NAME,
         metadata={"name": NAME, "namespace": context.namespace},
         string_data={SERVER_CONFIG: pulumi.Output.secret(notebook.server_config)},
-        opts=pulumi.ResourceOptions(provider=context.provider),
+        opts=context.child(),
     )
     return secret
 
@@ -76,7 +75,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
         NAME,
         metadata={"name": class_name},
         **storage_class(),
-        opts=pulumi.ResourceOptions(provider=context.provider),
+        opts=context.child(),
     )
     claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaim(
         NAME,
@@ -86,7 +85,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
             "storageClassName": share.metadata["name"],
             "resources": {"requests": {"storage": f"{notebook.options.fs_size_gi}Gi"}},
         },
-        opts=pulumi.ResourceOptions(provider=context.provider),
+        opts=context.child(),
     )
     return claim
 
@@ -98,11 +97,11 @@ def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Re
         NAME,
         metadata=metadata,
         spec=deployment_spec(notebook),
-        opts=pulumi.ResourceOptions(provider=context.provider, depends_on=[*context.ready, *needed]),
+        opts=context.child(depends_on=[*context.ready, *needed]),
     )
     kubernetes.core.v1.Service(
         NAME,
         metadata=metadata,
         spec=service_spec(),
-        opts=pulumi.ResourceOptions(provider=context.provider),
+        opts=context.child(),
     )

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from config.base import PLAIN_DIGITS, Count, Text, unfit
-from config.near import hint, near
+from config.facts.near import hint, near
+from config.schema.base import PLAIN_DIGITS, Count, Text, unfit
 from workloads._mpi import MpiOptions
 from workloads.metaseq.sizes import models
 
@@ -35,12 +35,16 @@ class MetaseqOptions(MpiOptions):
     """What to train, and how long."""
 
     model_size: Size = DEFAULT_SIZE
+    """What to train, 125m to 175b: a size of `workloads/metaseq/models.yaml`."""
     num_nodes: Count = 1
-    """Nodes to train on, which has nothing to do with how many the pool has: only some numbers divide the batch."""
+    """Nodes to train on.
+
+    Which has nothing to do with how many the pool has: only some numbers divide the batch.
+    """
     num_updates: Count | None = None
-    """Updates to train for; by default what upstream's 300e9 tokens make, which is weeks."""
+    """Updates to train for; by default upstream's 300e9 tokens, which take weeks."""
     warmup_updates: Annotated[int, Field(ge=0), PLAIN_DIGITS] | None = None
-    """Updates over which the learning rate rises; by default what upstream's 375e6 tokens make."""
+    """Updates over which the learning rate rises; by default upstream's 375e6 tokens."""
     aim: bool = False
     """Record metrics for Aim."""
     tensorboard: bool = False

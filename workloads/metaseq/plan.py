@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from config.pools import MAX_NODES
-from config.skus import VmSku
+from config.facts.skus import VmSku
+from config.schema.pools import MAX_NODES
 from workloads._training import flops_per_token, usable_bytes
 from workloads.metaseq.memory import bytes_per_gpu
 from workloads.metaseq.sizes import ModelSize, models

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.errors import Path, Problem, set_command
-from config.skus import VmSku, catalogue
-from config.workload import Ground
+from config.facts.skus import VmSku, catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
+from config.schema.workload import Ground
 from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes
 from workloads.metaseq.sizes import models

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from config.skus import Facts
+from config.facts.skus import Facts
 
 
 class ModelSize(Facts):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
 import pulumi
 
 from components.context import WorkloadContext
-from config.errors import Problem
-from config.models import Placement
-from config.workload import Ground, Requirements, WorkloadOptions
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import Ground, Requirements
 from workloads._base import Deployed, Workload
 from workloads._mpi import WORKERS
 from workloads._volcano import volcano_job
@@ -20,7 +19,7 @@ from workloads.metaseq.options import NAME, MetaseqOptions
 from workloads.metaseq.problems import problems
 
 
-class Metaseq(Workload):
+class Metaseq(Workload[MetaseqOptions]):
     """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
 
     name = NAME
@@ -29,15 +28,15 @@ class Metaseq(Workload):
     pods = WORKERS
     keys = {"modelSize": "modelSize"}
 
-    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+    def nodes(self, options: MetaseqOptions, pool_nodes: int) -> int:
         """`numNodes`, whatever the pool has."""
-        return cast(MetaseqOptions, options).num_nodes
+        return options.num_nodes
 
-    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: MetaseqOptions, ground: Ground) -> Iterable[Problem]:
         """A model that does not fit, or a batch that the nodes cannot share."""
-        return problems(cast(MetaseqOptions, options), ground)
+        return problems(options, ground)
 
-    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+    def deploy(self, context: WorkloadContext, placement: Placement[MetaseqOptions]) -> Deployed:
         """Scripts, command line and topology in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "metaseq", service_account=context.service_account)
         training, options = job(run), run.options

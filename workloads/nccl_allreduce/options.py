@@ -6,15 +6,16 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from config.base import PLAIN_DIGITS, Count, Text, unfit
+from config.schema.base import AS_TEXT, PLAIN_DIGITS, Count, may_be, unfit
 from workloads._mpi import MpiOptions
 
 NAME = "nccl-allreduce"
 
 Size = Annotated[
-    Text,
+    str,
     StringConstraints(pattern=r"^[1-9][0-9]*[KMG]?$"),
-    Field(description="a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
+    AS_TEXT,
+    may_be("a number of bytes, or one with K, M or G, as in 8M; minBytes at most maxBytes"),
 ]
 """A message size as nccl-tests reads it: bytes, or with K, M or G."""
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -28,11 +29,19 @@ class NcclAllreduceOptions(MpiOptions):
     sharp: bool = True
     """Reduce in the InfiniBand switches, where the fabric can."""
     min_bytes: Size = "8M"
+    """Smallest message."""
     max_bytes: Size = "16G"
-    """The largest message is the one judged; floors are published for 16G."""
+    """Largest message, the one that is judged.
+
+    Floors are published for 16G.
+    """
     iterations: Annotated[int, Field(ge=1, le=10000), PLAIN_DIGITS] = 20
+    """Repetitions of each size."""
     floor_gbs: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Least bus bandwidth that passes, GB/s; by default the catalogue's for VM size, node count and SHARP."""
+    """Least bus bandwidth that passes, GB/s; by default the VM size's.
+
+    The catalogue's, for VM size, node count and SHARP.
+    """
 
     @model_validator(mode="after")
     def _sizes_in_order(self) -> Self:

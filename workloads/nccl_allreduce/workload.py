@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pulumi
 
 from components.context import WorkloadContext
-from config.models import Placement
-from config.workload import Requirements, WorkloadOptions
+from config.schema.models import Placement
+from config.schema.workload import Requirements
 from workloads._base import Deployed, Workload
 from workloads._mpi import WORKERS
 from workloads._volcano import volcano_job
@@ -16,7 +14,7 @@ from workloads.nccl_allreduce.manifests import Run, files, job_spec
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
 
 
-class NcclAllreduce(Workload):
+class NcclAllreduce(Workload[NcclAllreduceOptions]):
     """A Volcano job whose own script says whether it passed."""
 
     name = NAME
@@ -24,11 +22,11 @@ class NcclAllreduce(Workload):
     options = NcclAllreduceOptions
     pods = WORKERS
 
-    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+    def nodes(self, options: NcclAllreduceOptions, pool_nodes: int) -> int:
         """`numNodes`, or all that the pool is certain to have."""
-        return cast(NcclAllreduceOptions, options).num_nodes or pool_nodes
+        return options.num_nodes or pool_nodes
 
-    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+    def deploy(self, context: WorkloadContext, placement: Placement[NcclAllreduceOptions]) -> Deployed:
         """Scripts and topology in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "nccl-test", service_account=context.service_account)
         volcano_job(NAME, job_spec(run), context=context, depends_on=[files(run.pool).deploy(context)])

@@ -8,7 +8,7 @@ and is compiled (scripts/beaker/peteish/peteish13-medlr.sh).
 
 from __future__ import annotations
 
-from config.skus import VmSku
+from config.facts.skus import VmSku
 from workloads._training import usable_bytes
 from workloads.olmo.configs import TrainingConfig
 from workloads.olmo.options import OlmoOptions

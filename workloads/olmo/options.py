@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from config.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, unfit
-from config.near import hint, near
-from config.storage import ContainerName
-from config.workload import WorkloadOptions
+from config.facts.near import hint, near
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be, unfit
+from config.schema.storage import ContainerName
+from config.schema.workload import WorkloadOptions
 from workloads.olmo.configs import TrainingConfig, training_configs
 
 NAME = "olmo"
@@ -32,7 +32,7 @@ ConfigName = Annotated[
 RunName = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"),
-    Field(description="at most 63 letters, digits, '.', '_' and '-', the first a letter or digit"),
+    may_be("at most 63 letters, digits, '.', '_' and '-', the first a letter or digit"),
 ]
 
 
@@ -40,25 +40,39 @@ class OlmoOptions(WorkloadOptions):
     """What to train on how much of which data, and where its checkpoints go."""
 
     config: ConfigName = DEFAULT_CONFIG
-    """Which of OLMo's official training configs (workloads/olmo/configs.yaml)."""
+    """A training config of `workloads/olmo/configs.yaml`.
+
+    All of them are OLMo's official ones.
+    """
     num_nodes: Count = 1
+    """Nodes to train on."""
     stop_at: Count | None = None
     """Step to stop at; by default where the config ends, after weeks."""
     micro_batch: Count | None = None
-    """Sequences that one GPU takes at a time; by default the config's, or the most that its GPUs share and hold."""
+    """Sequences that one GPU takes at a time; by default the config's, or the most below it that its GPUs share and
+    hold.
+    """
     evaluate: bool = True
-    """Run the config's evaluations, whose data is prepared too."""
-    run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
-    """Folder of the checkpoints below the namespace's; a run of the same name goes on from its last one.
+    """Run the config's evaluations.
 
-    By default the config's name.
+    Their data is prepared too.
+    """
+    run_name: Annotated[RunName | None, EMPTY_IS_UNSET] = None
+    """Folder of the checkpoints; a run of the same name goes on from its last one.
+
+    Below the namespace's; by default the config's name.
     """
     restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 10
-    """How often all nodes may fail before the job does; lost nodes and evictions do not count."""
+    """How often all nodes may fail before the job does.
+
+    Lost nodes and evictions do not count.
+    """
     data_container: ContainerName = "olmo-data"
+    """Container that the training reads."""
     checkpoint_container: ContainerName = "olmo-checkpoints"
+    """Container that it writes."""
     prepare: bool = True
-    """Copy the config's data files into the data container; the training waits for them."""
+    """Copy the config's data files into the data container first."""
     max_files: Count | None = None
     """Train on the first so many of the config's data files; all of them are terabytes."""
     data_timeout_hours: Annotated[int, Field(ge=1, le=24 * 30), PLAIN_DIGITS] = 48

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pulumi
 
-from config.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from workloads._files import Files, texts
 from workloads._pods import Manifest, Mount, environment, pod_template
 from workloads.olmo.manifests import dataset_variables, failure_policy

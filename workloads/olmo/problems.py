@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
-from config.blobfuse import profiles, remembers
-from config.errors import Path, Problem, set_command
-from config.near import hint, near
-from config.skus import VmSku, catalogue
-from config.workload import Ground
+from config.facts.blobfuse import profiles, remembers
+from config.facts.near import hint, near
+from config.facts.skus import VmSku, catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
+from config.schema.workload import Ground
 from workloads._training import usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
@@ -20,6 +22,8 @@ _WRITE = "racwdl"
 """Checkpoints are written beside their final name, renamed, and the oldest deleted."""
 _WRITE_HIERARCHICAL = "racwdlmp"
 """As ContainerSettings.permissions says."""
+_TYPO = 0.8
+"""How alike two names of containers are of which one is mistyped; others hold other data."""
 
 
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
@@ -42,7 +46,9 @@ def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Pro
     if name not in ground.containers:
         known = ", ".join(ground.containers) or "none is set"
         what = f"is {name}, a container that the platform does not have"
-        likely = near(name, ground.containers)
+        likely = [
+            other for other in near(name, ground.containers) if SequenceMatcher(None, name, other).ratio() > _TYPO
+        ]
         fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(where, needed)
         allowed = f"a container of the platform ({known})"
         yield Problem((*_OPTIONS, key), what + hint(likely), allowed, fix, lacking=("storage", "containers"))

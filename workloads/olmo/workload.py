@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.errors import Problem
-from config.models import Placement
-from config.workload import GpuPods, Ground, WorkloadOptions
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._indexed_job import JOB_LABEL, indexed_job
 from workloads._pods import NOT_AWAITED, Manifest
@@ -21,24 +20,24 @@ from workloads.olmo.options import NAME, OlmoOptions
 from workloads.olmo.problems import problems
 
 
-class Olmo(Workload):
+class Olmo(Workload[OlmoOptions]):
     """An Indexed Job under torchrun, and a Job that brings its data."""
 
     name = NAME
     options = OlmoOptions
     pods = GpuPods(container=manifests.CONTAINER)
 
-    def nodes(self, options: WorkloadOptions, pool_nodes: int) -> int:
+    def nodes(self, options: OlmoOptions, pool_nodes: int) -> int:
         """`numNodes`, apart from the pool's."""
-        return cast(OlmoOptions, options).num_nodes
+        return options.num_nodes
 
-    def problems(self, options: WorkloadOptions, ground: Ground) -> Iterable[Problem]:
+    def problems(self, options: OlmoOptions, ground: Ground) -> Iterable[Problem]:
         """Containers, scratch, hardware, and a batch that does not divide."""
-        return problems(cast(OlmoOptions, options), ground)
+        return problems(options, ground)
 
-    def deploy(self, context: WorkloadContext, placement: Placement) -> Deployed:
+    def deploy(self, context: WorkloadContext, placement: Placement[OlmoOptions]) -> Deployed:
         """The Job that copies the data, and the training, which waits for it."""
-        options = cast(OlmoOptions, placement.options)
+        options = placement.options
         data, checkpoints = context.volumes[options.data_container], context.volumes[options.checkpoint_container]
         run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
         if options.prepare and run.data.upload_secret is not None:
@@ -64,8 +63,7 @@ def _prepare(spec: Manifest, context: WorkloadContext) -> None:
         preparation.JOB,
         metadata={"name": preparation.JOB, "namespace": context.namespace, "annotations": NOT_AWAITED},
         spec=spec,
-        opts=pulumi.ResourceOptions(
-            provider=context.provider,
+        opts=context.child(
             depends_on=[preparation.files().deploy(context)],
             replace_on_changes=["spec"],
             delete_before_replace=True,
@@ -78,6 +76,6 @@ def _service(context: WorkloadContext) -> pulumi.Resource:
         NAME,
         metadata={"name": NAME, "namespace": context.namespace, "annotations": NOT_AWAITED},
         spec=manifests.service_spec(),
-        opts=pulumi.ResourceOptions(provider=context.provider),
+        opts=context.child(),
     )
     return service

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ipaddress import ip_network
 from typing import Any
 
-from config import skus
+from config.facts import skus
 from simulator.azure import features, nodes, quota
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
@@ -70,8 +70,9 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     _keep(properties, existing.properties if existing else {})
     sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
+    _check_count(properties, record, existing)
     _fill(properties, cluster, sku)
-    _check_rules(properties, record.id.name, sku)
+    _check_rules(properties, record.id.name, sku, scaled=existing is not None and _is_scaled(existing.properties))
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster, sku)
     _check_addresses(world, properties, record.id, cluster)
@@ -150,6 +151,21 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
         raise invalid(problems)
 
 
+def _check_count(properties: Body, record: Record, existing: Record | None) -> None:
+    """The autoscaler's count is nobody else's to set (hashicorp/terraform-provider-azurerm#4543 quotes the refusal)."""
+    scaled = existing is not None and _is_scaled(existing.properties) and _is_scaled(properties)
+    if scaled and existing and properties["count"] != existing.properties["count"]:
+        message = (
+            f"Cannot manually scale AgentPool '{record.id.name}' of an AKS cluster with cluster autoscaler enabled. "
+            "Please disable cluster autoscaler in the cluster to manually scale."
+        )
+        raise bad_request(message, code="InvalidParameter", target="properties.count")
+
+
+def _is_scaled(properties: Body) -> bool:
+    return bool(properties.get("enableAutoScaling"))
+
+
 def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     """What ARM fills in depending on the rest."""
     network = cluster.properties.get("networkProfile", {})
@@ -190,10 +206,10 @@ def _add_spot_marks(properties: Body) -> None:
     properties.setdefault("nodeLabels", {})[nodes.SPOT_KEY] = "spot"
 
 
-def _check_rules(properties: Body, name: str, sku: skus.VmSku) -> None:
+def _check_rules(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
     checks = {
         "properties.nodeLabels": _label_problem(properties),
-        "properties.minCount": _autoscale_problem(properties),
+        "properties.minCount": _autoscale_problem(properties, scaled=scaled),
         "properties.scaleSetEvictionPolicy": _spot_problem(properties),
         "properties.osDiskType": _disk_problem(properties, sku),
         "properties.gpuProfile": _gpu_problem(properties, sku),
@@ -212,13 +228,14 @@ def _label_problem(properties: Body) -> str:
     return ""
 
 
-def _autoscale_problem(properties: Body) -> str:
+def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
+    """`scaled` is whether it was before: other bounds are then taken with the count that it has, and moved to later."""
     least, most = properties.get("minCount"), properties.get("maxCount")
-    if not properties.get("enableAutoScaling"):
+    if not _is_scaled(properties):
         return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
     if least is None or most is None:
         return "enableAutoScaling needs minCount and maxCount."
-    if not least <= properties["count"] <= most:
+    if not scaled and not least <= properties["count"] <= most:
         return f"count {properties['count']} must lie between minCount {least} and maxCount {most}."
     return ""
 

@@ -13,7 +13,6 @@ import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
@@ -21,12 +20,12 @@ from azure.core.exceptions import AzureError, HttpResponseError
 from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
 
+from diagnosis.cluster import Object
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
 from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
 
-Object = dict[str, Any]
 NAME = "blob.csi.azure.com"
 NODE_PLUGIN_IMAGE = "blob-csi"
 """End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""

@@ -1,4 +1,4 @@
-"""Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by the node's pods as in life.
+"""Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by its pods as on real Azure.
 
 So a changed secret reaches a mount only when no pod of the node uses the volume any more.
 """
@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blob
@@ -25,7 +25,6 @@ from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 from simulator.kubelet.status import is_ready
 
-Object = dict[str, Any]
 Key = tuple[str, str]
 """Node and PersistentVolume."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}

@@ -2,7 +2,7 @@
 
 What pods write goes to the container every two seconds, and when one of their containers ends. What others make, change
 or remove is seen as late as the kernel and blobfuse2 may go on with what they remember of a name, 20 times faster than
-in life; at once when a pod mounts it. Without any remembering both are done twice a second.
+there; at once when a pod mounts it. Without any remembering both are done twice a second.
 
 In a hierarchical namespace others see all changes of one pass together, a folder's renaming among them; in a flat one
 blob after blob, as blobfuse2 copies them.
@@ -65,7 +65,7 @@ class BlobMount:
         remembers_s: float = 0,
         lock: threading.Lock | None = None,
     ) -> None:
-        """Copies what is there. `remembers_s` as in life; mounts with one `lock` see passes of each other as a whole.
+        """Copies what is there. `remembers_s` as on real Azure; mounts with one `lock` see whole passes of each other.
 
         Raises AzureError.
         """

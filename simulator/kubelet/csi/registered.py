@@ -6,13 +6,12 @@ Without them Volcano takes a pod with a claim for one that asks for more than it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.claims import SHARES, is_node_plugin
 
-Object = dict[str, Any]
 _API = "storage.k8s.io/v1"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels
@@ -21,8 +21,6 @@ API = "nvidia.com/v1"
 KIND = "ClusterPolicy"
 RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
-
-Object = dict[str, Any]
 
 
 def uses_gpu(pod: Object) -> bool:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.operators.gpu import nodes
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 CONFIG_FOLDER = "/available-configs"
 
-Object = dict[str, Any]
 Policy = Mapping[str, Any]
 Container = Callable[[Policy, str], list[Object]]
 

@@ -6,8 +6,8 @@ In life these are init containers that look for files under /run; the order is t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import is_ready, labelled, set_labels
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
@@ -17,8 +17,6 @@ from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia
 DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
 DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
-
-Object = dict[str, Any]
 
 
 def driver_gate(ctx: PodContext) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
+from config.facts.skus import gpu_models
+from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu.gates import DRIVER_APP
@@ -14,16 +15,6 @@ from simulator.world.nodes import hardware_of, nvidia_gpus
 
 INTERVAL_S = 10.0  # the real one sleeps 60 s
 MIB_PER_GB = 1024
-# Family by model; compute capability from NVIDIA's list of CUDA GPUs.
-FAMILIES = {
-    "H100": ("hopper", "9", "0"),
-    "H200": ("hopper", "9", "0"),
-    "A100": ("ampere", "8", "0"),
-    "T4": ("turing", "7", "5"),
-}
-MIG_FAMILIES = ("hopper", "ampere")
-
-Object = dict[str, Any]
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:
@@ -72,10 +63,11 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str) -> dict[str, 
         "gpu.sharing-strategy": "none",
         "mps.capable": "false",
     }
-    if family := FAMILIES.get(first.model.partition(" ")[0]):
-        found |= {"gpu.family": family[0], "gpu.compute.major": family[1], "gpu.compute.minor": family[2]}
-        found["mig.capable"] = "true" if family[0] in MIG_FAMILIES else "false"
-        if found["mig.capable"] == "true":
+    if model := gpu_models().get(first.model):
+        major, _, minor = model.compute.partition(".")
+        found |= {"gpu.family": model.family, "gpu.compute.major": major, "gpu.compute.minor": minor}
+        found["mig.capable"] = str(model.mig).lower()
+        if model.mig:
             found["mig.strategy"] = mig_strategy
     for part, value in zip(("major", "minor", "revision"), driver.split("."), strict=False):
         found[f"cuda.driver-version.{part}"] = value

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from diagnosis.cluster import Object
 
-Object = dict[str, Any]
 READ = ["get", "list", "watch"]
 
 CLUSTER_RULES: dict[str, list[Object]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
@@ -27,7 +28,6 @@ NOT_SIMULATED = {
     "spectrumXOperator": "state-spectrum-x-operator",
 }
 
-Object = dict[str, Any]
 OFED = Driver("OFED", "nvidia.com/ofed-driver-upgrade")
 
 

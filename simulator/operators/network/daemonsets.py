@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.operators._loop import digest_of, label, tolerates
 
 NIC_LABEL = "feature.node.kubernetes.io/pci-15b3.present"
@@ -37,8 +38,6 @@ DAEMONSET_TOLERATIONS = tuple(
 )
 PROBE_DEFAULTS = {"initialDelaySeconds": 10, "periodSeconds": 30, "failureThreshold": 1, "timeoutSeconds": 10}
 STARTUP_DEFAULTS = {"initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 120, "timeoutSeconds": 10}
-
-Object = dict[str, Any]
 
 
 class PolicyError(ValueError):

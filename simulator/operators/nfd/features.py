@@ -11,14 +11,13 @@ from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.world.hardware import NodeHardware
 
 FEATURE_NS = "feature.node.kubernetes.io"
 PCI_FIELDS = ("class", "vendor", "device", "subsystem_vendor", "subsystem_device")
 """In the order in which labels join them."""
 SOURCES = ("kernel", "pci", "system")
-
-Object = dict[str, Any]
 
 
 class ConfigError(ValueError):

@@ -9,13 +9,12 @@ from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.operators.nfd.features import FEATURE_NS, ConfigError, merge
 from simulator.operators.nfd.rules import evaluate
 
 ANNOTATION_NS = "nfd.node.kubernetes.io"
 PROFILE_NS = "profile.node.kubernetes.io"
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

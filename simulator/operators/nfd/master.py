@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, reconcile
@@ -12,8 +11,6 @@ from simulator.operators.nfd.worker import API, NODE_NAME_LABEL
 
 CONFIG_FILE = "/etc/kubernetes/node-feature-discovery/nfd-master.conf"
 GC_INTERVAL_S = 5.0  # the real one watches nodes and sweeps every hour besides
-
-Object = dict[str, Any]
 
 
 def run_master(ctx: PodContext, stop: threading.Event) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Object = dict[str, Any]
+from diagnosis.cluster import Object
+
 Features = Mapping[str, Any]
 BACKREFERENCE = "rule.matched"
 UNSUPPORTED = ("labelsTemplate", "varsTemplate", "taints", "extendedResources")

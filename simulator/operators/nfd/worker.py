@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import owner_reference, reconcile
@@ -16,8 +16,6 @@ API = "nfd.k8s-sigs.io/v1alpha1"
 NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"
 CONFIG_FILE = "/etc/kubernetes/node-feature-discovery/nfd-worker.conf"
 INTERVAL_S = 10.0  # the real one sleeps 60 s; a fault should show sooner here
-
-Object = dict[str, Any]
 
 
 def run(ctx: PodContext, stop: threading.Event) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
 
-from config.near import near
+from config.facts.near import near
 from simulator.azure.schema import Field
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition, of_urn
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, encode

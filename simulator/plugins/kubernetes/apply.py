@@ -6,13 +6,12 @@ import copy
 from collections.abc import Sequence
 from typing import Any, Final
 
+from diagnosis.cluster import Object
 from simulator.kube.client import JSON_PATCH, ApiError, NoKindMatch
 from simulator.plugins.kubernetes import managed_fields, naming
 from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.kubernetes.structural import parse_path
-
-Object = dict[str, Any]
 
 _TRIES: Final = 6
 _EXISTS_ADVICE = """

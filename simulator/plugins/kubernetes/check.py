@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pulumi.runtime.proto import provider_pb2
 
+from diagnosis.cluster import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.checkpoint import to_object, to_properties
 from simulator.plugins.kubernetes.engine import WARNING
 from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of_urn, urn_type
-from simulator.plugins.kubernetes.normalize import Object, normalize
+from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import UNKNOWN, Properties, decode
 

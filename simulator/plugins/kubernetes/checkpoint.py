@@ -7,9 +7,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.plugins.marshal import Properties, Secret, has_secret, reveal
-
-Object = dict[str, Any]
 
 INPUTS, API_VERSION, FIELD_MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
 # Keys with dashes cannot be attributes of an SDK's classes, so that CRD schemas are written with underscores there.

@@ -9,9 +9,10 @@ import copy
 
 from pulumi.runtime.proto import provider_pb2
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.plugins.kubernetes import naming
-from simulator.plugins.kubernetes.checkpoint import Object, parse, prune, to_object
+from simulator.plugins.kubernetes.checkpoint import parse, prune, to_object
 from simulator.plugins.kubernetes.engine import WARNING
 from simulator.plugins.kubernetes.kinds import is_patch, kind_of
 from simulator.plugins.kubernetes.normalize import normalize

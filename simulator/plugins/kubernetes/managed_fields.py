@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from diagnosis.cluster import Object
+
 CREATOR = "pulumi-kubernetes"
-Object = dict[str, Any]
 _PLUGINS = (CREATOR, "pulumi-kubernetes.exe", "pulumi-resource-kubernetes")
 _HANDED_OVER = (("kubectl", "Apply"), ("kubectl", "Update"), ("before-first-apply", "Update")) + tuple(
     (name, "Update") for name in _PLUGINS

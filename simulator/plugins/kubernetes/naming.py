@@ -8,11 +8,10 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
 
+from diagnosis.cluster import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import UNKNOWN
-
-Object = dict[str, Any]
 
 AUTONAMED = "pulumi.com/autonamed"
 SKIP_AWAIT = "pulumi.com/skipAwait"

@@ -6,11 +6,10 @@ import base64
 import binascii
 from typing import Any
 
+from diagnosis.cluster import Object
 from simulator.kube.quantity import canonical
 from simulator.plugins.kubernetes.kinds import is_crd, kind_of
 from simulator.plugins.marshal import has_unknown
-
-Object = dict[str, Any]
 
 _READ_ONLY_METADATA = (
     "creationTimestamp",

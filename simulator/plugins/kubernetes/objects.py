@@ -6,6 +6,7 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes import apply, awaiters, naming
@@ -16,7 +17,6 @@ from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import Properties, decode, has_unknown
 
-Object = dict[str, Any]
 _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration")
 
 

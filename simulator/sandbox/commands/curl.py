@@ -18,7 +18,7 @@ from simulator.sandbox.commands.olmo_data import Answer
 BAD_OPTION, UNRESOLVED, UNREACHABLE, HTTP_ERROR, WRITE_ERROR, BAD_FILE, TIMED_OUT = 2, 6, 7, 22, 23, 26, 28
 CERTIFICATE, EMPTY_ANSWER = 60, 52
 TRANSIENT = (408, 429, 500, 502, 503, 504)
-SECONDS = 1 / 20  # of a wait between tries, for each second in life
+SECONDS = 1 / 20  # of a wait between tries, for each second on real Azure
 TIMEOUT_S = 60.0
 
 

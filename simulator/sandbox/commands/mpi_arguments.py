@@ -1,4 +1,4 @@
-"""The command line of Open MPI 4's `mpirun`, as far as jobs here use it; anything else is an error, as in life."""
+"""The command line of Open MPI 4's `mpirun`, as far as jobs here use it; anything else is an error, as it is there."""
 
 from __future__ import annotations
 

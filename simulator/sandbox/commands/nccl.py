@@ -264,7 +264,7 @@ def _between_nodes(setup: Setup, device: Device, peer: Device, log: Log, *, shar
         log.warn(device.process, "misc/ibvwrap.cc:213", text)
         raise NcclError(SYSTEM_ERROR)
     if by_ib and _partition(setup, device) != _partition(setup, peer):
-        pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT, tens of seconds in life
+        pause(1.0)  # NCCL_IB_TIMEOUT times NCCL_IB_RETRY_CNT, tens of seconds on real Azure
         text = f"NET/IB: Got completion from peer {peer.pod.ip}<0> with status=12 opcode=0 len=0 vendor err 129 (Send)"
         log.warn(device.process, "transport/net_ib.cc:2244", text)
         raise NcclError(REMOTE_ERROR)

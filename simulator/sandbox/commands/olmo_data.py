@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 HOST = "olmo-data.org"
-FILE_BYTES = 256 * 1024  # gigabytes in life
+FILE_BYTES = 256 * 1024  # gigabytes on real Azure
 _FOLDERS = ("/preprocessed/", "/eval-data/")
 
 

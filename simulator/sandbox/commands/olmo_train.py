@@ -18,10 +18,10 @@ from simulator.sandbox.commands.torchrun import DOCUMENT, POLL_SECONDS, STARTED,
 from simulator.world.network import Collective
 
 FASTER = 50
-"""How much faster than in life the first steps go; later ones take their time, for nobody waits for weeks of log."""
+"""How much faster than on real Azure the first steps go; later ones take their time: nobody waits weeks."""
 FAST_STEPS = 200
 PATIENCE_S = 4.0
-"""How long ranks wait for a folder that rank 0 has made, 10 s in life (olmo/util.py, wait_for).
+"""How long ranks wait for a folder that rank 0 has made, 10 s on real Azure (olmo/util.py, wait_for).
 
 Between the second or two that a mount takes here to show it, and the 6 s of one that remembers names (csi/mount.py).
 """
@@ -186,7 +186,7 @@ def _steps(
 ) -> int:
     """Trains up to the end, and returns the last step."""
     end = min(config.number("stop_at", config.max_steps + 10), config.max_steps)
-    step = min(first, end - 1)  # one that was at its end already takes another step, as in life
+    step = min(first, end - 1)  # one that was at its end already takes another step, as on real Azure
     started = step
     while step < end:
         step += 1

@@ -1,7 +1,7 @@
 """The scalars of a training as the simulator keeps them for Aim and TensorBoard: JSON lines, in place of their formats.
 
-Where they lie is as in life: a file for each run below `.aim` of Aim's repository, and a file of events in each run's
-folder below TensorBoard's `--logdir`.
+They lie where the real ones do: a file for each run below `.aim` of Aim's repository, and a file of events in the
+folder of each run below TensorBoard's `--logdir`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from config.pod_template import choices
+from config.schema.pod_template import choices
 from simulator.kube.client import KubeClient
 
 pytestmark = pytest.mark.simulator

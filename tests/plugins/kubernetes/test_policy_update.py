@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.operators import network_operator
-from config.models import NetworkOperator
+from operators.network_operator import component as network_operator
+from operators.network_operator.settings import NetworkOperatorSettings
 from simulator import paths
 from simulator.kube.client import KubeClient, NoKindMatch
 from tests.plugins.kubernetes.stack import Stack
@@ -66,7 +66,7 @@ def served(kube: KubeClient) -> bool:
 
 
 def policy(version: str, **metadata: Any) -> str:
-    spec = network_operator.policy_spec(NetworkOperator(ofed_version=version), "manual", None)
+    spec = network_operator.policy_spec(NetworkOperatorSettings(ofed_version=version), "manual", None)
     return PROGRAM.format(metadata=json.dumps(metadata), spec=json.dumps(spec).replace("false", "False"))
 
 

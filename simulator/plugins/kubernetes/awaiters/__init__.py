@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.kubernetes import naming
 from simulator.plugins.kubernetes.awaiters import networking, pods, storage, wait_for, workloads
@@ -14,8 +15,6 @@ from simulator.plugins.kubernetes.awaiters.base import AwaitFailed, Check, look_
 from simulator.plugins.kubernetes.engine import WARNING
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Cancelled, Session
-
-Object = dict[str, Any]
 
 DEFAULT_TIMEOUT_SECONDS: Final = 600.0
 _LOOK_EVERY_SECONDS: Final = 0.3

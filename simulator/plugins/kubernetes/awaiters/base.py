@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Cancelled, Session
-
-Object = dict[str, Any]
 
 _LOOK_EVERY_SECONDS: Final = 0.5
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from simulator.plugins.kubernetes.awaiters.base import Look, Object, Progress
+from diagnosis.cluster import Object
+from simulator.plugins.kubernetes.awaiters.base import Look, Progress
 
 _NO_PODS = (
     "Service does not target any Pods. Selected Pods may not be ready, or field '.spec.selector' may not match "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.plugins.kubernetes.awaiters.base import Look, Object, Progress
+from diagnosis.cluster import Object
+from simulator.plugins.kubernetes.awaiters.base import Look, Progress
 
 _NORMAL_WAITING = {"ContainerCreating", "PodInitializing"}
 _STAGES = {"PodScheduled": "to be scheduled", "Initialized": "to be initialized", "Ready": "to be ready"}

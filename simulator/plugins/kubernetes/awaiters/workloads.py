@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.plugins.kubernetes.awaiters.base import Look, Object, Progress
+from diagnosis.cluster import Object
+from simulator.plugins.kubernetes.awaiters.base import Look, Progress
 from simulator.plugins.kubernetes.awaiters.pods import pod_errors
 
 _REVISION = "deployment.kubernetes.io/revision"

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from diagnosis.cluster import Object
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import Properties
-
-Object = dict[str, Any]
 
 DEFAULT_TIMEOUT_SECONDS: Final = 300
 DEFAULTS: Final[Object] = {

@@ -7,13 +7,11 @@ import gzip
 import json
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

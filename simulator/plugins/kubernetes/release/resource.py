@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pulumi.runtime.proto import provider_pb2
 
+from diagnosis.cluster import Object
 from simulator.plugins.errors import InitializationFailed, PluginError
 from simulator.plugins.kubernetes.checkpoint import INPUTS, prune
 from simulator.plugins.kubernetes.engine import WARNING
@@ -19,7 +20,6 @@ from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.kubernetes.structural import compare, ignored, path_text, replacing
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, has_unknown, keep_secrets, reveal
 
-Object = dict[str, Any]
 DiffResponse = provider_pb2.DiffResponse
 
 _IDENTITY = (("name",), ("namespace",))

@@ -1,0 +1,139 @@
+"""What an operator is to the platform, and all of a stack's installed, each behind those that it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Any, Literal, Protocol
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.context import GpuPool
+from components.namespace import namespace
+from components.node_pools import gpu_pools
+from config.problems.errors import Problem
+from config.schema.models import Settings, StackFile
+from config.schema.operators import Capability, Installation, OperatorSpec, Own
+
+Level = Literal["baseline", "privileged"]
+"""What pods of a namespace may do, as Kubernetes' pod-security standards have it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where operators go, and what they find there."""
+
+    settings: Settings
+    pools: Mapping[str, GpuPool]
+    image: Callable[[str], str]
+    """Reference of an image of `docker/`, by the name of its folder."""
+    registry: pulumi.Resource
+    """Of these images. Where Azure refuses another one, no DaemonSet must have got the name of an image there."""
+    installed: Mapping[str, Installed]
+    """The operators that it follows, as far as the stack has them."""
+    namespace: kubernetes.core.v1.Namespace
+
+
+class Installed(Component):
+    """One operator in the cluster."""
+
+    followed: Sequence[pulumi.Resource] = ()
+    """What operators that follow it depend on."""
+    policies: Sequence[pulumi.Resource] = ()
+    """What decides which drivers a new node gets."""
+    webhooks: Sequence[pulumi.Resource] = ()
+    """What must answer before jobs are made. Drivers they wait for in their queue, until nodes offer what they request.
+    """
+
+
+class Operator(OperatorSpec[Own], Protocol[Own]):
+    """One operator, a package of `operators/`: what the settings must know of it, and how it is installed."""
+
+    @property
+    def has_chart(self) -> bool:
+        return True
+
+    @property
+    def needs(self) -> Mapping[Capability, str]:
+        return {}
+
+    @property
+    def whole(self) -> Sequence[tuple[str, ...]]:
+        return ()
+
+    @property
+    def follows(self) -> Sequence[str]:
+        """Names of operators that come before it, where the stack has them."""
+        return ()
+
+    @property
+    def level(self) -> Level:
+        """What pods of its namespace may do."""
+        return "privileged"
+
+    def provides(self, settings: Own) -> Mapping[Capability, str]:
+        return {}
+
+    def is_wanted(self, stack: StackFile) -> bool:
+        return stack.operators.of(self).enabled
+
+    def problems(self, installation: Installation) -> Iterable[Problem]:
+        return ()
+
+    def install(self, site: Site, settings: Own, opts: pulumi.ResourceOptions) -> Installed:
+        """Creates its resources."""
+
+
+class Operators(Component):
+    """The operators that the stack wants."""
+
+    type_module = "operators/operators"
+    installed: dict[str, Installed]
+
+    def __init__(
+        self,
+        name: str,
+        operators: Mapping[str, Operator[Any]],
+        settings: Settings,
+        image: Callable[[str], str],
+        registry: pulumi.Resource,
+        hooks: pulumi.ResourceHookBinding | None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self._hooks = hooks
+        self._namespaces: dict[str, kubernetes.core.v1.Namespace] = {}
+        self.installed = {}
+        pools = gpu_pools(settings)
+        order = TopologicalSorter({name: each.follows for name, each in sorted(operators.items())}).static_order()
+        for operator in (operators[name] for name in order):
+            if operator.is_wanted(settings):
+                site = Site(
+                    settings=settings,
+                    pools=pools,
+                    image=image,
+                    registry=registry,
+                    installed={name: self.installed[name] for name in operator.follows if name in self.installed},
+                    namespace=self._namespace(operator),
+                )
+                self.installed[operator.name] = operator.install(site, settings.operators.of(operator), self.child())
+        self.register_outputs({})
+
+    def _namespace(self, operator: Operator[Any]) -> kubernetes.core.v1.Namespace:
+        name = operator.namespace
+        if name not in self._namespaces:
+            self._namespaces[name] = namespace(name, operator.level, parent=self, hooks=self._hooks)
+        return self._namespaces[name]
+
+    @property
+    def policies(self) -> list[pulumi.Resource]:
+        """What decides which drivers a new node gets."""
+        return [policy for each in self.installed.values() for policy in each.policies]
+
+    @property
+    def webhooks(self) -> list[pulumi.Resource]:
+        """What must answer before jobs are made."""
+        return [webhook for each in self.installed.values() for webhook in each.webhooks]

@@ -1,1 +1,0 @@
-"""What is installed in the cluster: one module per operator, each with its values and its custom resources."""

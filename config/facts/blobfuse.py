@@ -1,0 +1,38 @@
+"""How blob containers are mounted: the profiles of `blobfuse.yaml` as mount options."""
+
+from __future__ import annotations
+
+import functools
+
+from config.facts import data
+
+Profile = dict[str, bool | int | float | str]
+"""Flags of `blobfuse2 mount`, without the dashes."""
+
+
+@functools.cache
+def profiles() -> dict[str, Profile]:
+    """All profiles by name."""
+    found: dict[str, Profile] = data.read("blobfuse.yaml")["profiles"]
+    return found
+
+
+def remembers(profile: str) -> bool:
+    """Whether a node goes on for a while with what it saw of a name, or did not see, when another node changes that."""
+    flags = profiles()[profile]
+    timeouts = (flags.get(f"{of}-timeout") for of in ("attr", "entry", "negative"))
+    return any(timeout != 0 for timeout in timeouts) or flags.get("use-attr-cache") is not False
+
+
+def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
+    """Mount options of a volume. Raises KeyError for a profile that there is not.
+
+    Pods run as any user, so others than root may look in. Without `--use-adls`, an account with a hierarchical
+    namespace is mounted as one without (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md).
+    """
+    flags = {**profiles()[profile], "use-adls": hierarchical_namespace}
+    return ["-o allow_other", *(f"--{flag}={_text(value).format(volume=volume)}" for flag, value in flags.items())]
+
+
+def _text(value: bool | int | float | str) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,49 @@
+"""Names that look like a mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Collection, Iterable
+
+from config.facts import data
+
+_LONGEST = 200
+"""Characters of a name that could be meant for another: all known ones are shorter by far, and comparing takes time."""
+
+
+def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """Known names nearest to `name`, best first, in any case; else by their first word; else those that contain it."""
+    if len(name) > _LONGEST:
+        return []
+    by_lower: dict[str, str] = {}
+    for candidate in known:
+        by_lower.setdefault(candidate.lower(), candidate)
+    wanted = name.lower()
+    matches = difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)
+    if not matches:
+        matches = [found for found in by_lower if difflib.get_close_matches(wanted, [found.split("-")[0]], cutoff=0.6)]
+    if not matches and wanted:
+        matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
+    return [by_lower[match] for match in matches]
+
+
+def meant(name: str, known: Collection[str]) -> list[str]:
+    """Known names that one may stand for, best first: those that others call so, before those that are near."""
+    elsewhere = [key for key, others in _other_names().items() if key in known and _plain(name) in others]
+    return list(dict.fromkeys([*elsewhere, *near(name, known)]))
+
+
+@functools.cache
+def _other_names() -> dict[str, set[str]]:
+    return {key: set(map(_plain, names)) for key, names in data.read("other_names.yaml").items()}
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def hint(names: Iterable[str]) -> str:
+    """The end of a sentence that names them: `; near: a, b`, or nothing."""
+    listed = ", ".join(names)
+    return f"; near: {listed}" if listed else ""

@@ -1,0 +1,63 @@
+"""Pinned versions of Kubernetes, charts and images. The data is in `versions.yaml`."""
+
+from __future__ import annotations
+
+import functools
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from config.facts import data
+
+
+class _Pin(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Chart(_Pin):
+    """A Helm chart: from a classic repository or, with `oci`, from a registry."""
+
+    name: str
+    version: str
+    repository: str | None = None
+    oci: str | None = None
+    timeout_s: int
+    """How long its release may take to become ready, seconds."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Chart:
+        if (self.repository is None) == (self.oci is None):
+            msg = "a chart has either a repository or an OCI reference"
+            raise ValueError(msg)
+        return self
+
+
+class Image(_Pin):
+    """A container image that the program names itself."""
+
+    name: str
+    repository: str
+    version: str
+
+
+class Kubernetes(_Pin):
+    """Kubernetes minor versions, each with its newest patch."""
+
+    newest: dict[str, str]
+    default: str
+
+
+class Versions(_Pin):
+    """All pins."""
+
+    kubernetes: Kubernetes
+    charts: dict[str, Chart]
+    images: dict[str, Image]
+
+
+@functools.cache
+def versions() -> Versions:
+    """The pins, read once."""
+    raw = data.read("versions.yaml")
+    for kind in ("charts", "images"):
+        raw[kind] = {name: {"name": name, **pin} for name, pin in raw[kind].items()}
+    return Versions.model_validate(raw)

@@ -1,0 +1,91 @@
+"""Everything that is wrong with a stack's settings, told at once and to the person who has to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from config.problems.fixes import MAX_COMMAND, Fix, Path, path_text, printable
+
+MAX_TOLD = 25
+"""Problems that one message tells."""
+
+
+def first(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """As many problems of one kind as any message tells: finding thousands takes time, and they are one mistake."""
+    return islice(problems, MAX_TOLD)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong."""
+
+    path: Path
+    """Where, from the top-level key down."""
+    what: str
+    """What is wrong with it, as the rest of a sentence that begins with the path."""
+    allowed: str
+    """What may stand there."""
+    mending: Fix
+    """What mends it."""
+    shows_value: bool = True
+    """Whether `what` may hold the value that was set, and `mending` one that is made of it."""
+    others: tuple[Fix, ...] = ()
+    """What may mend it where `mending` makes another problem, the likeliest first."""
+    lacking: Path = ()
+    """The map that lacks an entry, where that is what is wrong: an entry of it that is wrong itself may be the one."""
+    stack: str = ""
+    """The other stack whose settings are wrong; empty for the one that is deployed."""
+
+    @property
+    def fix(self) -> str:
+        """What mends it in a stack that is selected."""
+        return str(self.mending)
+
+    def moved(self, here: Path, there: Path) -> Problem:
+        """The same where what stands at `here` is set by the key `there`."""
+        others = tuple(fix.moved(here, there) for fix in self.others)
+        path = there if self.path == here else self.path
+        return replace(self, path=path, mending=self.mending.moved(here, there), others=others)
+
+    def in_stack(self, name: str, keys: Collection[str]) -> Problem:
+        """The same where the top-level `keys` are another stack's, which is brought up once they are mended."""
+        theirs = bool(self.path) and self.path[0] in keys
+        return replace(self, stack=name if theirs else "", mending=self.mending.in_stack(name, keys))
+
+    def text(self, stack: str) -> str:
+        """What is wrong, what is allowed and what mends it, in commands that name the stack."""
+        where = f"{path_text(self.path)} of stack {self.stack}" if self.stack else path_text(self.path)
+        allowed, fix = printable(self.allowed, MAX_COMMAND), printable(self.mending.text(stack), 3 * MAX_COMMAND)
+        return f"{printable(where)} {printable(self.what)}\n    allowed: {allowed}\n    fix:     {fix}"
+
+    def __str__(self) -> str:
+        return self.text("")
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Each problem once, as they are told and mended."""
+    return sorted(set(problems), key=_order)
+
+
+def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
+    """By stack and path; entries of a list from its end, so that one's removal does not move those still to mend."""
+    return problem.stack, [(-part, "") if isinstance(part, int) else (0, part) for part in problem.path]
+
+
+class SettingsError(Exception):
+    """A stack's settings cannot be used; `problems` holds every reason found."""
+
+    def __init__(self, problems: Iterable[Problem], stack: str = "") -> None:
+        self.problems: Sequence[Problem] = in_order(problems)
+        self.stack = stack
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        count = len(self.problems)
+        where = f" of stack {self.stack}" if self.stack else ""
+        head = f"{count} {'problem' if count == 1 else 'problems'} in the settings{where}; nothing was changed"
+        told = [f"  {problem.text(self.stack)}" for problem in self.problems[:MAX_TOLD]]
+        rest = [f"  and {count - MAX_TOLD} more"] if count > MAX_TOLD else []
+        return "\n\n".join([head, *told, *rest])

@@ -1,0 +1,1 @@
+"""From Pulumi's configuration to checked settings."""

@@ -1,0 +1,101 @@
+"""Says what is wrong with a stack file as YAML before Pulumi does: `python -m config.reading.check_stack_file <file>`.
+
+Exits with 0 when Pulumi can read the file, with 1 and one message when it cannot. What the keys mean is for the loader.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_OPEN = "close the bracket or the quotation mark that stands open"
+HINTS = {
+    "'\\t' that cannot start": "indent with spaces, not tabs",
+    "cannot start any token": "quote text that begins with a special character",
+    "mapping values are not allowed": "quote text that has a colon in it, and check the indentation of this line",
+    "could not find expected ':'": "each key ends in a colon and a space; check this line and the one above",
+    "<block end>, but found ']'": "take out the bracket, which closes none",
+    "<block end>, but found '}'": "take out the bracket, which closes none",
+    "expected <block end>": "bring this line to the same column as its neighbours",
+    "expected ',' or": _OPEN,
+    "found '<stream end>'": _OPEN,
+    "found unexpected end of stream": _OPEN,
+    "found duplicate key": "keep one of the two lines",
+}
+USUAL_HINT = "compare the line with its neighbours"
+
+
+class _NoDuplicates(yaml.SafeLoader):
+    """As Pulumi's parser, and not as PyYAML: the same key twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The mapping; raises ConstructorError at the second of two equal keys."""
+        seen: set[Hashable] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"found duplicate key {key!r}", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def fault(file: Path) -> str | None:
+    """What is wrong with the file, in full; None when Pulumi can read it."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return f"{file} does not exist\n  fix: pulumi stack init {file.name.split('.')[1]}"
+    except UnicodeDecodeError as error:
+        return f"{file}: byte {error.start} is not UTF-8 text\n  fix: save the file as UTF-8"
+    try:
+        content = yaml.load(text, _NoDuplicates)  # noqa: S506  a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        return _at(file, text, error)
+    except yaml.reader.ReaderError as error:
+        return f"{file}: character {error.position} is not allowed in YAML\n  fix: remove it"
+    return _shape(file, content)
+
+
+def _at(file: Path, text: str, error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    problem = error.problem or error.context or "not valid YAML"
+    hint = next((hint for part, hint in HINTS.items() if part in problem), USUAL_HINT)
+    if hint == _OPEN and mark and error.context_mark and error.context_mark.line < mark.line:
+        hint += f" since line {error.context_mark.line + 1}"
+    if mark is None:
+        return f"{file}: {problem}\n  fix: {hint}"
+    lines = text.splitlines()
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    return "\n".join(
+        [
+            f"{file}, line {mark.line + 1}, column {mark.column + 1}: {problem}",
+            f"  {line}",
+            f"  {' ' * mark.column}^",
+            f"  fix: {hint}; `git diff {file}` shows what has changed",
+        ]
+    )
+
+
+def _shape(file: Path, content: object) -> str | None:
+    if content is None:
+        return None
+    config = content.get("config") or {} if isinstance(content, dict) else None
+    if isinstance(config, dict):
+        return None
+    return f"{file} holds no keys\n  fix: begin with a line `config:`, then one key per line, indented by two spaces"
+
+
+def main(arguments: list[str]) -> int:
+    """Checks each file named; the exit code."""
+    faults = [found for name in arguments if (found := fault(Path(name)))]
+    for found in faults:
+        sys.stderr.write(f"{found}\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,261 @@
+"""Reads a stack's settings from Pulumi's configuration: the only place of the program that does."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pulumi
+from pydantic import ValidationError
+
+from config.problems.errors import Problem, SettingsError, first
+from config.problems.fixes import Path, move_command, path_text, remove_command
+from config.reading.edits import Keys
+from config.reading.privacy import Privacy
+from config.reading.trial import tried
+from config.reading.values import data, names, too_much
+from config.rules import stack as rules
+from config.rules.mirrors import IsFile, mirror_problems
+from config.rules.namespaces import REGION, foreign_problems
+from config.rules.placement import Placer
+from config.rules.plain_secrets import plain_secrets
+from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
+from config.rules.pod_needs import override_problems
+from config.schema.inventory import Inventory
+from config.schema.models import Settings, StackFile
+from config.schema.names import StackName, name_problems, namespace_problems
+from config.schema.operators import Installation
+from config.schema.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.schema.workload import WorkloadCatalogue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What settings are read in: the stack, files beside the program, and other stacks."""
+
+    stack: StackName
+    is_file: IsFile
+    outputs_of: OutputsOf
+
+
+def load(inventory: Inventory) -> Settings:
+    """The settings of the stack being deployed.
+
+    Raises pulumi.RunError, which the engine shows without a traceback, with all that is wrong with them.
+    """
+    raw, secret = _engine_config()
+    around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
+    try:
+        return load_settings(raw, around, inventory, secret_keys=secret)
+    except SettingsError as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+def this_stack() -> StackName:
+    """The stack being deployed."""
+    return StackName(pulumi.get_organization(), pulumi.get_project(), pulumi.get_stack())
+
+
+def _engine_config() -> tuple[dict[str, str], set[str]]:
+    """All keys that the engine handed over, and which are secret: `pulumi.Config` can read keys but not list them."""
+    engine = pulumi.runtime.config
+    raw: dict[str, str] = {**engine.get_config_env(), **engine.CONFIG.get()}
+    named = set(engine.get_config_secret_keys_env())
+    return raw, {key for key in raw if key in named or engine.is_config_secret(key)}
+
+
+def outputs_of(stack: str) -> Mapping[str, Any]:
+    """A stack's outputs, secret ones too, from the engine. Raises LookupError with the engine's reason.
+
+    A StackReference would hand them out as Outputs only, too late for rules.
+    """
+    try:
+        found = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": stack})
+    except Exception as error:  # noqa: BLE001 - the SDK raises nothing narrower
+        raise LookupError(str(error).rpartition("returned an error: ")[2]) from None
+    outputs: Mapping[str, Any] = found.value["outputs"]
+    return outputs
+
+
+def load_settings(
+    raw: Mapping[str, str],
+    around: Surroundings,
+    inventory: Inventory,
+    *,
+    secret_keys: Collection[str] = (),
+) -> Settings:
+    """The settings in `raw`, which maps `<namespace>:<key>` to text as Pulumi does.
+
+    Empty text is a key not set: Pulumi.yaml has it as the default of most. Raises SettingsError with every problem at
+    once. Values of `secret_keys` appear in no message.
+    """
+    mine = f"{around.stack.project}:"
+    given = {key.removeprefix(mine): text for key, text in raw.items()}
+    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory)
+    asked = replace(around, outputs_of=functools.cache(around.outputs_of))
+
+    def read(keys: Keys) -> tuple[Settings, list[Problem]]:
+        return _read({key: text for key, text in keys.items() if text != ""}, privacy, asked)
+
+    settings, problems = read(given)
+    if problems:
+        raise SettingsError(tried(problems, given, lambda keys: read(keys)[1], privacy), around.stack.name)
+    return settings
+
+
+def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
+    """The settings of a stack with these keys, and all that is wrong with them."""
+    problems = list(first(foreign_problems(keys, around.stack.project)))
+    own = {key: text for key, text in keys.items() if ":" not in key}
+    parsed = _parse(own, privacy.inventory, problems)
+    of_provider = "location" not in own and REGION in keys
+    if of_provider:
+        parsed["location"] = keys[REGION]
+    stack_file, left_out = _validate(parsed, privacy.inventory.stack_file, problems)
+    if of_provider:
+        problems = [problem.moved(("location",), (REGION,)) for problem in problems]
+    broken = [*(problem.path for problem in problems), *left_out]
+    settings, later = _place(stack_file, own, privacy, around)
+    problems += (problem for problem in later if problem.stack or not _follows(problem, broken))
+    return settings.model_copy(update={"location_key": REGION}) if of_provider else settings, problems
+
+
+def _place(
+    stack_file: StackFile,
+    own: Collection[str],
+    privacy: Privacy,
+    around: Surroundings,
+) -> tuple[Settings, list[Problem]]:
+    """The settings with their workloads placed, on this stack's platform or another's, and what is wrong with them."""
+    problems: list[Problem] = []
+    inventory, platform = privacy.inventory, None
+    if stack_file.platform_stack is None:
+        installation = Installation(stack_file, inventory.operators)
+        problems += first(rules.problems(installation))
+        problems += mirror_problems(installation, around.is_file)
+    else:
+        problems += namespace_problems(around.stack.name, inventory.namespaces)
+        try:
+            platform = lender(stack_file.platform_stack, around.stack, around.outputs_of, inventory.stack_file)
+            problems += platform_keys(own, stack_file, inventory.workload_keys)
+        except SettingsError as error:  # what belongs to a platform is not to be taken out for one that there is not
+            problems += error.problems
+    whole = platform.furnish(stack_file) if platform else stack_file
+    installation = Installation(whole, inventory.operators)
+    placer = Placer(installation, inventory.workloads)
+    placements = placer.place()
+    short = platform.stack.beside(around.stack) if platform else ""
+    problems += in_platform(placer.problems, short) if platform else placer.problems
+    chosen = {placement.workload: placement.options for placement in placements.values()}
+    problems += plain_secrets(chosen, encrypted="workloadOptions" in privacy.secret)
+    rdma_resource, scratch = installation.brought("InfiniBand").name, installation.brought("NVMe scratch")
+    problems += override_problems(placements.values(), inventory.workloads, rdma_resource)
+    settings = Settings.model_construct(
+        whole.model_fields_set | {"project", "stack", "placements", "lender", "rdma_resource", "scratch_folder"},
+        **dict(whole),
+        project=around.stack.project,
+        stack=around.stack.name,
+        placements=placements,
+        rdma_resource=rdma_resource,
+        scratch_folder=scratch.name if scratch.enabled else None,
+        lender=platform,
+    )
+    if stack_file.platform_stack is None:
+        problems += name_problems(settings.names)
+    return settings, problems
+
+
+def _follows(problem: Problem, broken: Collection[Path]) -> bool:
+    """Whether a problem may come of others that are known by their paths, so that more words would only confuse.
+
+    Its path then is, contains or lies in theirs; or an entry was left out, as broken, of the map that it finds lacking.
+    """
+    path, lacking = problem.path, problem.lacking
+    related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
+    left_out = any(lacking[: len(other)] == other or lacking == other[:-1] for other in broken)
+    return (bool(path) and related) or (bool(lacking) and left_out)
+
+
+def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]) -> dict[str, Any]:
+    """The text of each known key as data; what cannot be read goes to `problems`."""
+    schema, workloads = schema_of(inventory.stack_file), inventory.workloads
+    parsed: dict[str, Any] = {}
+    for key, text in own.items():
+        here = schema_at(schema, (key,))
+        if key not in schema["properties"]:
+            problems.append(_unknown(key, schema["properties"], text, own, inventory.path_of(key)))
+        elif problem := too_much(key, text):
+            problems.append(problem)
+        elif here.get("type") == "object":
+            try:
+                found = data(text)
+                if key == "workloadOptions" and isinstance(found, dict):
+                    problems += first(_unknown_workloads(found, workloads))
+                    found = {name: options for name, options in found.items() if name in workloads}
+                if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
+                    parsed[key] = found
+            except ValueError:
+                problems.append(Problem((key,), "is text where a map belongs", allowed(here), remove_command((key,))))
+        else:
+            parsed[key] = names(text) if key == "workloads" else text
+    return parsed
+
+
+def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:
+    """Options of workloads that there are not, whatever they are."""
+    for name in sorted(set(options) - set(workloads)):
+        yield unknown_key(("workloadOptions", name), workloads, options[name], options)
+
+
+def _unknown(key: str, keys: Iterable[str], text: str, own: Collection[str], elsewhere: Path | None) -> Problem:
+    """The problem of an unknown key, among them paths that were set without `--path`, and keys that stand `elsewhere`."""
+    path, known = tuple(key.split(".")), sorted(keys)
+    if len(path) > 1 and path[0] in known:
+        fix = move_command((key,), path, text)
+        return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
+    if elsewhere and not too_much(key, text):
+        try:
+            fix = move_command((key,), elsewhere, data(text))
+        except ValueError:
+            fix = move_command((key,), elsewhere, text)
+        what = f"is no key at the top; in its place: {path_text(elsewhere)}"
+        return Problem((key,), what, ", ".join(known), fix, shows_value=False)
+    return unknown_key((key,), known, text, own)
+
+
+def _validate(parsed: dict[str, Any], model: type[StackFile], problems: list[Problem]) -> tuple[StackFile, list[Path]]:
+    """The stack file, and what was left out of it as wrong.
+
+    That is noted, and the default stands in, so that other rules are heard. A map that needs what was left out goes
+    with it: a pool without a VM size is none.
+    """
+    left_out: list[Path] = []
+    while True:
+        try:
+            return model.model_validate(parsed, by_alias=True, by_name=False), left_out
+        except ValidationError as error:
+            errors = error.errors()
+            found = first(problems_of(errors, model, parsed))
+            problems += (problem for problem in found if problem.path not in left_out)
+            for detail in sorted(errors, key=lambda found: _order(found["loc"]), reverse=True):
+                left_out.append(place(detail)[: -1 if detail["type"] == "missing" else None])
+                _drop(parsed, left_out[-1])
+
+
+def _order(location: Path) -> tuple[tuple[int, str], ...]:
+    """Sorts list positions as numbers, so that dropping from the end leaves the others where they are."""
+    return tuple((part, "") if isinstance(part, int) else (-1, part) for part in location)
+
+
+def _drop(data: Any, location: Path) -> None:
+    """Takes out what stands at `location`, if it still stands there."""
+    *parents, last = location
+    try:
+        for part in parents:
+            data = data[part]
+        del data[last]
+    except LookupError:
+        return  # it went with what held it

@@ -1,0 +1,242 @@
+"""Tries fixes before they are offered: all of them together on the settings as they are, as a reader pastes them.
+
+A fix that leaves its problem, or makes another one of a key that it changes, gives way to the next: the schema's
+example, taking the key out, and last the stack file. What the chosen ones leave behind is mended by them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from config.problems.errors import MAX_TOLD, Problem, in_order
+from config.problems.fixes import Edit, Fix, Path, by_hand, remove_command, secret_command, set_command
+from config.reading.edits import Draft, Keys
+from config.reading.privacy import Privacy
+from config.schema.translate import example
+
+Look = Callable[[Keys], Iterable[Problem]]
+"""Finds all that is wrong with keys."""
+Found = set[tuple[Path, str]]
+_ROUNDS = 7
+"""How often they are tried: no problem has more choices."""
+_FOLLOWING = 3
+"""How often what fixes leave behind is mended by them too."""
+_MOST_LEFT = 10
+"""How much of it: more is another mistake."""
+_MAX_LENGTH = 10_000
+"""Characters of settings of which it is: reading more takes long, and nobody has written it by hand."""
+
+
+@dataclass
+class _Offer:
+    """A problem, and what might mend it, the best first; the last is taken without a trial."""
+
+    problem: Problem
+    choices: list[Fix]
+
+    @property
+    def told(self) -> tuple[Path, str]:
+        """What tells the problem from others."""
+        return self.problem.path, self.problem.what
+
+    @property
+    def tries(self) -> Fix | None:
+        """What is to be tried; None for words, and for a secret that only the reader knows."""
+        known = [edit for edit in self._edits() if not edit.asks]
+        return Fix(tuple(known)) if known else None
+
+    @property
+    def asks(self) -> list[Edit]:
+        """What is not: secrets that only the reader knows."""
+        return [edit for edit in self._edits() if edit.asks]
+
+    def then(self, fix: Fix) -> Fix:
+        """What it changes, and behind it what the fix does, whose edit of a key takes the place of one of its own."""
+        edits = {edit.path: edit for edit in (*self._edits(), *fix.edits)}
+        return Fix(tuple(edits.values()))
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether it takes a key out, which may have been needed."""
+        return any(edit.removes for edit in self._edits())
+
+    @property
+    def paths(self) -> set[Path]:
+        """The keys that it changes."""
+        return {edit.path for edit in self._edits()}
+
+    def _edits(self) -> tuple[Edit, ...]:
+        fix = self.choices[0]
+        return fix.edits if fix.can_be_tried else ()
+
+    def mends(self, found: Found) -> bool:
+        """Whether the problem is not among those found."""
+        return self.told not in found
+
+    def is_good(self, found: Found, before: Found) -> bool:
+        """Whether it mends its problem, and of the keys that it changes nothing is wrong that was not before."""
+        edits = self.tries.edits if self.tries else ()
+        # What follows an item of a list that is taken out moves up to its place.
+        keys = [edit.path for edit in edits if not (edit.removes and isinstance(edit.path[-1], int))]
+        spoilt = any(self._is_of(path, key) for path, _ in found - before for key in keys)
+        return not self.tries or (self.mends(found) and not spoilt)
+
+    def _is_of(self, path: Path, key: Path) -> bool:
+        """Whether a problem at a path is one of a key, of what is below it, or of what was moved with it."""
+        return path[: len(key)] == key or (key[: len(path)] == path and len(path) >= len(self.problem.path))
+
+    def give_way(self, keys: Keys, look: Look, *, mends: bool) -> None:
+        """Takes the next choice that mends the problem by itself too. The first that did beats the stack file."""
+        first = self.choices.pop(0) if len(self.choices) > 1 else self.choices[0]
+        if mends and not self.choices[-1].can_be_tried:
+            self.choices[-1] = first
+        while len(self.choices) > 1 and self.tries and not self.mends(_tried([self], keys, look)):
+            self.choices.pop(0)
+
+
+def tried(problems: Iterable[Problem], keys: Keys, look: Look, privacy: Privacy) -> list[Problem]:
+    """The problems as they may be shown, with fixes that have been tried on `keys`.
+
+    Where there are more than a message tells, that is a mistake in the whole, and no fix of a part is tried.
+    """
+    draft = Draft(keys)
+    offers = [_Offer(problem, list(_choices(problem, privacy, draft))) for problem in in_order(problems)]
+    before = {offer.told for offer in offers}
+    if len(offers) < MAX_TOLD:
+        for offer in offers:
+            _mend_what_moves(offer, keys, look, privacy, before)
+        offers = _each_mistake_once(offers, keys, look, before)
+        _choose(offers, keys, look, before)
+        if sum(map(len, keys.values())) <= _MAX_LENGTH:
+            offers = _without_rival(_complete(offers, keys, look, privacy), keys, look)
+    return [privacy.shown(offer.problem, offer.choices[0]) for offer in offers]
+
+
+def _mend_what_moves(offer: _Offer, keys: Keys, look: Look, privacy: Privacy, before: Found) -> None:
+    """Adds to the rename of a key what mends its value, where that is wrong too, and more is known than the default."""
+    moved = offer
+    for _ in range(_FOLLOWING if offer.tries and offer.tries.moves else 0):
+        draft, found = _after([moved], keys, look)
+        new = [each for each in found if (each.path, each.what) not in before]
+        if moved.is_good({(each.path, each.what) for each in found}, before):
+            offer.choices[0] = moved.choices[0]
+            return
+        fixes = [next(_choices(each, privacy, draft)) for each in new[:_MOST_LEFT]]
+        sets = [fix for fix in fixes if fix.can_be_tried and fix.is_command and _says_more(fix, privacy)]
+        if not new or len(sets) < len(new):
+            return
+        for fix in sets:
+            moved = _Offer(offer.problem, [moved.then(fix)])
+
+
+def _says_more(fix: Fix, privacy: Privacy) -> bool:
+    """Whether it sets what would not be so without it."""
+    return all(not edit.removes and edit.value != privacy.schema(edit.path).get("default") for edit in fix.edits)
+
+
+def _each_mistake_once(offers: list[_Offer], keys: Keys, look: Look, before: Found) -> list[_Offer]:
+    """Without those that the rename of another's key mends: vmSku is not set because it is called vmSize."""
+    for offer in offers:
+        if offer.tries and offer.tries.moves:
+            found = _tried([offer], keys, look)
+            if offer.is_good(found, before):
+                offers = [other for other in offers if other is offer or not other.mends(found)]
+    return offers
+
+
+def _choose(offers: Sequence[_Offer], keys: Keys, look: Look, before: Found) -> None:
+    """Goes on to the next choices until all are good, done together."""
+    for _ in range(_ROUNDS):
+        found = _tried(offers, keys, look)
+        bad = [offer for offer in offers if not offer.is_good(found, before)]
+        for offer in bad:
+            offer.give_way(keys, look, mends=offer.mends(found))
+        if not bad:
+            return
+
+
+def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) -> list[_Offer]:
+    """With what mends the problems that the fixes leave behind, if fewer are left then.
+
+    A map that is taken out may be one that is needed, which its fix then sees to. And what was broken may have hidden
+    what does not suit it: that is told beside it.
+    """
+    rounds: list[tuple[int, list[tuple[_Offer, Fix]]]] = []
+    for _ in range(_FOLLOWING + 1):
+        told = {offer.told for offer in offers}
+        draft, found = _after(offers, keys, look)
+        asked = {edit.path for offer in offers for edit in offer.asks}
+        left = [each for each in in_order(found) if (each.path, each.what) not in told and each.path not in asked]
+        rounds.append((len(left), [(offer, offer.choices[0]) for offer in offers]))
+        few = left if len(left) <= _MOST_LEFT else []
+        mending = [(each, next(_choices(each, privacy, draft))) for each in few]
+        fixes = {each: fix for each, fix in mending if fix.can_be_tried and fix.is_command}
+        able = [offer for offer in offers if offer.tries]
+        if not (fixes and able):
+            break
+        alone = [(offer, _tried([offer], keys, look)) for offer in able[:-1]]
+        for problem, fix in fixes.items():
+            guilty = [offer for offer, found in alone if (problem.path, problem.what) in found]
+            offer = (*guilty, able[-1])[0]
+            hidden = _Offer(problem, [fix])
+            if not offer.takes_out and not any(hidden.paths & each.paths for each in offers):
+                offers = [*offers, hidden] if hidden.mends(_tried([*offers, hidden], keys, look)) else offers
+                continue
+            longer = _Offer(offer.problem, [offer.then(fix)])
+            if longer.mends(_tried([longer], keys, look)):  # if it does not set what had to be taken out
+                offer.choices[0] = longer.choices[0]
+    best = min(rounds, key=lambda each: each[0])[1]
+    for offer, choice in best:
+        offer.choices[0] = choice
+    return [offer for offer, _ in best]
+
+
+def _without_rival(offers: list[_Offer], keys: Keys, look: Look) -> list[_Offer]:
+    """Without the one that must not be done beside the others, and need not: one of two that take something out.
+
+    Such are a default pool beside other pools, all of which are wrong.
+    """
+    if len(offers) > 1 and not any(offer.asks for offer in offers) and _tried(offers, keys, look):
+        for offer in offers:
+            others = [other for other in offers if other is not offer]
+            if not _tried(others, keys, look):
+                return others
+    return offers
+
+
+def _tried(offers: Iterable[_Offer], keys: Keys, look: Look) -> Found:
+    """What is wrong once all of them are done."""
+    return {(problem.path, problem.what) for problem in _after(offers, keys, look)[1]}
+
+
+def _after(offers: Iterable[_Offer], keys: Keys, look: Look) -> tuple[Draft, list[Problem]]:
+    """The keys once all of them are done, and what is wrong then; what the CLI refuses to do leaves its problem."""
+    draft, refused = Draft(keys), []
+    for offer in offers:
+        try:
+            draft.apply(offer.tries or Fix(()))
+        except ValueError:
+            refused.append(offer.problem)
+    return draft, [*look(draft.keys()), *refused]
+
+
+def _choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[Fix]:
+    """What might mend a problem. Where its value is hidden, a value that may be made of it is not among them."""
+    own, path = problem.mending, problem.path
+    if not own.can_be_tried:
+        yield own
+        return
+    hidden = privacy.hides(path)
+    if not (hidden and problem.shows_value):
+        yield privacy.without_values(own, path) if own.moves else own
+        yield from problem.others
+    schema = privacy.schema(path)
+    known = schema.get("type") not in (None, "object", "array") and not isinstance(path[-1], int)
+    if known and example(schema) is not None:
+        yield set_command(path, example(schema))
+    if draft.has(path):
+        yield remove_command(path)
+    if known and hidden:
+        yield secret_command(path)
+    yield by_hand(path)

@@ -1,0 +1,57 @@
+"""Reads the text that Pulumi hands over for one key: bounded, so that no value keeps the program busy."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from config.problems.errors import Problem
+from config.problems.fixes import say
+
+_MAX_LENGTH = 1 << 16
+"""Characters of one key. Linux takes 128 KiB of all keys together: the language host hands them over in one variable.
+
+Sources: pulumi/pulumi, sdk/python/cmd/pulumi-language-python/main.go (PULUMI_CONFIG); execve(2), MAX_ARG_STRLEN.
+"""
+_MAX_LEVELS = 50
+
+
+def too_much(key: str, text: str) -> Problem | None:
+    """The problem of a value so long or so deep that reading it, and saying what is wrong in it, takes too long."""
+    if len(text) > _MAX_LENGTH:
+        what, allowed = f"is {len(text)} characters long", f"at most {_MAX_LENGTH} characters"
+    elif text.count("[") + text.count("{") > _MAX_LEVELS and (levels := _levels(text)) > _MAX_LEVELS:
+        what, allowed = f"has {levels} levels of maps and lists in each other", f"at most {_MAX_LEVELS} levels"
+    else:
+        return None
+    return Problem((key,), what, allowed, say(f"take out of {key} what is too much, in the stack file"))
+
+
+def _levels(text: str) -> int:
+    """How deep maps and lists lie in each other in JSON text, which Python's parser reads down to its stack's end."""
+    deepest = depth = 0
+    for bracket in re.findall(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(bracket, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def data(text: str) -> Any:
+    """JSON text as data. Raises ValueError for all else, NaN, numbers of thousands of digits, half characters."""
+
+    def no_number(name: str) -> None:
+        raise ValueError(name)
+
+    found = json.loads(text, parse_constant=no_number)
+    json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate could not be handed on to the engine
+    return found
+
+
+def names(text: str) -> object:
+    """A list of names, given as JSON text (which is also how a YAML list arrives) or separated by commas."""
+    try:
+        parsed = data(text)
+    except ValueError:
+        return [name.strip() for name in text.split(",")]
+    return [parsed] if isinstance(parsed, str) else parsed

@@ -1,0 +1,1 @@
+"""What must hold between settings, and where workloads go."""

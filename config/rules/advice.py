@@ -1,0 +1,59 @@
+"""What is no mistake, but will not go well: said in previews too, and refused by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from config.problems.errors import Problem
+from config.problems.fixes import set_command
+from config.rules.platform_stack import in_platform
+from config.schema.models import Placement, Settings
+from config.schema.storage import StorageSettings, next_rotation
+
+
+def warnings(settings: Settings) -> Iterator[str]:
+    """What to say of a stack's containers and workloads, each with the command that mends it."""
+    if not settings.lender:
+        yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
+    for name, placement in settings.placements.items():
+        found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
+        if settings.lender:
+            found = in_platform(found, str(settings.lender.stack))
+        yield from (problem.text(settings.stack) for problem in found)
+
+
+def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
+    """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
+    for name, chosen in storage.containers.items() if storage.hierarchical_namespace else ():
+        if "w" in chosen.permissions and "p" not in chosen.permissions:
+            path = ("storage", "containers", name, "permissions")
+            what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
+            better = f"{chosen.permissions.removesuffix('m')}mp"
+            yield Problem(path, what, "with m and p, or without w", set_command(path, better))
+
+
+def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
+    """A stack has no driver on its way from one to the other, or because its users bring one along."""
+    containers = placement.options.containers
+    if storage.driver == "none" and containers:
+        path = ("storage", "driver")
+        what = f"is none: workload {name} waits until something else mounts {', '.join(containers)}"
+        yield Problem(path, what, "addon or chart", set_command(path, "addon"))
+
+
+def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
+    """A training of weeks, whose mounts fail when their SAS ends. That of a year outlasts it."""
+    end = placement.options.open_end
+    for container in placement.options.containers if end else ():
+        chosen = storage.containers[container]
+        if chosen.sas == "service" and chosen.days == chosen.most_days:
+            continue
+        path = ("storage", "containers", container, "days")
+        what = f"is {chosen.days}: without {end}, workload {name} runs on when the SAS has ended, and fails"
+        allowed = f"at most {chosen.most_days}; or another storage.rotation before the SAS ends"
+        if chosen.days < chosen.most_days:
+            fix = set_command(path, chosen.most_days)
+        else:
+            fix = set_command(("storage", "rotation"), next_rotation(storage.rotation))
+        yield Problem(path, what, allowed, fix)

@@ -1,0 +1,48 @@
+"""Rules for the places that charts and images come from in place of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.operators import Installation
+from config.schema.references import REGISTRY
+
+OCI = "oci://"
+IsFile = Callable[[str], bool]
+"""Whether there is a file at a path; a relative one is relative to the program's folder."""
+
+_SOURCE: Path = ("charts", "source")
+_SOURCES = (
+    "a folder with one unpacked chart per folder, as in charts/gpu-operator/Chart.yaml, relative to the program's "
+    "folder; or oci://<registry>/<folder>"
+)
+
+
+def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Problem]:
+    """What is wrong with `charts.source` and `images.registry`."""
+    source, registry = installation.stack.charts.source, installation.stack.images.registry
+    if source is not None and (what := _source_fault(installation, source, is_file)):
+        yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
+    if registry is not None and not re.fullmatch(REGISTRY, registry):
+        path = ("images", "registry")
+        host = registry.rpartition("://")[2].rstrip("/").lower()
+        better = host if re.fullmatch(REGISTRY, host) else "mirror.example.com/nvidia"
+        allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
+        yield Problem(path, f"is {registry!r}, not a registry", allowed, set_command(path, better))
+
+
+def _source_fault(installation: Installation, source: str, is_file: IsFile) -> str:
+    if "://" in source:
+        registry = source.removeprefix(OCI).rstrip("/")
+        return "" if re.fullmatch(REGISTRY, registry) else "neither an OCI registry nor a folder"
+    if is_file(source):
+        return "a file where a folder belongs"
+    wanted = (each for each in installation.operators.values() if each.is_wanted(installation.stack))
+    needed = [each.name for each in wanted if each.has_chart]
+    missing = [chart for chart in needed if not is_file(f"{source.rstrip('/')}/{chart}/Chart.yaml")]
+    if missing and missing == needed:
+        return "which is no folder or holds none of the charts"
+    return f"a folder without {', '.join(f'{chart}/Chart.yaml' for chart in missing)}" if missing else ""

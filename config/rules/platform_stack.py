@@ -1,0 +1,87 @@
+"""Stacks that run on another stack's platform: what they may not set, and what that platform tells of itself.
+
+A platform exports what its lodgers need to know as the output `platform`. They read it before anything is registered,
+so that the same rules hold for them as for workloads of the platform's own stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from config.problems.errors import Problem, SettingsError
+from config.problems.fixes import Fix, remove_command, run, say, set_command
+from config.schema.models import SHARED, Lender, Lending, StackFile
+from config.schema.names import StackName
+
+OUTPUT = "platform"
+_PATH = ("platformStack",)
+_ALLOWED = (
+    "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
+)
+_LIST = "pulumi stack ls shows the names"
+_PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+LODGER_KEYS = ("workloads", "workloadOptions", "platformStack", "images")
+"""What a stack without a platform of its own may set, beside keys that workloads have at the top."""
+
+OutputsOf = Callable[[str], Mapping[str, Any]]
+"""Outputs of a stack by its full name. Raises LookupError, with the reason, where they cannot be read."""
+
+
+def shared_settings(settings: StackFile) -> dict[str, Any]:
+    """A platform's settings as its output has them."""
+    return settings.model_dump(mode="json", by_alias=True, exclude_unset=True, include=set(SHARED))
+
+
+def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collection[str]) -> Iterator[Problem]:
+    """One problem for each of the keys `own` that belongs to the platform, unless it is Pulumi.yaml's default."""
+    for name, field in type(stack).model_fields.items():
+        key = str(field.alias)
+        if key not in (*LODGER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
+            what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
+            allowed = f"nothing beside platformStack; it can be set in stack {stack.platform_stack}"
+            yield Problem((key,), what, allowed, remove_command((key,)))
+
+
+def in_platform(problems: Iterable[Problem], platform: str) -> list[Problem]:
+    """The problems of workloads, each in the stack whose settings it is about; `platform` names the platform's."""
+    theirs = {StackFile.model_fields[name].alias or name for name in SHARED}
+    return [problem.in_stack(platform, theirs) for problem in problems]
+
+
+def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[StackFile]) -> Lender:
+    """The platform that `platformStack` names, with settings of that model; raises SettingsError without."""
+    stack = _full_name(text, here)
+    if stack == here:
+        raise _refused("names this stack itself", remove_command(_PATH))
+    short = stack.beside(here)
+    try:
+        outputs = outputs_of(str(stack))
+    except LookupError as error:
+        what = f"is {text!r}, and its outputs cannot be read: {error.args[0]}"
+        raise _refused(what, say(f"{_LIST}; bring the platform up first, with pulumi up -s {short}")) from None
+    if other := outputs.get("platformStack"):
+        raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
+    if OUTPUT not in outputs:
+        raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
+    try:
+        model: type[Lending[StackFile]] = Lending[stack_file]  # type: ignore[valid-type]
+        return Lender(stack, model.model_validate(outputs[OUTPUT], by_alias=True, by_name=False))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        what = f"is {text!r}, whose output {OUTPUT} is of another version of this program ({where})"
+        raise _refused(what, run(f"pulumi up -s {short}")) from None
+
+
+def _full_name(text: str, here: StackName) -> StackName:
+    parts = text.split("/")
+    if len(parts) not in (1, 3) or not all(map(_PART.fullmatch, parts)):
+        raise _refused(f"is {text!r}, not the name of a stack", say(_LIST))
+    return StackName(here.organization, here.project, text) if len(parts) == 1 else StackName(*parts)
+
+
+def _refused(what: str, fix: Fix) -> SettingsError:
+    return SettingsError([Problem(_PATH, what, _ALLOWED, fix)])

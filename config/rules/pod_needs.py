@@ -1,0 +1,172 @@
+"""What `podOverrides` may not change: what pods on GPU nodes need to run, and to run where they are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from config.facts.near import hint, near
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, SCRATCH_LABEL, SPOT_LABEL, tolerates
+from config.problems.errors import Problem
+from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.schema.models import Placement
+from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
+from config.schema.workload import GpuPods, WorkloadCatalogue
+
+_REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+_NEEDED: tuple[Path, ...] = (
+    *(_REQUIRED[:length] for length in range(1, len(_REQUIRED) + 1)),
+    *(("spec", key) for key in ("containers", "restartPolicy", "schedulerName", "tolerations")),
+)
+"""Parts of a pod template that a null would take out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Placed:
+    """A workload's `podOverrides`, and what its pods need where they are placed."""
+
+    workload: str
+    overrides: Mapping[str, Any]
+    pods: GpuPods
+    pool_key: str
+    pool: PoolSettings
+    rdma_resource: str
+
+    @property
+    def path(self) -> Path:
+        """Where the overrides are set."""
+        return "workloadOptions", self.workload, "podOverrides"
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The overrides of the pod's spec."""
+        return self.overrides.get("spec") or {}
+
+    def problem(self, below: Path, what: str, allowed: str) -> Problem:
+        """Something that is better left out."""
+        path = (*self.path, *below)
+        return Problem(path, what, allowed, remove_command(path))
+
+
+def override_problems(
+    placements: Iterable[Placement[Any]], workloads: WorkloadCatalogue, rdma_resource: str
+) -> Iterator[Problem]:
+    """All that the overrides of these workloads would break."""
+    for found in placements:
+        yield from _problems(
+            _Placed(
+                workload=found.workload,
+                overrides=found.options.pod_overrides,
+                pods=workloads[found.workload].pods,
+                pool_key=found.pool_key,
+                pool=found.pool,
+                rdma_resource=rdma_resource,
+            )
+        )
+
+
+def _problems(placed: _Placed) -> Iterator[Problem]:
+    yield from _nulls(placed)
+    yield from _fixed(placed)
+    yield from _containers(placed)
+    yield from _node_selector(placed)
+    yield from _affinity(placed)
+    yield from _tolerations(placed)
+
+
+def _nulls(placed: _Placed) -> Iterator[Problem]:
+    for path in _NEEDED:
+        here: Any = placed.overrides
+        for part in path[:-1]:
+            here = here.get(part) or {}
+        if path[-1] in here and here[path[-1]] is None:
+            yield placed.problem(path, f"is null, and pods of workload {placed.workload} need it", "what is to differ")
+
+
+def _fixed(placed: _Placed) -> Iterator[Problem]:
+    """Who places the pods, and what becomes of one that has ended."""
+    reasons = {
+        "schedulerName": (SCHEDULER, "which starts all of them at once and counts the devices that it gives away"),
+        "restartPolicy": (placed.pods.restart_policy, "on which what runs them relies"),
+        "nodeName": ("", f"which would go past {SCHEDULER}"),
+    }
+    for key, (needed, why) in reasons.items():
+        given = placed.spec.get(key)
+        if given not in (None, needed):
+            but = f"but pods of workload {placed.workload} have {needed or 'none'}, {why}"
+            yield placed.problem(("spec", key), f"is {given!r}, {but}", needed or "nothing; nodeSelector chooses nodes")
+
+
+def _containers(placed: _Placed) -> Iterator[Problem]:
+    own = placed.pods.container
+    for index, container in enumerate(placed.spec.get("containers") or []):
+        path: Path = ("spec", "containers", index)
+        if container["name"] != own and "image" not in container:
+            name, where = container["name"], (*placed.path, *path, "name")
+            what = f"is {name!r}, no container of workload {placed.workload}{hint(near(name, [own]))}"
+            yield Problem(where, what, f"{own}; another one needs an image", set_command(where, own))
+        if "resources" in container:
+            yield from _devices(placed, (*path, "resources"), container["resources"])
+
+
+def _devices(placed: _Placed, path: Path, resources: Any) -> Iterator[Problem]:
+    devices = (GPU_RESOURCE, placed.rdma_resource)
+    allowed = f"other resources; {' and '.join(devices)} come from the pool and the workload's options"
+    taken = f"takes the devices of workload {placed.workload} away"
+    if resources is None:
+        yield placed.problem(path, f"is null, which {taken}", allowed)
+    for kind in ("limits", "requests"):
+        given = (resources or {}).get(kind, {})
+        if given is None:
+            yield placed.problem((*path, kind), f"is null, which {taken}", allowed)
+        for device in devices:
+            if device in (given or {}):
+                what = f"is a device that workload {placed.workload} takes by itself, as many as it can use"
+                yield placed.problem((*path, kind, device), what, allowed)
+
+
+def _node_selector(placed: _Placed) -> Iterator[Problem]:
+    """Labels that we know of the pool's nodes; others may be there."""
+    known = {SCRATCH_LABEL: None, SPOT_LABEL: None, **_labels(placed.pool_key, placed.pool)}
+    for key, value in (placed.spec.get("nodeSelector") or {}).items():
+        if value is not None and key in known and known[key] != value:
+            has = f"it is {known[key]!r}" if known[key] else "there is none"
+            what = f"is {value!r}, but on nodes of pool {placed.pool_key}, where workload {placed.workload} runs, {has}"
+            allowed = f"labels of its nodes, or another pool in {path_text((*placed.path[:-1], 'pool'))}"
+            yield placed.problem(("spec", "nodeSelector", key), what, allowed)
+
+
+def _labels(key: str, pool: PoolSettings) -> dict[str, str]:
+    """Labels of a pool's nodes: those that it is made with, and AKS's and Kubernetes' own."""
+    return {
+        **node_labels(key, pool),
+        AGENT_POOL_LABEL: agent_pool_name(key, pool),
+        "kubernetes.azure.com/mode": "user",
+        "kubernetes.io/arch": pool.sku.arch,
+        "kubernetes.io/os": "linux",
+        "node.kubernetes.io/instance-type": pool.vm_sku,
+    }
+
+
+def _affinity(placed: _Placed) -> Iterator[Problem]:
+    here: Any = placed.overrides
+    for part in _REQUIRED:
+        here = here.get(part) or {}
+    if here:
+        what = f"takes the place of what keeps workload {placed.workload} in one pool, and so on one InfiniBand fabric"
+        yield placed.problem(_REQUIRED, what, "nodeSelector, or preferredDuringSchedulingIgnoredDuringExecution")
+
+
+def _tolerations(placed: _Placed) -> Iterator[Problem]:
+    given = placed.spec.get("tolerations")
+    taints = [taint for taint in node_taints(placed.pool) if not taint.endswith(":PreferNoSchedule")]
+    missing = [taint for taint in taints if not _any_tolerates(given or [], taint)]
+    if given is not None and missing:
+        has = f"nodes of pool {placed.pool_key} have the taint {', '.join(missing)}"
+        what = f"takes the place of all tolerations, and {has}"
+        yield placed.problem(("spec", "tolerations"), what, f"those of {', '.join(taints)} among them")
+
+
+def _any_tolerates(given: Sequence[Mapping[str, Any]], taint: str) -> bool:
+    return any(tolerates(dict(each), taint) for each in given)

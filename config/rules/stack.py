@@ -1,0 +1,146 @@
+"""Rules that hold between settings, or that types cannot say. Each yields the problems that it finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from config.facts.chart_values import ValueProblem, value_problems
+from config.facts.near import near
+from config.facts.skus import catalogue
+from config.facts.versions import versions
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.models import StackFile
+from config.schema.operators import Installation, key_of
+from config.schema.pools import gpu_sizes, pool_problems
+from config.schema.translate import unknown_key
+
+SYSTEM_POOL_VCPUS = 4
+"""Least vCPUs of a system node: AKS asks for 4 to run its own add-ons, and the operators' controllers come on top."""
+TYPE_WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "list": "a list",
+    "map": "a map",
+}
+"""What the types in lists of chart keys are called in messages."""
+
+
+def problems(installation: Installation) -> Iterator[Problem]:
+    """All that is wrong between the settings of a stack, workloads aside."""
+    for rule in RULES:
+        yield from rule(installation.stack)
+    yield from _operators(installation)
+
+
+def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
+    known = versions().kubernetes
+    version = stack.cluster.kubernetes_version
+    match = re.fullmatch(r"(\d+\.\d+)(?:\.(\d+))?", version)
+    newest = known.newest.get(match[1]) if match else None
+    if not match:
+        fault = "not a version"
+    elif newest is None:
+        fault = "which AKS does not offer to new clusters"
+    elif match[2] and int(match[2]) > int(newest.rpartition(".")[2]):
+        fault = f"newer than {newest}, the newest patch in config/facts/versions.yaml"
+    else:
+        return
+    path = ("cluster", "kubernetesVersion")
+    minors, patches = ", ".join(known.newest), ", ".join(known.newest.values())
+    allowed = f"{minors}, or with a patch that `az aks get-versions` lists, up to {patches}"
+    fix = set_command(path, match[1] if match and newest else known.default)
+    yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
+
+
+def _pools(stack: StackFile) -> Iterator[Problem]:
+    if "pools" not in stack.model_fields_set:
+        yield from _default_pool(stack)
+        return
+    usual = type(stack).model_fields["node_count"].default
+    for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
+        if given:
+            what = "sizes the default pool, which a stack with pools does not have"
+            yield Problem((key,), what, "nothing beside pools", remove_command((key,)))
+    for name, pool in stack.pools.items():
+        yield from pool_problems(name, pool, ("pools", name))
+
+
+def _default_pool(stack: StackFile) -> Iterator[Problem]:
+    if stack.vm_sku is None:
+        path, usable = ("vmSku",), gpu_sizes()
+        what, fix = "is not set, and pools are not either", set_command(path, usable[0])
+        yield Problem(path, what, ", ".join(usable), fix, lacking=("pools",))
+
+
+def _system_pool(stack: StackFile) -> Iterator[Problem]:
+    path = ("cluster", "systemPool", "vmSku")
+    name = stack.cluster.system_pool.vm_sku
+    usable = [size.name for size in catalogue().values() if not size.gpus and size.vcpus >= SYSTEM_POOL_VCPUS]
+    if name in usable:
+        return
+    size = catalogue().get(name)
+    if size is None:
+        likely = near(name, usable) or usable
+        what = f"is {name!r}, a VM size that this program does not know"
+    else:
+        likely = usable
+        fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
+        what = f"is {name}, which {fault}"
+    yield Problem(path, what, ", ".join(usable), set_command(path, likely[0]))
+
+
+def _login(stack: StackFile) -> Iterator[Problem]:
+    cluster = stack.cluster
+    if cluster.entra:
+        return
+    if not cluster.local_accounts:
+        path = ("cluster", "localAccounts")
+        what = "is false and cluster.entra is false too, so nobody could log in to the cluster"
+        yield Problem(path, what, "either of the two, or both", set_command(path, True))
+    for path, given in (
+        (("cluster", "adminGroupObjectIds"), cluster.admin_group_object_ids),
+        (("cluster", "deployerObjectId"), cluster.deployer_object_id),
+    ):
+        if given:
+            what = "names Entra identities, but cluster.entra is false"
+            yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
+
+
+def _operators(installation: Installation) -> Iterator[Problem]:
+    """What each operator's own rules say, what it needs of others, and values that its chart does not have."""
+    for operator in installation.operators.values():
+        yield from operator.problems(installation)
+        if operator.has_chart:
+            path = ("operators", key_of(operator.name), "values")
+            for found in value_problems(operator.name, installation.values(operator)):
+                yield _value_problem(operator.name, found, (*path, *found.path))
+    for operator in installation.enabled():
+        for capability, why in operator.needs.items():
+            brought = installation.brought(capability)
+            if not brought.enabled:
+                path = ("operators", key_of(brought.by.name), "enabled")
+                key = f"operators.{key_of(operator.name)}"
+                yield Problem(
+                    path, f"is false, but {key} {why}", f"true, or {key}.enabled false", set_command(path, True)
+                )
+
+
+def _value_problem(chart: str, found: ValueProblem, path: Path) -> Problem:
+    version = versions().charts[chart].version
+    if found.expected:
+        what = f"has the wrong type for chart {chart} {version}"
+        return Problem(path, what, TYPE_WORDS[found.expected], remove_command(path), shows_value=False)
+    what = f"is a key that chart {chart} {version} does not have"
+    return unknown_key(path, found.known, found.value, found.beside, what)
+
+
+RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
+    _kubernetes_version,
+    _pools,
+    _system_pool,
+    _login,
+)

@@ -1,0 +1,1 @@
+"""The settings as types, and what hangs on their types."""

@@ -1,0 +1,110 @@
+"""Base and common types of every model of the settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+
+class Model(BaseModel):
+    """camelCase in stack files, snake_case in Python; immutable; an unknown key is an error.
+
+    Not strict on purpose: Pulumi hands scalars over as text, so "2" is a number and "true" is true.
+    Field names are for Python code; the loader validates by alias only.
+
+    A field's docstring begins with what the key means, in a paragraph for users: from it are made the tables of
+    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tests.docs.reference`). What stands behind
+    is for readers of the code.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True, use_attribute_docstrings=True
+    )
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _true_or_false(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        """Refuses what pydantic also takes for a boolean: yes, on, 1, and their like in any case."""
+        read = handler(value)
+        if isinstance(read, bool) and not isinstance(value, bool) and value not in ("true", "false"):
+            raise unfit(f"is {value!r}", read)
+        return read
+
+
+def may_be(text: str) -> FieldInfo:
+    """For `Annotated`: what messages say is allowed there, where the type alone says too little."""
+    info: FieldInfo = Field(json_schema_extra={"allowed": text})
+    return info
+
+
+def field_name(model: type[Model], key: str) -> str:
+    """The field that a key of stack files is read into. Raises StopIteration for a key that the model does not have."""
+    return next(name for name, field in model.model_fields.items() if field.alias == key)
+
+
+def at(model: Model, key: str) -> Any:
+    """What a model holds under a key of stack files."""
+    return getattr(model, field_name(type(model), key))
+
+
+UNFIT: Final = "unfit"
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """What a validator finds wrong: at its own key, or at one `below` it."""
+
+    what: str
+    instead: object = None
+    """What to set in its place; None: nothing; a list: one of these, the likeliest first."""
+    below: tuple[str | int, ...] = ()
+    allowed: str = ""
+    """What may stand there, where the type alone says too much."""
+    known: Collection[str] = ()
+    """The keys that may stand there, of which it is none: it may be one of them, mistyped."""
+
+
+def unfit(what: str, instead: object, *below: str | int, allowed: str = "") -> PydanticCustomError:
+    """What a validator raises for one fault."""
+    return unfits([Unfit(what, instead, below, allowed)])
+
+
+def unfits(faults: list[Unfit]) -> PydanticCustomError:
+    """What a validator raises for all that it finds."""
+    return PydanticCustomError(UNFIT, "{what}", {"what": faults[0].what, "faults": faults})
+
+
+def _plain_digits(value: Any) -> Any:
+    if isinstance(value, bool) or (isinstance(value, str) and not re.fullmatch("[0-9]+", value)):
+        raise ValueError("not a number in plain digits")
+    return value
+
+
+PLAIN_DIGITS = BeforeValidator(_plain_digits)
+"""For whole numbers that are not negative: `true` is not 1, and 1_0 is not 10.
+
+It stands behind bounds: before them, pydantic's schema, and so our messages, would not have them.
+"""
+
+Count = Annotated[int, Field(ge=1), PLAIN_DIGITS]
+
+EMPTY_IS_UNSET = BeforeValidator(lambda value: None if value == "" else value)
+"""For optional text."""
+
+
+def _as_text(value: Any) -> Any:
+    """YAML reads an unquoted 1.35 as a number."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+AS_TEXT = BeforeValidator(_as_text)
+"""For text of a pattern; it stands behind that, as `PLAIN_DIGITS` does behind bounds."""
+Text = Annotated[str, AS_TEXT]
+"""A str, also when YAML took it for a number."""

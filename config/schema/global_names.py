@@ -1,0 +1,21 @@
+"""Names that are unique in all of Azure, derived so that a stack always finds the same ones."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from config.schema.names import Names
+
+_DIGEST = 6
+
+
+def global_name(names: Names, subscription_id: str, limit: int) -> str:
+    """Lower-case letters and digits of project and stack, and a digest of the subscription; `limit` characters at most.
+
+    Stacks of one name in two subscriptions get two names, and so do stacks whose names differ only where they are cut.
+    """
+    text = re.sub(r"[^a-z0-9]", "", f"{names.project}{names.stack}".lower())
+    room = limit - _DIGEST
+    seed = subscription_id if len(text) <= room else f"{subscription_id}/{names.project}/{names.stack}"
+    return text[:room] + hashlib.sha256(seed.encode()).hexdigest()[:_DIGEST]

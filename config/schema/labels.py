@@ -1,0 +1,76 @@
+"""Labels and taints of nodes, by the rules of Kubernetes and of AKS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from config.facts.scheduling import GPU_TAINT
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+
+_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_PREFIX = r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
+_KEY = re.compile(rf"({_PREFIX}/)?{_NAME}")
+_VALUE = re.compile(rf"({_NAME})?")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_RESERVED = {
+    "kubernetes.azure.com": "AKS sets these itself (Spot pools: set spot to true, which adds label and taint)",
+    "kubernetes.io": "Kubernetes keeps them for itself",
+    "k8s.io": "Kubernetes keeps them for itself",
+    "ai-on-aks": "this program sets them itself",
+    "hyperv": "the node labeler sets them, and removes those that are not true",
+}
+_OF_AKS = ("agentpool", "accelerator", "storageprofile", "storagetier")
+"""Labels without a prefix that AKS gives to nodes, from before it had a prefix of its own."""
+_VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends"
+_KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
+
+
+def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
+    """What is wrong with a pool's labels."""
+    for key, value in labels.items():
+        where = (*path, key)
+        if what := _key_fault(key):
+            yield Problem(where, what, _key_rule(key), remove_command(where))
+        elif not _VALUE.fullmatch(value):
+            better = re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:63].strip("-._")
+            yield Problem(where, f"is {value!r}, not a label's value", _VALUE_RULE, set_command(where, better))
+
+
+def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
+    """What is wrong with a pool's taints, written `key=value:Effect` (`key:Effect` without a value)."""
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        where = (*path, index)
+        key_and_value, colon, effect = taint.rpartition(":")
+        key, _, value = key_and_value.partition("=")
+        if not colon or effect not in _EFFECTS or not _VALUE.fullmatch(value):
+            shape = f"key=value:Effect with an effect of {', '.join(_EFFECTS)}"
+            yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, GPU_TAINT))
+        elif what := _key_fault(key):
+            yield Problem(where, f"is {taint!r}: its key {what}", _key_rule(key), remove_command(where))
+        elif (key, effect) in seen:
+            what = f"is {taint!r}, but a taint before it has that key and effect"
+            yield Problem(where, what, "each key and effect once", remove_command(where))
+        seen.add((key, effect))
+
+
+def _key_fault(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        return f"is not a valid key ({key!r})"
+    if key in _OF_AKS:
+        return "is a key that AKS sets itself"
+    return f"has the reserved prefix {key.rpartition('/')[0]}/" if _reserved(key) else ""
+
+
+def _key_rule(key: str) -> str:
+    if key in _OF_AKS:
+        return f"any key but {', '.join(_OF_AKS)}"
+    reserved = _reserved(key)
+    return f"any prefix but {reserved}/: {_RESERVED[reserved]}" if reserved else _KEY_RULE
+
+
+def _reserved(key: str) -> str:
+    prefix = key.rpartition("/")[0]
+    return next((name for name in _RESERVED if prefix == name or prefix.endswith(f".{name}")), "")

@@ -1,0 +1,232 @@
+"""The settings of a stack, as `config.reading.loader` reads them from Pulumi's configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import Field, SerializeAsAny, StringConstraints
+
+from config.facts.skus import VmSku, sku
+from config.facts.versions import versions
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, may_be
+from config.schema.names import Names, StackName
+from config.schema.operators import Operators
+from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
+from config.schema.regions import Region
+from config.schema.registry import RegistrySettings
+from config.schema.storage import StorageSettings
+from config.schema.workload import Chosen
+
+DEFAULT_POOL = "gpu"
+
+ObjectId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
+    may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
+]
+"""Object id of an Entra user, group or service principal."""
+
+PrincipalType = Literal["User", "ServicePrincipal", "Group"]
+"""What an object id is of, as role assignments call it; managed identities are service principals."""
+
+
+class SystemPool(Model):
+    """The pool that AKS and the operators' controllers run on."""
+
+    vm_sku: str = "Standard_D4ads_v5"
+    """VM size of the system pool, 4 vCPUs or more; Azure refuses to change it: previews say so, with the commands that
+    put another pool in its place.
+
+    PropertyChangeNotAllowed; components/existing.py tells the way.
+    """
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
+    """Its nodes."""
+    taint: bool = False
+    """Keep workloads off it.
+
+    By CriticalAddonsOnly=true:NoSchedule.
+    """
+
+    @property
+    def sku(self) -> VmSku:
+        """Its hardware."""
+        return sku(self.vm_sku)
+
+
+class ClusterSettings(Model):
+    """The AKS cluster and how one gets into it."""
+
+    resource_group: str | None = None
+    """Its name; by default the cluster's; refused for a platform that is up in another."""
+    kubernetes_version: Text = versions().kubernetes.default
+    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (each
+    with a node more, for which there must be quota); the system pool's command is told after it.
+    """
+    entra: bool = True
+    """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
+    local_accounts: bool = False
+    """Allow the cluster's own admin certificate, and use it instead of kubelogin."""
+    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
+    """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
+    admin_group_object_ids: tuple[ObjectId, ...] = ()
+    """Entra groups of cluster admins."""
+    deployer_object_id: ObjectId | None = None
+    """Who gets the role of cluster admin; by default who deploys."""
+    deployer_type: PrincipalType | None = None
+    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
+    `cluster.login` `azurecli`, else a service principal.
+    """
+    tier: Literal["Free", "Standard", "Premium"] = "Standard"
+    """`Free`, `Standard` or `Premium`."""
+    system_pool: SystemPool = SystemPool()
+    """The pool that AKS and the operators' controllers run on."""
+
+
+class Charts(Model):
+    """Where charts come from."""
+
+    source: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """An OCI registry, or a folder of unpacked charts, in place of the charts' own places.
+
+    With `oci://` before it; in a folder, each chart has one of its own.
+    """
+
+
+class Images(Model):
+    """Where images come from."""
+
+    registry: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """A registry that mirrors all images.
+
+    Without a scheme; by default each image's own.
+    """
+
+
+class StackFile(Model):
+    """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
+
+    location: Region = "eastus"
+    """Azure region, of any cloud; `azure-native:location` comes before the default. One that Azure has opened since the
+    date in `config/facts/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
+    """
+    vm_sku: GpuSku | None = None
+    """VM size of the GPU pool; needed unless `pools` is set."""
+    node_count: NodeCount = 2
+    """Nodes of the GPU pool, 0 to 1000."""
+    workloads: tuple[str, ...] = ()
+    """What to run, separated by commas or as a list."""
+    workload_options: dict[str, dict[str, Any]] = {}
+    """Options of each workload, under its name."""
+    platform_stack: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """The stack whose platform to run on, by its name or as organization/project/name; by default the stack has a
+    platform of its own.
+    """
+    cluster: ClusterSettings = ClusterSettings()
+    """The AKS cluster and how one gets into it."""
+    pools: dict[str, PoolSettings] = {}
+    """GPU pools by key, in place of `vmSku` and `nodeCount`."""
+    operators: SerializeAsAny[Operators] = Operators()
+    """What is installed in the cluster."""
+    charts: Charts = Charts()
+    """Where charts come from, in place of their own places."""
+    images: Images = Images()
+    """Where images come from, in place of their own registries."""
+    registry: RegistrySettings = RegistrySettings()
+    """The container registry for the images of `docker/`."""
+    storage: StorageSettings = StorageSettings()
+    """Blob storage: the account, its containers and how they are mounted."""
+
+    def gpu_pools(self) -> dict[str, PoolSettings]:
+        """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""
+        if self.pools or self.vm_sku is None:
+            return dict(sorted(self.pools.items()))
+        return {DEFAULT_POOL: PoolSettings(vm_sku=self.vm_sku, count=self.node_count)}
+
+
+Shared = TypeVar("Shared", bound=StackFile)
+SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images")
+"""Settings of a platform that hold for workloads of other stacks too."""
+
+
+class Lending(Model, Generic[Shared]):
+    """The output `platform`: what a platform tells stacks that run on it, nothing of it secret."""
+
+    settings: Shared
+    """The shared ones."""
+    login_server: str
+    """Host of the registry with the images of `docker/`."""
+    containers: dict[str, dict[str, Any]] = {}
+    """Blob containers by name, as components/container_access.py describes them."""
+
+
+@dataclass(frozen=True)
+class Lender:
+    """A platform of another stack."""
+
+    stack: StackName
+    lending: Lending[StackFile]
+
+    def furnish(self, lodger: StackFile) -> StackFile:
+        """The lodger's settings with the platform's among them, as the rules for workloads read them."""
+        shared = {name for name in SHARED if name != "images" or name not in lodger.model_fields_set}
+        theirs = self.lending.settings
+        values = dict(lodger) | {name: getattr(theirs, name) for name in shared}
+        return type(lodger).model_construct((lodger.model_fields_set - shared) | theirs.model_fields_set, **values)
+
+
+@dataclass(frozen=True)
+class Placement(Generic[Chosen]):
+    """A workload of the stack, with its checked options and the pool that it runs on."""
+
+    workload: str
+    name: str
+    """Of its job: the workload's, and the pool's key behind it where it runs on every pool."""
+    options: Chosen
+    pool_key: str
+    pool: PoolSettings
+    nodes: int
+    """How many of the pool's nodes it uses."""
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs it takes on all of them."""
+        return self.nodes * self.options.gpus_on(self.pool.sku)
+
+    @property
+    def where(self) -> str:
+        """On what it runs, and on how much."""
+        nodes = f"{self.nodes} {'node' if self.nodes == 1 else 'nodes'}"
+        gpus = f"{self.gpus or 'no'} {'GPUs' if self.gpus > 1 else 'GPU'}"
+        pool = f"{'Spot ' if self.pool.spot else ''}pool {self.pool_key}"
+        return f"{nodes} of {pool}, {gpus} ({self.pool.vm_sku})"
+
+    def __str__(self) -> str:
+        """For previews."""
+        return f"{self.name}: {self.where}"
+
+
+class Settings(StackFile):
+    """All settings of one stack, checked. Made by `config.reading.loader` only."""
+
+    project: str
+    stack: str
+    placements: dict[str, Placement[Any]] = {}
+    """What runs where, by the names of the jobs, in the order of `workloads`."""
+    rdma_resource: str
+    """The extended resource of InfiniBand HCAs, as pods request it: nvidia.com/mlnxnics."""
+    location_key: str = "location"
+    """Which key says the region; the provider's may."""
+    scratch_folder: str | None = None
+    """Where nodes have NVMe scratch, of pools that ask for it; None where nothing makes it."""
+    lender: Lender | None = None
+    """The platform that `platformStack` names; its `SHARED` settings are then these settings' too."""
+
+    @property
+    def names(self) -> Names:
+        """Names in Azure."""
+        return Names(self.project, self.stack, self.cluster.resource_group)
+
+    def users(self, container: str) -> list[str]:
+        """The stack's workloads that mount a blob container or fill it."""
+        return [name for name, placement in self.placements.items() if container in placement.options.containers]

@@ -1,0 +1,162 @@
+"""What the settings know of operators: `operators/` has a room for each, and the program hands them to the loader.
+
+`config` never imports `operators`, as it never imports `workloads`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from pydantic.alias_generators import to_camel
+
+from config.problems.errors import Problem
+from config.schema.base import Model
+
+if TYPE_CHECKING:
+    from config.schema.models import StackFile
+
+DriverUpgrades = Literal["manual", "when-idle"]
+"""Who restarts drivers whose version or configuration has changed: nobody by itself, or NVIDIA's operators, node by
+node, each once all pods of its node have ended.
+"""
+Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "NVMe scratch"]
+"""What operators bring to a cluster, and workloads and other operators need."""
+NVIDIA_NAMESPACE = "nvidia-operator"
+"""Of what serves GPU nodes, from charts."""
+NODE_TOOLS_NAMESPACE = "node-tools"
+"""Of our own DaemonSets."""
+
+
+class OperatorSettings(Model):
+    """What a user may set of any operator."""
+
+    enabled: bool = True
+    """Whether the stack has it."""
+
+
+class ChartSettings(OperatorSettings):
+    """Of one that is a Helm release; `values` are merged last, over the program's own."""
+
+    values: dict[str, Any] = {}
+    """Helm values, merged last."""
+
+
+Own = TypeVar("Own", bound=OperatorSettings)
+
+
+class OperatorSpec(Protocol[Own]):
+    """One operator, as the settings see it. Attributes are read only."""
+
+    @property
+    def name(self) -> str:
+        """Hyphenated: of its release, of its chart in `versions.yaml`; in stack files it is in camelCase."""
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+
+    @property
+    def summary(self) -> str:
+        """What it does and where, as docs/configuration.md has it beside its `enabled`."""
+
+    @property
+    def has_chart(self) -> bool:
+        """Whether it is a Helm release, and not a manifest of ours."""
+
+    @property
+    def namespace(self) -> str:
+        """That it makes for itself, or shares."""
+
+    @property
+    def settings(self) -> type[Own]:
+        """Model of its settings; every one has a default."""
+
+    @property
+    def needs(self) -> Mapping[Capability, str]:
+        """What another operator must bring, each with the reason, which ends a sentence that begins with this one."""
+
+    @property
+    def whole(self) -> Sequence[tuple[str, ...]]:
+        """Paths of chart values that workloads cannot do with off."""
+
+    def provides(self, settings: Own) -> Mapping[Capability, str]:
+        """What it brings, each with the name by which pods ask for it."""
+
+    def is_wanted(self, stack: StackFile) -> bool:
+        """Whether the stack installs it."""
+
+    def problems(self, installation: Installation) -> Iterable[Problem]:
+        """What is wrong with its settings among the others."""
+
+
+OperatorCatalogue = Mapping[str, OperatorSpec[Any]]
+"""By name."""
+
+
+def key_of(name: str) -> str:
+    """An operator's key in stack files, below `operators`."""
+    return to_camel(name.replace("-", "_"))
+
+
+def field_of(name: str) -> str:
+    """The field that holds its settings."""
+    return name.replace("-", "_")
+
+
+class Operators(Model):
+    """What is installed in the cluster. Each operator's field comes from its room (config/schema/inventory.py)."""
+
+    driver_upgrades: DriverUpgrades = "manual"
+    """Who brings another version of OFED or the GPU driver to nodes that run: you (`manual`), or with `when-idle`
+    NVIDIA's operators, a node at a time, once all pods of it but those of DaemonSets have ended.
+    """
+
+    def of(self, operator: OperatorSpec[Own]) -> Own:
+        """The settings of one."""
+        found: Own | None = getattr(self, field_of(operator.name), None)
+        return operator.settings() if found is None else found
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A capability of a stack's cluster."""
+
+    by: OperatorSpec[Any]
+    enabled: bool
+    name: str
+    """By which pods ask for it."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What a stack asks for of the operators that there are."""
+
+    stack: StackFile
+    operators: OperatorCatalogue
+
+    def enabled(self) -> Iterator[OperatorSpec[Any]]:
+        """Those that are not off."""
+        return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
+
+    def brought(self, capability: Capability, name: str | None = None) -> Brought:
+        """Who brings a capability, of that name. Raises LookupError where none of them does, enabled or not."""
+        for each in self.operators.values():
+            settings = self.stack.operators.of(each)
+            found = each.provides(settings).get(capability)
+            if found is not None and name in (None, found):
+                return Brought(each, settings.enabled, found)
+        raise LookupError(capability)
+
+    def values(self, operator: OperatorSpec[Any]) -> Mapping[str, Any]:
+        """All that the user sets for its chart."""
+        settings = self.stack.operators.of(operator)
+        return settings.values if isinstance(settings, ChartSettings) else {}
+
+    def value(self, operator: OperatorSpec[Any], *path: str) -> object:
+        """A value that the user sets for an operator's chart; None without it."""
+        found: object = self.values(operator)
+        for part in path:
+            found = found.get(part) if isinstance(found, dict) else None
+        return found

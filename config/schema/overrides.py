@@ -1,0 +1,86 @@
+"""`podOverrides`: what a user lays over the pods that a workload makes, merged last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from config.problems.errors import MAX_TOLD
+from config.schema.base import Unfit, unfits
+from config.schema.pod_template import template_faults
+
+MERGE_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "env": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+}
+"""Lists whose items are merged by the value of a key, as Kubernetes' strategic merge patch does; others are replaced.
+
+Source: `patchMergeKey` in the types of k8s.io/api/core/v1.
+"""
+TEMPLATE_KEYS = ("metadata", "spec")
+
+
+def merge(base: Any, over: Any, key: str = "") -> Any:
+    """`over` laid over `base`, which is left alone: maps deep, lists of named things by name, all else replaced.
+
+    A null in a map takes the key out. `key` is that under which the two stand, which tells lists apart.
+    """
+    if isinstance(over, Mapping):
+        under = base if isinstance(base, Mapping) else {}
+        merged = {**under, **{name: merge(under.get(name), value, name) for name, value in over.items()}}
+        return {name: value for name, value in merged.items() if value is not None}
+    if key in MERGE_KEYS and isinstance(base, list) and isinstance(over, list):
+        name = MERGE_KEYS[key]
+        changes = {item[name]: item for item in over}
+        kept = [merge(item, changes.pop(item[name], {})) for item in base]
+        return [*kept, *changes.values()]
+    return over
+
+
+def _pod_template(overrides: dict[str, Any]) -> dict[str, Any]:
+    """Refuses what `merge` could not lay over a pod template."""
+    by_place: dict[tuple[str | int, ...], Unfit] = {}
+    for fault in islice(_faults(overrides), MAX_TOLD):
+        by_place.setdefault(fault.below, fault)
+    if by_place:
+        raise unfits(list(by_place.values()))
+    return overrides
+
+
+def _faults(overrides: Mapping[str, Any]) -> Iterator[Unfit]:
+    for key in overrides:
+        if key not in TEMPLATE_KEYS:
+            parts = ", ".join(TEMPLATE_KEYS)
+            yield Unfit(f"is not a part of a pod template ({parts})", None, (key,), parts)
+    yield from _unnamed(overrides, ())
+    if template := {key: value for key, value in overrides.items() if key in TEMPLATE_KEYS}:
+        yield from template_faults(template)
+
+
+def _unnamed(value: object, path: tuple[str | int, ...]) -> Iterator[Unfit]:
+    """Lists that are merged by a key, with an item that lacks it."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            name = MERGE_KEYS.get(key)
+            if name and below is not None and not _all_have(below, name):
+                what = f"is not a list of maps that each have a {name}"
+                yield Unfit(what, None, (*path, key), f"items with a {name}")
+            else:
+                yield from _unnamed(below, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unnamed(item, (*path, index))
+
+
+def _all_have(value: object, key: str) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Mapping) and key in item for item in value)
+
+
+PodOverrides = Annotated[dict[str, Any], AfterValidator(_pod_template)]
+"""A pod template, {"metadata": ..., "spec": ...}, with only what is to differ."""

@@ -1,0 +1,113 @@
+"""What a pod template may hold: names and types as the pinned Kubernetes SDK of Pulumi has them, choices as Kubernetes.
+
+That SDK ends in an assertion where a map stands for a list, and the API server answers each wrong type by itself, one
+job after the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pulumi import _types
+
+from config.facts import data
+from config.facts.near import hint, near
+from config.schema.base import Unfit
+
+_QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
+"""What is below these keys may be a number too (apimachinery, pkg/api/resource, Quantity)."""
+_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
+"""As that file's comment of Quantity has it."""
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+@functools.cache
+def choices() -> dict[str, dict[str, list[str]]]:
+    """What may stand where Kubernetes leaves a choice, by type and key."""
+    found: dict[str, dict[str, list[str]]] = data.read("pod_enums.yaml")
+    return found
+
+
+def template_faults(template: Mapping[str, Any]) -> Iterator[Unfit]:
+    """Keys that a pod template does not have, values of another type than theirs or not of its choice.
+
+    A null takes a key out.
+    """
+    # Only here: it takes a second, which nobody should pay who overrides nothing.
+    from pulumi_kubernetes.core.v1 import PodTemplateSpecArgs
+
+    return _faults(template, PodTemplateSpecArgs, ())
+
+
+def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
+    if value is None:
+        return
+    kinds = _alternatives(kind)
+    is_quantity = kinds == [str] and any(part in _QUANTITIES for part in path[-2:])
+    if is_quantity:
+        kinds = [str, int, float]
+    fitting = next((each for each in kinds if _fits(value, each)), None)
+    if fitting is None:
+        allowed = " or ".join(dict.fromkeys(_called(each) for each in kinds))
+        yield Unfit(f"is not {allowed}", None, path, allowed)
+        return
+    if is_quantity and isinstance(value, str) and not _QUANTITY.fullmatch(value):
+        short = value.rstrip("Bb")  # 10GB, 10GiB
+        yield Unfit(
+            f"is {value!r}", short if _QUANTITY.fullmatch(short) else None, path, "a quantity, as in 500m or 10Gi"
+        )
+        return
+    known = _types.input_type_types(fitting) if _is_object(fitting) else None
+    for key, below in _items(value):
+        if known is None:
+            yield from _faults(below, typing.get_args(fitting)[-1], (*path, key))
+        elif key in known:
+            yield from _faults(below, known[key], (*path, key))
+            yield from _unlisted(below, fitting, (*path, key))
+        else:
+            yield Unfit("is an unknown key", below=(*path, key), known=known)
+
+
+def _unlisted(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfit]:
+    """Text that is none of a choice; `kind` has the key at the end of the path. Empty text is a key not set."""
+    allowed = choices().get(kind.__name__.removesuffix("Args"), {}).get(str(path[-1]), [])
+    for where, text in [((*path, index), each) for index, each in _items(value)] or [(path, value)]:
+        if allowed and text and isinstance(text, str) and text not in allowed:
+            likely = near(text, allowed)
+            yield Unfit(f"is {text!r}{hint(likely)}", likely or None, where, ", ".join(allowed))
+
+
+def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
+    """What a map or a list holds, by key or position; nothing for all else."""
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """The types that a property may have, without those by which Pulumi stands for values to come."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return [found for each in typing.get_args(kind) for found in _alternatives(each)]
+    plain = _is_object(kind) or kind in _WORDS or typing.get_origin(kind) in (Sequence, Mapping)
+    return [kind] if plain else []
+
+
+def _is_object(kind: Any) -> bool:
+    return isinstance(kind, type) and _types.is_input_type(kind)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if _is_object(kind) or typing.get_origin(kind) is Mapping:
+        return isinstance(value, Mapping)
+    if typing.get_origin(kind) is Sequence:
+        return isinstance(value, list)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _called(kind: Any) -> str:
+    return _WORDS.get(kind) or ("a list" if typing.get_origin(kind) is Sequence else "a map")

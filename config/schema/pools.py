@@ -1,0 +1,209 @@
+"""GPU node pools: their settings, their rules and the names that ARM knows them by."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from config.facts.near import hint, near
+from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
+from config.facts.skus import VmSku, catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, say, set_command
+from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
+from config.schema.labels import label_problems, taint_problems
+
+MAX_NODES = 1000
+"""AKS: nodes in one pool."""
+MAX_POOL_NAME = 12
+"""AKS: characters of a Linux pool's name, lower-case letters and digits, the first a letter."""
+SUFFIX_LENGTH = 4
+MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
+MIN_OS_DISK_GB = 30
+
+
+def gpu_sizes() -> list[str]:
+    """Names of the VM sizes that GPU pools can have."""
+    return [size.name for size in catalogue().values() if size.gpus and size.supported]
+
+
+def _usable(name: str) -> str:
+    """Refuses VM sizes that GPU pools cannot have. Names are exact: ARM ignores case, labels and quotas do not."""
+    usable, size = gpu_sizes(), catalogue().get(name)
+    if size is None:
+        likely = near(name, usable)
+        raise unfit(f"is {name!r}, an unknown VM size{hint(likely)}", [*likely, usable[0]])
+    if not size.gpus:
+        raise unfit(f"is {name}, which has no GPU", usable[0])
+    if size.refusal:
+        raise unfit(f"is {name}, which is not supported yet: {size.refusal}", usable[0])
+    return name
+
+
+GpuSku = Annotated[
+    str, AfterValidator(_usable), Field(json_schema_extra=lambda schema: schema.update(enum=gpu_sizes()))
+]
+"""Name of a VM size that GPU pools can have."""
+NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
+
+
+class Autoscale(Model):
+    """Bounds of the cluster autoscaler; the pool's count is then only where it starts."""
+
+    min: NodeCount
+    """Autoscale from so many nodes; nobody has yet seen AKS start the first InfiniBand node of an empty pool by itself,
+    so 1 is safe.
+    """
+    max: NodeCount
+    """To so many."""
+
+
+class PoolSettings(Model):
+    """One pool of GPU nodes, all of one VM size and in one InfiniBand fabric."""
+
+    vm_sku: GpuSku
+    """VM size of its nodes; `pools` stand in place of `vmSku` and `nodeCount`."""
+    count: NodeCount = 2
+    """Nodes; with `autoscale`, how many to start with: later updates say the count that the pool has, which previews
+    show where the autoscaler has moved it.
+    """
+    spot: bool = False
+    """Spot nodes."""
+    autoscale: Autoscale | None = None
+    """Let the cluster autoscaler say how many nodes it has."""
+    labels: dict[str, Text] = {}
+    """Node labels of your own."""
+    taints: tuple[str, ...] = (GPU_TAINT,)
+    """Node taints; operators and workloads tolerate them."""
+    os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), PLAIN_DIGITS] = 128
+    """Size of the nodes' OS disk, GB."""
+    os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
+    """`Managed` or `Ephemeral`."""
+    local_nvme_scratch: bool | None = None
+    """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
+    replace: Literal["create-first", "delete-first"] = "create-first"
+    """How another pool takes its place where Azure cannot change it: `create-first`, or `delete-first`, where quota
+    does not hold old and new pool.
+    """
+
+    @field_validator("autoscale", mode="before")
+    @classmethod
+    def _max_is_set(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, dict) and not any("max" in key.lower() for key in value):  # else it is called otherwise
+            low = str(value.get("min"))
+            raise unfit("is not set", max(info.data.get("count", 0), int(low) if low.isdecimal() else 0), "max")
+        return value
+
+    @property
+    def sku(self) -> VmSku:
+        """Hardware of its nodes."""
+        return catalogue()[self.vm_sku]
+
+    @property
+    def scratch(self) -> bool:
+        """Whether its nodes are to have NVMe scratch."""
+        return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
+
+    @property
+    def max_nodes(self) -> int:
+        """Most nodes that the pool can have."""
+        return self.autoscale.max if self.autoscale else self.count
+
+    @property
+    def min_nodes(self) -> int:
+        """Fewest nodes that the pool can have."""
+        return self.autoscale.min if self.autoscale else self.count
+
+
+def agent_pool_name(key: str, pool: PoolSettings) -> str:
+    """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
+    fixed = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
+    return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
+
+
+def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
+    """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
+    ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
+    spot = {SPOT_LABEL: "spot"} if pool.spot else {}
+    return dict(sorted({**pool.labels, **ours, **spot}.items()))
+
+
+def node_taints(pool: PoolSettings) -> tuple[str, ...]:
+    """Taints of the pool's nodes. AKS adds the Spot taint (and label) by itself, but refuses any later update of a pool
+    that does not state them (pulumi-azure-native#959).
+    """
+    return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
+
+
+def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    """What is wrong with one pool, beyond the types of its keys. `path` leads to it."""
+    yield from _key_problems(key, path)
+    yield from _autoscale_problems(pool, path)
+    yield from _disk_problems(pool, path)
+    yield from _scratch_problems(pool, path)
+    yield from label_problems(pool.labels, (*path, "labels"))
+    yield from taint_problems(pool.taints, (*path, "taints"))
+
+
+def _key_problems(key: str, path: Path) -> Iterator[Problem]:
+    if re.fullmatch(rf"[a-z][a-z0-9]{{0,{MAX_POOL_KEY - 1}}}", key):
+        return
+    better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
+    yield Problem(
+        path,
+        f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
+        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
+        f"AKS allows {MAX_POOL_NAME})",
+        say(
+            f"rename the key {key or repr(key)} to {better} under pools in the stack file, "
+            "with all that stands below it"
+        ),
+    )
+
+
+def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    if pool.autoscale is None:
+        return
+    low, high = pool.autoscale.min, pool.autoscale.max
+    if low > high:
+        where = (*path, "autoscale", "max")
+        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
+        high = low
+    if not low <= pool.count <= high:
+        where = (*path, "count")
+        start = min(max(pool.count, low), high)
+        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))
+
+
+def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = pool.sku
+    if pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
+        return
+    where = (*path, "osDiskGb")
+    fits = size.temp_gib >= MIN_OS_DISK_GB
+    fix = set_command(where, size.temp_gib) if fits else set_command((*path, "osDiskType"), "Managed")
+    yield Problem(
+        where,
+        f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",
+        f"at most {size.temp_gib}, or osDiskType Managed",
+        fix,
+    )
+
+
+def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = pool.sku
+    where = (*path, "localNvmeScratch")
+    if size.nvme is None and pool.local_nvme_scratch:
+        with_disks = [name for name in gpu_sizes() if catalogue()[name].nvme]
+        what = f"is true, but {size.name} has no local NVMe disks"
+        allowed = f"false, or a VM size of {', '.join(with_disks)}"
+        yield Problem(where, what, allowed, remove_command(where))
+    if SCRATCH_LABEL in pool.labels:
+        where = (*path, "labels", SCRATCH_LABEL)
+        why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
+        what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
+        yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))

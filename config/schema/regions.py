@@ -1,0 +1,53 @@
+"""Azure's regions, from `regions.yaml`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from config.facts import data
+from config.facts.near import hint, near
+from config.schema.base import unfit
+
+_LONGEST = 100
+"""Characters of what may be meant for a region."""
+
+
+@functools.cache
+def regions() -> tuple[str, ...]:
+    """Their names in ARM, those of the public cloud first."""
+    found = data.read("regions.yaml")
+    return (*found["public"], *found["us_government"], *found["china"])
+
+
+def _known(name: str) -> str:
+    """Refuses a region that there is not, before ARM does so in the middle of an update."""
+    if name in regions():
+        return name
+    plain = re.sub(r"[^a-z0-9]", "", name.lower()[:_LONGEST])
+    likely = _of_same_letters(plain) or near(plain, regions())
+    raise unfit(
+        f"is {name!r}, not the name of an Azure region{hint(likely)}",
+        likely or None,
+        allowed="a region's name as `az account list-locations -o table` prints it; one that Azure has opened after "
+        f"{data.read('regions.yaml')['as_of']} goes into config/facts/regions.yaml first",
+    )
+
+
+def _of_same_letters(name: str) -> list[str]:
+    """Regions with the same words in another order, as in `us-east-1`; those with its number too come first."""
+    found = [region for region in regions() if _letters(region) == _letters(name)]
+    return sorted(found, key=lambda region: sorted(region) != sorted(name))
+
+
+def _letters(name: str) -> list[str]:
+    return sorted(re.sub("[0-9]", "", name))
+
+
+Region = Annotated[
+    str, AfterValidator(_known), Field(json_schema_extra=lambda schema: schema.update(enum=list(regions())))
+]
+"""Name of an Azure region, of any of its clouds."""

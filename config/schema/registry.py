@@ -1,0 +1,37 @@
+"""The stack's container registry."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
+from config.schema.base import EMPTY_IS_UNSET, Model, may_be
+from config.schema.global_names import global_name
+from config.schema.names import Names
+
+MAX_REGISTRY_NAME = 50
+
+RegistryName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[A-Za-z0-9]{{5,{MAX_REGISTRY_NAME}}}$"),
+    may_be(f"5 to {MAX_REGISTRY_NAME} letters and digits, a name that nobody else in Azure has"),
+]
+
+
+class RegistrySettings(Model):
+    """Azure Container Registry for the images of `docker/`."""
+
+    name: Annotated[RegistryName | None, EMPTY_IS_UNSET] = None
+    """The container registry's name, unique in all of Azure; by default from project, stack and subscription."""
+    sku: Literal["Basic", "Standard", "Premium"] = "Basic"
+    """`Basic`, `Standard` or `Premium`."""
+
+    def full_name(self, names: Names, subscription_id: str) -> str:
+        """The registry's name in ARM."""
+        return self.name or global_name(names, subscription_id, MAX_REGISTRY_NAME)
+
+
+def login_server(registry_name: str) -> str:
+    """The registry's host, before which images need no scheme; ARM writes it in lower case."""
+    return f"{registry_name.lower()}.azurecr.io"

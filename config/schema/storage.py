@@ -1,0 +1,148 @@
+"""Blob storage of a stack: the account, its containers, and the shared access signatures (SAS) that open them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+
+from config.facts.blobfuse import profiles
+from config.facts.near import near
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, unfit
+from config.schema.global_names import global_name
+from config.schema.names import Names
+
+MAX_ACCOUNT_NAME = 24
+MAX_DAYS = 365
+MAX_DELEGATION_DAYS = 7
+"""Azure: a key of an Entra login, and what it signs, lives no longer."""
+FIRST_ROTATION = "1"
+UPLOAD_PERMISSIONS = "rcwl"
+"""Of the SAS that fills a container: see what is there, write what is not."""
+
+ContainerName = Annotated[
+    str,
+    StringConstraints(pattern=r"^[a-z0-9](-?[a-z0-9]){2,62}$"),
+    may_be("3 to 63 lower-case letters, digits and single hyphens"),
+]
+AccountName = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[a-z0-9]{{3,{MAX_ACCOUNT_NAME}}}$"),
+    may_be(f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, a name that nobody else in Azure has"),
+]
+SasKind = Literal["service", "user-delegation"]
+
+
+class ContainerSettings(Model):
+    """One blob container, mounted by workloads through a SAS that can do no more than `permissions`."""
+
+    sas: SasKind = "service"
+    """`service`, signed with the account's key, or `user-delegation`: with an Entra login, for 7 days at most."""
+    permissions: Annotated[
+        str,
+        StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
+        may_be("r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
+    ] = "rl"
+    """Of the SAS that mounts use, of `racwdlmp`: read, add, create, write, delete, list, move, permissions; writing to
+    a hierarchical namespace needs the last two.
+
+    There blobfuse2 renames by Path Create, and sets the permissions of each file that it makes by Path Update
+    (azure-storage-fuse 74098e3, component/azstorage/datalake.go: RenameDirectory, CreateFile).
+    """
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS] = 7
+    """How long a SAS lasts from its rotation."""
+    size_gib: Count = 1024
+    """Capacity that the volume states.
+
+    Blob storage does not enforce it.
+    """
+    profile: Annotated[Text, Field(json_schema_extra={"enum": list(profiles())})] = "sequential"
+    """How blobfuse2 reads and writes: an entry of `config/facts/blobfuse.yaml`; `checkpoints` where several nodes must
+    see at once what one has made.
+    """
+    upload: bool = False
+    """Issue a second SAS (`rcwl`) for jobs that fill the container."""
+
+    @field_validator("profile")
+    @classmethod
+    def _profile_is_known(cls, value: str) -> str:
+        if value not in profiles():
+            raise unfit(f"is {value!r}, an unknown profile", near(value, profiles()) or list(profiles()))
+        return value
+
+    @model_validator(mode="after")
+    def _days_can_be_signed(self) -> ContainerSettings:
+        if self.days > self.most_days:
+            what = f"is {self.days}, but a {self.sas} SAS lasts {self.most_days} days at most"
+            may = f"1 to {self.most_days}, or sas: service with up to {MAX_DAYS}"
+            raise unfit(what, self.most_days, "days", allowed=may)
+        return self
+
+    @property
+    def most_days(self) -> int:
+        """The longest that a SAS of its kind can last."""
+        return MAX_DELEGATION_DAYS if self.sas == "user-delegation" else MAX_DAYS
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the SAS of mounts can change nothing."""
+        return not set(self.permissions) & set("acwdmp")
+
+
+class StorageSettings(Model):
+    """The storage account; without containers there is none."""
+
+    account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
+    """The storage account's name, unique in all of Azure; by default from project, stack and subscription."""
+    sku: Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"] = "Standard_LRS"
+    """`Standard_LRS`, `Standard_ZRS`, `Premium_LRS` or `Premium_ZRS`."""
+    hierarchical_namespace: bool = True
+    """Data Lake Gen2, where a folder is renamed at once; another value is another account, so a stack whose account has
+    none is told the line that keeps it: `false`.
+    """
+    protect: bool = True
+    """Refuse to delete or replace account and containers."""
+    driver: Literal["addon", "chart", "none"] = "addon"
+    """The blob CSI driver as AKS's add-on (`addon`), from its `chart`, or `none`: between the chart and the add-on, or
+    with a driver of your own.
+
+    The two have the same names, and Pulumi would turn the add-on on before it takes the chart away.
+    """
+    rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
+    """Any text; another one issues new SAS for all containers: jobs that mount them are replaced, and start again.
+
+    Their expiry moves with it.
+    """
+    containers: dict[ContainerName, ContainerSettings] = {}
+    """Blob containers, by name."""
+
+    def full_name(self, names: Names, subscription_id: str) -> str:
+        """The account's name in ARM."""
+        return self.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME)
+
+    def needs(self, driver: Literal["addon", "chart"]) -> bool:
+        """Whether containers are mounted by this driver."""
+        return self.driver == driver and bool(self.containers)
+
+    def uses(self, kind: SasKind) -> bool:
+        """Whether any container has SAS of this kind."""
+        return any(container.sas == kind for container in self.containers.values())
+
+    def generation(self, container: str) -> str:
+        """A few characters that change with all that makes up a mount of the container, its SAS before all.
+
+        They are in the names of what mounts it. A node keeps a mount, with the SAS and the options that it was made
+        with, for as long as any pod there uses it (blob-csi-driver, NodeStageVolume): others reach it only as another
+        volume. Nor can a claim be changed once it is there.
+        """
+        settings = self.containers[container].model_dump(exclude={"upload"})
+        mount = (self.rotation, self.hierarchical_namespace, settings)
+        return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]
+
+
+def next_rotation(rotation: str) -> str:
+    """Another text than `rotation`: the number at its end raised by one, or one put there."""
+    match = re.fullmatch(r"(.*?)(\d+)", rotation)
+    return f"{match[1]}{int(match[2]) + 1:0{len(match[2])}}" if match else f"{rotation}-2"

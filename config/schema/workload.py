@@ -1,0 +1,144 @@
+"""What the settings must know of a workload to refuse a stack that could not run it.
+
+`workloads/` registers its modules; each offers an object of this shape. `config` never imports `workloads`: the program
+hands the registry to `config.reading.loader.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from config.facts.scheduling import SCHEDULER
+from config.facts.skus import VmSku
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
+from config.schema.base import EMPTY_IS_UNSET, Model
+from config.schema.overrides import PodOverrides
+from config.schema.pools import MAX_NODES, PoolSettings
+from config.schema.references import Image
+from config.schema.storage import ContainerSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirements:
+    """What a platform must have for a workload to run at all, beside GPUs, which all need."""
+
+    infiniband: bool = False
+    scheduler: str = SCHEDULER
+    """Which one its pods name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuPods:
+    """What a workload's pods on GPU nodes keep, whatever `podOverrides` say (config/rules/pod_needs.py)."""
+
+    container: str
+    """Name of the container that has the devices."""
+    restart_policy: Literal["Never", "Always"] = "Never"
+    """As what makes the pods needs it: jobs try again with new ones, a Deployment takes Always alone."""
+
+
+class WorkloadOptions(Model):
+    """Base of every workload's own options, found under `workloadOptions.<name>`."""
+
+    pool: str | None = None
+    """GPU pool to run on; by default the one that suits it best.
+
+    config/rules/placement.py finds it.
+    """
+    pod_overrides: PodOverrides = {}
+    """Laid over the template of its GPU pods, last, as in `{spec: {priorityClassName: low}}`.
+
+    config/schema/overrides.py says how.
+    """
+    image: Annotated[Image | None, EMPTY_IS_UNSET] = None
+    """A whole image reference, in place of the project's own."""
+
+    @property
+    def gpus_per_node(self) -> int | None:
+        """GPUs that it takes on each of its nodes; None takes whole nodes, with all of their HCAs."""
+        return None
+
+    def gpus_on(self, size: VmSku) -> int:
+        """GPUs that it takes on a node of that size."""
+        return size.gpus if self.gpus_per_node is None else self.gpus_per_node
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """Blob containers that its pods mount."""
+        return ()
+
+    @property
+    def open_end(self) -> str:
+        """The option that would end it, where that is not set and it runs for weeks; empty for all else."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Where a workload is about to be placed, for the rules that only it knows."""
+
+    pool_key: str
+    pool: PoolSettings
+    pool_path: Path
+    """What stands before the pool's properties in the stack file: ("pools", key), or nothing for the default pool."""
+    most_path: Path
+    """Where the most nodes that the pool can have are set."""
+    nodes: int
+    containers: Mapping[str, ContainerSettings]
+    """Blob containers of the platform."""
+    hierarchical_namespace: bool
+    """Whether they are in an account that has one."""
+    scratch: bool
+    """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
+
+    def too_few(self, workload: str, nodes: int) -> Problem:
+        """The pool cannot have as many nodes as the workload needs."""
+        what = f"is {self.pool.max_nodes}, but workload {workload} needs {nodes} {'node' if nodes == 1 else 'nodes'}"
+        allowed = f"{nodes} to {MAX_NODES}, or a stack without {workload}"
+        return Problem(self.most_path, what, allowed, set_command(self.most_path, nodes))
+
+
+Chosen = TypeVar("Chosen", bound=WorkloadOptions)
+
+
+class WorkloadSpec(Protocol[Chosen]):
+    """One workload, as the settings see it. Attributes are read only."""
+
+    @property
+    def name(self) -> str:
+        """Hyphenated, as in `workloads: [nccl-allreduce]`."""
+
+    @property
+    def requires(self) -> Requirements:
+        """What the platform must have."""
+
+    @property
+    def options(self) -> type[Chosen]:
+        """Model of its options; every option has a default."""
+
+    @property
+    def every_pool(self) -> bool:
+        """Whether it runs on every GPU pool, each time under a name of its own, and not on the best one."""
+
+    @property
+    def pods(self) -> GpuPods:
+        """What is fixed of its pods on GPU nodes."""
+
+    def nodes(self, options: Chosen, pool_nodes: int) -> int:
+        """How many nodes it would use with these options on a pool that is certain to have `pool_nodes`."""
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        """Top-level settings that set an option of its: {"modelSize": "modelSize"}; mostly none."""
+
+    def problems(self, options: Chosen, ground: Ground) -> Iterable[Problem]:
+        """What is wrong with its options where it is placed: a model that does not fit, a container that is not there.
+
+        Paths begin at the top of the stack file: ("workloadOptions", name, ...), or the top-level key that was set.
+        """
+
+
+WorkloadCatalogue = Mapping[str, WorkloadSpec[Any]]

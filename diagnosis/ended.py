@@ -1,0 +1,64 @@
+"""What there is to know of a workload that has ended: its verdicts, what became of its pods, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from diagnosis.cluster import Object
+from diagnosis.finding import listed, one_line
+
+_VERDICT = "VERDICT:"
+_PASSED = f"{_VERDICT} PASS"
+
+
+def selector(kind: str, name: str, uid: str) -> str:
+    """Of the pods of a job, whose kind is as kubectl calls it; empty for what is no job."""
+    return {"job": f"batch.kubernetes.io/controller-uid={uid}", "vcjob": f"volcano.sh/job-name={name}"}.get(kind, "")
+
+
+def verdicts(last_lines: Iterable[str]) -> list[str]:
+    """Those of the last lines of logs in which a test judges, the failed ones first."""
+    found = [line.strip() for line in last_lines if line.startswith(_VERDICT)]
+    return sorted(found, key=lambda verdict: (verdict.startswith(_PASSED), verdict))
+
+
+def remarks(pods: Iterable[Object]) -> Iterator[str]:
+    """What is said of pods as a whole, not of a container of theirs: that they were evicted, or refused by a node."""
+    alike: dict[str, list[str]] = {}
+    for pod in pods:
+        status = pod.get("status", {})
+        if reason := status.get("reason"):
+            alike.setdefault(f"{reason}: {status.get('message', '')}", []).append(pod["metadata"]["name"])
+    for said, names in alike.items():
+        yield one_line(f"{listed(names, 'pod')}: {said}")
+
+
+def exits(pods: Iterable[Object]) -> Iterator[str]:
+    """With what containers ended that failed, alike ones once."""
+    alike: dict[str, list[str]] = {}
+    for pod in pods:
+        status = pod.get("status", {})
+        for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+            ended = (container.get("state") or {}).get("terminated") or {}
+            if code := ended.get("exitCode"):
+                why = f" ({ended['reason']})" if ended.get("reason") not in (None, "Error") else ""
+                said = f"container {container['name']} ended with exit code {code}{why}"
+                alike.setdefault(said, []).append(pod["metadata"]["name"])
+    return (f"{listed(names, 'pod')}: {said}" for said, names in alike.items())
+
+
+def log(pods: Sequence[Object]) -> str:
+    """The command that shows the log of the first pod that failed, else of the first one; empty without any."""
+    ordered = sorted(pods, key=lambda pod: (pod.get("status", {}).get("phase") != "Failed", pod["metadata"]["name"]))
+    return next((_log(pod) for pod in ordered), "")
+
+
+def _log(pod: Object) -> str:
+    """That of the init container that failed, if one did. A pod that never ran has none."""
+    where, status = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}", pod.get("status", {})
+    if not status.get("containerStatuses"):
+        return f"kubectl describe pod {where}"
+    for container in status.get("initContainerStatuses", []):
+        if ((container.get("state") or {}).get("terminated") or {}).get("exitCode"):
+            return f"kubectl logs {where} -c {container['name']}"
+    return f"kubectl logs {where}"

@@ -1,0 +1,53 @@
+"""How far pods are that are not ready, though nothing is known to be wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from diagnosis.cluster import NODE, Cluster, Object, condition, has_ended, is_ready
+from diagnosis.finding import Finding, listed, one_line
+
+_UNHEALTHY = "Unhealthy"
+"""Event of a probe that failed."""
+
+
+def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+    """One finding for each state, with all pods that are in it."""
+    alike: dict[str, list[Object]] = {}
+    for pod in pods:
+        if not has_ended(pod) and not is_ready(pod):
+            alike.setdefault(_state(cluster, pod), []).append(pod)
+    for state, found in alike.items():
+        metadata = found[0]["metadata"]
+        names = [_placed(pod) for pod in found]
+        why = f"{listed(names, 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
+        look = f"kubectl describe pod -n {metadata['namespace']} {metadata['name']}"
+        yield Finding(one_line(why), look, passing=True)
+
+
+def _placed(pod: Object) -> str:
+    node = pod["spec"].get("nodeName")
+    return f"{pod['metadata']['name']}{f' on node {node}' if node else ''}"
+
+
+def _state(cluster: Cluster, pod: Object) -> str:
+    name = pod["spec"].get("nodeName")
+    if pod["metadata"].get("deletionTimestamp"):
+        return "asked to end"
+    if not name:
+        return "not placed yet"
+    if silent := _silent(cluster, name):
+        return f"held up, for that node is not ready: {silent}"
+    if pod.get("status", {}).get("phase") != "Running":
+        return "being started"
+    told = [event["message"] for event in cluster.events(pod) if event.get("reason") == _UNHEALTHY]
+    return "running, and not ready yet" + (f": {told[-1]}" if told else "")
+
+
+def _silent(cluster: Cluster, name: str) -> str:
+    """Why the node is not ready; empty for one that is, or that says nothing of it."""
+    for node in cluster.all(NODE):
+        entry = condition(node, "Ready")
+        if node["metadata"]["name"] == name and entry.get("status", "True") != "True":
+            return str(entry.get("message") or entry.get("reason", ""))
+    return ""

@@ -1,0 +1,46 @@
+"""DaemonSets of our own images, which prepare and describe nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.operators import Site
+
+Manifest = dict[str, Any]
+
+
+def daemon_set_spec(name: str, pod: Manifest) -> Manifest:
+    """A DaemonSet of the pod; a new version reaches a quarter of the nodes at a time."""
+    labels = {"app.kubernetes.io/name": name}
+    return {
+        "selector": {"matchLabels": labels},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+
+
+def daemon_set(
+    name: str,
+    site: Site,
+    pod: Mapping[str, Any],
+    *,
+    parent: Component,
+    depends_on: Sequence[pulumi.Resource] = (),
+) -> kubernetes.apps.v1.DaemonSet:
+    """The DaemonSet `name` in the site's namespace."""
+    return kubernetes.apps.v1.DaemonSet(
+        name,
+        metadata={
+            "name": name,
+            "namespace": site.namespace.metadata["name"],
+            # Its image is pushed once the registry stands (`make images`), so `pulumi up` must not wait for its pods.
+            "annotations": {"pulumi.com/skipAwait": "true"},
+        },
+        spec=daemon_set_spec(name, dict(pod)),
+        opts=parent.child(depends_on=[site.registry, *depends_on]),
+    )

@@ -1,0 +1,44 @@
+"""The blob CSI driver from its chart, where AKS's own add-on is not wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulumi
+
+from components.operators import Installed, Operator, Site
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.models import StackFile
+from config.schema.operators import NVIDIA_NAMESPACE, ChartSettings, Installation
+from operators.blob_csi_driver.component import NAME, BlobCsiDriver
+
+
+class _BlobCsiDriver(Operator[ChartSettings]):
+    name = NAME
+    title = "the blob CSI driver"
+    summary = "The chart of the blob driver; installed with `storage.driver` `chart` and a container."
+    namespace = NVIDIA_NAMESPACE  # not its own, and it follows that one's creation: see BlobCsiDriver
+    settings = ChartSettings
+
+    def is_wanted(self, stack: StackFile) -> bool:
+        """With `storage.driver: chart` and a container."""
+        return stack.operators.of(self).enabled and stack.storage.needs("chart")
+
+    def problems(self, installation: Installation) -> Iterator[Problem]:
+        """The driver comes once: as AKS's add-on, which takes no values and has no switch here, or as its chart."""
+        storage, chart = installation.stack.storage, installation.stack.operators.of(self)
+        path: Path = ("operators", "blobCsiDriver")
+        if storage.driver == "addon" and chart != ChartSettings():
+            what = "is for the driver's chart, but storage.driver is addon"
+            yield Problem(path, what, "nothing, or storage.driver chart", remove_command(path))
+        if storage.driver == "chart" and storage.containers and not chart.enabled:
+            where = (*path, "enabled")
+            what = "is false, but storage.containers are mounted by it"
+            yield Problem(where, what, "true, or storage.driver addon", set_command(where, True))
+
+    def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
+        return BlobCsiDriver(self.name, site, settings, opts)
+
+
+OPERATOR = _BlobCsiDriver()

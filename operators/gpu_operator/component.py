@@ -1,0 +1,82 @@
+"""NVIDIA GPU Operator: driver, container toolkit and device plugin of GPU nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from components.operators import Installed, Site
+from config.facts.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.schema.operators import ChartSettings, DriverUpgrades
+from operators._driver_changes import settings_of, told
+from operators._driver_upgrades import upgrade_policy
+from operators._release import Values, release
+
+NAME = "gpu-operator"
+
+
+class GpuOperator(Installed):
+    """The release, which makes the ClusterPolicy too; `after` is the NicClusterPolicy, where there is one.
+
+    It follows the NicClusterPolicy's creation and not its readiness: the driver pod waits for OFED by itself, once the
+    Network Operator has labelled its node, so that images are pulled while OFED compiles.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        site: Site,
+        settings: ChartSettings,
+        upgrades: DriverUpgrades,
+        *,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        installed = release(
+            NAME,
+            site,
+            parent=self,
+            values=values(upgrades, rdma=bool(after)),
+            user_values=settings.values,
+            depends_on=after,
+            hooks=told("the GPU driver", driver_made_of, upgrades),
+        )
+        self.policies = [installed]
+        self.register_outputs({})
+
+
+def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a release's inputs is in the template of the driver's DaemonSet, the chart's version on its labels too.
+
+    gpu-operator v26.7.0: TransformDriver and applyCommonDaemonsetConfig (controllers/object_controls.go).
+    """
+    given = release.get("values") or {}
+    parts = {name: given.get(name) for name in ("daemonsets", "gds", "gdrcopy", "hostPaths")}
+    return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
+
+
+def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:
+    """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
+
+    It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
+    """
+    return {
+        "nfd": {"enabled": False},
+        "operator": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
+        "daemonsets": {"tolerations": ANY_TAINT},
+        "driver": {"enabled": True, "rdma": {"enabled": rdma}, "upgradePolicy": _upgrade_policy(upgrades)},
+        "toolkit": {"enabled": True},
+        # Partitions and virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
+        "migManager": {"enabled": False},
+        "vgpuDeviceManager": {"enabled": False},
+        "vfioManager": {"enabled": False},
+        "sandboxDevicePlugin": {"enabled": False},
+    }
+
+
+def _upgrade_policy(upgrades: DriverUpgrades) -> Values:
+    # By default a node that is cordoned for another reason, one in four, would hold up all others.
+    return {**upgrade_policy(upgrades), "maxUnavailable": "100%"}

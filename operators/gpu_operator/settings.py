@@ -1,0 +1,31 @@
+"""What must hold of the GPU Operator's settings among a stack's others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import set_command
+from config.schema.operators import ChartSettings, Installation, OperatorSpec
+
+_RDMA = ("driver", "rdma", "enabled")
+
+
+def one_kind_of_fabric(operator: OperatorSpec[ChartSettings], installation: Installation) -> Iterator[Problem]:
+    """With driver.rdma, the GPU driver waits for OFED on all nodes with a function of vendor 15b3 (k8s-driver-manager).
+
+    Accelerated networking gives each VM such a function, of Ethernet, and OFED comes to nodes with InfiniBand only: a
+    node without would wait for ever. The ClusterPolicy has one driver for all nodes.
+    """
+    sizes = {key: pool.sku for key, pool in installation.stack.gpu_pools().items()}
+    without = [key for key, size in sizes.items() if not size.infiniband]
+    mixed = without and any(size.infiniband for size in sizes.values())
+    enabled = installation.brought("InfiniBand").enabled and installation.stack.operators.of(operator).enabled
+    if mixed and enabled and installation.value(operator, *_RDMA) is not False:
+        path = ("operators", "gpuOperator", "values", *_RDMA)
+        what = (
+            f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
+            "for OFED for ever"
+        )
+        allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
+        yield Problem(path, what, allowed, set_command(path, False))

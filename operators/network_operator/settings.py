@@ -1,0 +1,33 @@
+"""Settings of the NVIDIA Network Operator, and where it is wanted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from config.schema.base import EMPTY_IS_UNSET, may_be
+from config.schema.operators import ChartSettings
+from config.schema.references import Tag
+
+
+class NetworkOperatorSettings(ChartSettings):
+    """OFED drivers and the RDMA device plugin."""
+
+    rdma_resource: Annotated[
+        str,
+        StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$"),
+        may_be("at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
+    ] = "mlnxnics"
+    """The resource's name after `nvidia.com/`."""
+    ofed_version: Annotated[Tag | None, EMPTY_IS_UNSET] = None
+    """Tag of the OFED driver's image, as `doca3.4.1-26.04-1.1.0.0-1`; by default the one in
+    `config/facts/versions.yaml`.
+
+    Without operating system and architecture.
+    """
+
+    @property
+    def resource_name(self) -> str:
+        """What pods request, e.g. nvidia.com/mlnxnics."""
+        return f"nvidia.com/{self.rdma_resource}"

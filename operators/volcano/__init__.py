@@ -1,0 +1,36 @@
+"""Volcano: the scheduler of all pods on GPU nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.operators import Installed, Operator, Site
+from config.facts.scheduling import SCHEDULER
+from config.schema.operators import Capability, ChartSettings
+from operators.volcano.component import NAME, Volcano
+
+
+class _Volcano(Operator[ChartSettings]):
+    name = NAME
+    title = "Volcano"
+    summary = "Gang scheduler."
+    namespace = "volcano-system"
+    level = "baseline"
+    settings = ChartSettings
+    whole: Sequence[tuple[str, ...]] = (
+        ("custom", "scheduler_enable"),
+        ("custom", "controller_enable"),
+        ("custom", "admission_enable"),
+    )
+
+    def provides(self, settings: ChartSettings) -> Mapping[Capability, str]:
+        return {"scheduler": SCHEDULER}
+
+    def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
+        autoscaled = any(pool.min_nodes < pool.max_nodes for pool in site.pools.values())
+        return Volcano(self.name, site, settings, autoscaled=autoscaled, opts=opts)
+
+
+OPERATOR = _Volcano()
