@@ -52,17 +52,17 @@ test-long: ## the tests that are marked long: drift, sizes, refusals, nodes with
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/conformance
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/truth/conformance
 
 upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
 
 upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
 	@$(RUN) UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
-		--dist loadfile tests/upstream tests/simulator
+		--dist loadfile tests/truth/upstream tests/stories
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/kills
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m kills -n 0 tests/truth/kills
 
 check: ## formatting, linters and types of every language here
 	@$(RUN) exec "$$python" -m simulator.tools.lint

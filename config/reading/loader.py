@@ -211,7 +211,7 @@ def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue)
 
 
 def _unknown(key: str, keys: Iterable[str], text: str, own: Collection[str], elsewhere: Path | None) -> Problem:
-    """The problem of an unknown key, among them paths that were set without `--path`, and keys that stand `elsewhere`."""
+    """The problem of an unknown key, among them paths set without `--path`, and keys that stand `elsewhere`."""
     path, known = tuple(key.split(".")), sorted(keys)
     if len(path) > 1 and path[0] in known:
         fix = move_command((key,), path, text)

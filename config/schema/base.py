@@ -20,8 +20,8 @@ class Model(BaseModel):
     Field names are for Python code; the loader validates by alias only.
 
     A field's docstring begins with what the key means, in a paragraph for users: from it are made the tables of
-    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tests.docs.reference`). What stands behind
-    is for readers of the code.
+    docs/configuration.md, Pulumi.yaml and stack-file.schema.json (`python -m tests.support.reference`). What stands
+    behind is for readers of the code.
     """
 
     model_config = ConfigDict(

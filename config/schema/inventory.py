@@ -51,7 +51,7 @@ class Inventory:
         return {key for each in self.workloads.values() for key in each.keys}
 
     def path_of(self, key: str) -> Path | None:
-        """Where a key of that name stands that is not at the top: a workload's options, or the one place that has it."""
+        """Where a key stands that is not at the top: a workload's options, or the one place that has its name."""
         if key in self.workloads:
             return "workloadOptions", key
         options = (paths_in(each.options, ("workloadOptions", name)) for name, each in self.workloads.items())

@@ -1,0 +1,54 @@
+"""What a failed test of the simulator leaves to be read: its clusters' pods, their last warnings, the daemon's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.kubelet.status import is_ready
+from tests.support.world import World, log
+
+_WARNINGS, _LOG_LINES = 15, 15
+
+
+def of(world: World) -> str:
+    """Some lines about every cluster there is."""
+    told = [
+        line for kubeconfig in sorted(world.home.glob("clusters/*/admin.kubeconfig")) for line in _cluster(kubeconfig)
+    ]
+    file = world.home / "daemon.log"
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else ["there is none"]
+    return "\n".join([*told, "the daemon's log:", *lines[-_LOG_LINES:]])
+
+
+def _cluster(kubeconfig: Path) -> Iterator[str]:
+    yield f"cluster {kubeconfig.parent.name}:"
+    try:
+        with KubeClient.from_kubeconfig(kubeconfig.read_text()) as kube:
+            for pod in kube.list("v1", "Pod"):
+                yield _pod(pod)
+                if pod["status"].get("phase") == "Failed":
+                    yield from log(kube, pod["metadata"]["name"], pod["metadata"]["namespace"]).splitlines()[
+                        -_LOG_LINES:
+                    ]
+            warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
+            yield from (_event(event) for event in warnings[-_WARNINGS:])
+    except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # it may be going, or be gone
+        yield f"{type(error).__name__}: {error}"
+
+
+def _pod(pod: Object) -> str:
+    metadata, status = pod["metadata"], pod["status"]
+    ready = "ready" if is_ready(pod) else "not ready"
+    leaving = ", leaving" if metadata.get("deletionTimestamp") else ""
+    what = f"{status.get('phase')}, {ready}{leaving} on {pod['spec'].get('nodeName', 'no node')}"
+    return f"  {metadata['namespace']}/{metadata['name']} since {metadata['creationTimestamp']}: {what}"
+
+
+def _event(event: Object) -> str:
+    about = event["involvedObject"]
+    return f"  {about['kind']} {about.get('name')}: {event.get('reason')}: {event.get('message')}"

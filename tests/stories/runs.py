@@ -1,0 +1,76 @@
+"""How the workloads of a stack fare on a platform: phases, verdicts, and the nodes of their pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simulator import jobs
+from simulator.kubelet import placements
+from tests.support.world import Stack, eventually
+
+DONE = {
+    "health-check": "Complete",
+    "jupyterlab": "Available",
+    "metaseq": "Completed",
+    "nccl-allreduce": "Completed",
+    "olmo": "Complete",
+}
+JOBS = {
+    "health-check": "batch/v1",
+    "metaseq": "batch.volcano.sh/v1alpha1",
+    "nccl-allreduce": "batch.volcano.sh/v1alpha1",
+    "olmo": "batch/v1",
+}
+"""API of the Job that each workload is; jupyterlab is a Deployment."""
+_NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
+
+
+def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
+    """By name, with the verdicts of those that judge."""
+    found = jobs.observe(platform.kube, stack.workloads(), _record(platform))
+    return {workload.name: jobs.judged(platform.kube, workload) for workload in found}
+
+
+def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
+    """All workloads once each is done, or has failed."""
+
+    def all_done() -> dict[str, jobs.Workload]:
+        found = observed(stack, platform)
+        return found if all(each.failed or each.phase == DONE[each.name] for each in found.values()) else {}
+
+    found: dict[str, jobs.Workload] = eventually(all_done, "all workloads are done", 400)
+    return found
+
+
+def all_pass(stack: Stack, platform: Stack) -> None:
+    """Each is done, and the tests among them judged themselves passed."""
+    found = ended(stack, platform)
+    assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
+    for name in {"health-check", "nccl-allreduce"} & set(found):
+        verdicts = found[name].report.verdicts
+        assert verdicts, found[name]
+        assert all(verdict.startswith("VERDICT: PASS") for verdict in verdicts), found[name]
+
+
+def run(platform: Stack, workload: str, namespace: str = "ai") -> str:
+    """What another run has anew: the uid of the job, or of the notebook's pod."""
+    if workload in JOBS:
+        job = platform.kube.get(JOBS[workload], "Job", workload, namespace)
+        return str(job["metadata"]["uid"])
+    return ",".join(pod["metadata"]["uid"] for pod in platform.kube.list("v1", "Pod", namespace, labels=_NOTEBOOK))
+
+
+def gpu_pod_nodes(platform: Stack, workload: str, namespace: str = "ai") -> list[str]:
+    """The nodes of the run's pods, in order. Masters of MPI jobs are left out: they launch from the system pool."""
+    if workload not in JOBS:
+        pods = platform.kube.list("v1", "Pod", namespace, labels=_NOTEBOOK)
+        return sorted(pod["spec"].get("nodeName", "") for pod in pods)
+    uid = run(platform, workload, namespace)
+    pods = [pod for pod in placements.load(_record(platform)) if pod["job_uid"] == uid]
+    return sorted(pod["node"] for pod in pods if not pod["pod"].endswith("-mpimaster-0"))
+
+
+def _record(platform: Stack) -> Path:
+    """The kubelet's record of where pods ran."""
+    name = f"ai-on-aks-{platform.name}"
+    return platform.world.home / "clusters" / f"{name}+{name}" / "placements.json"

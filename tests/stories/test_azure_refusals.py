@@ -1,0 +1,50 @@
+"""Azure refuses for a while: what a user sees then, and how the next `pulumi up` goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.stories.azure_cluster import SCRIPT_IMAGE, AzureCluster
+from tests.support.world import Stack, World, gpu_nodes
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+H100 = "Standard_ND96isr_H100_v5"
+TAG = "0123456789ab"
+
+
+@pytest.fixture(autouse=True)
+def _healed(world: World) -> Iterator[None]:
+    yield
+    world.simulator("heal")
+
+
+def test_pods_wait_for_a_role_that_does_not_act_yet(world: World) -> None:
+    cluster = AzureCluster(world, "roles")
+    cluster.create()
+    cluster.create_registry()
+    cluster.push(SCRIPT_IMAGE, TAG)
+    world.simulator("fault", "roles")
+    cluster.attach_registry()
+    cluster.run("script", "echo pulled", image=cluster.image(SCRIPT_IMAGE, TAG))
+    cluster.waits_for("script", "401 Unauthorized")
+    world.simulator("heal", "roles")
+    assert cluster.log("script") == "pulled"
+    cluster.delete()
+
+
+def test_up_bears_throttling_stops_for_want_of_machines_and_goes_on(new_stack: Callable[..., Stack]) -> None:
+    stack = new_stack("refused", workloads=None)
+    stack.world.simulator("fault", "capacity", "--size", H100)
+    stack.world.simulator("fault", "throttle", "--seconds", "10")
+    said = stack.up(check=False)
+    assert stack.returncode != 0
+    assert 'Code="AllocationFailed" Message="Allocation failed. We do not have sufficient capacity' in said
+    assert "SubscriptionRequestsThrottled" not in said
+    assert gpu_nodes(stack.kube) == []
+    stack.world.simulator("heal", "capacity")
+    steps = stack.steps()
+    assert steps["azure-native:containerservice:AgentPool pool-gpu"] == "update"
+    assert "azure-native:containerservice:ManagedCluster cluster" not in steps
+    assert len(gpu_nodes(stack.kube)) == 2

@@ -1,0 +1,189 @@
+"""What can be wrong around the simulator: each is told of with the way to mend it, and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from simulator import cli
+from tests.support.checkout import Checkout, clients, processes
+from tests.support.world import eventually
+
+pytestmark = pytest.mark.simulator
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    made = Checkout.copy(tmp_path_factory.mktemp("surroundings"))
+    yield made
+    made.make("stop")
+
+
+@pytest.fixture
+def taken_port() -> Iterator[str]:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield str(other.getsockname()[1])
+
+
+def refused(answer: subprocess.CompletedProcess[str], *says: str) -> None:
+    text = answer.stdout + answer.stderr
+    assert answer.returncode != 0, text
+    assert "Traceback" not in text
+    for part in says:
+        assert part in text
+
+
+def test_a_tool_that_is_missing(checkout: Checkout, tmp_path: Path) -> None:
+    python = checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip() + "/bin/python"
+    nothing_else = {"AI_ON_AKS_CACHE": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    answer = checkout.run(python, "-m", "simulator", "up", check=False, **nothing_else)
+    refused(answer, "The tool pulumi is missing: `make tools` installs it.")
+    assert processes(checkout.home) == []
+
+
+@pytest.mark.parametrize("variable", ["SIMULATOR_ARM_PORT", "SIMULATOR_APISERVER_PORT"])
+def test_a_port_of_the_user_that_is_taken(checkout: Checkout, taken_port: str, variable: str) -> None:
+    answer = checkout.make("start", check=False, **{variable: taken_port})
+    refused(answer, f"Port {taken_port}", "is taken by another process", f"pid {os.getpid()}", f"set {variable}")
+    assert processes(checkout.home) == []
+
+
+@pytest.mark.parametrize("text", ["abc", "80", "70000", "-1"])
+def test_a_port_that_is_none(checkout: Checkout, text: str) -> None:
+    for target in ("start", "env"):
+        answer = checkout.make(target, check=False, SIMULATOR_ARM_PORT=text)
+        refused(answer, f"SIMULATOR_ARM_PORT={text} is no port: set a number from 1024 to 65535, or unset it.")
+        assert answer.stdout == ""
+        assert processes(checkout.home) == []
+
+
+class _Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_no_disk_space(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "not" / "there" / "yet"
+    monkeypatch.setenv("SIMULATOR_HOME", str(home))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: _Usage(2**40, 2**40, 300 * 2**20))
+    assert cli.main(["start"]) == 1
+    said = capsys.readouterr().err
+    assert "not enough disk space" in said
+    assert "0.3 GiB are free, 1 GiB are needed" in said
+    assert "SIMULATOR_HOME=<folder on a larger disk>" in said
+    assert processes(home) == []
+
+
+@pytest.fixture
+def malformed(checkout: Checkout) -> Iterator[None]:
+    """A bracket that is never closed in the file of an existing stack."""
+    checkout.inside("pulumi stack select --create dev")
+    file = checkout.folder / "Pulumi.dev.yaml"
+    good = file.read_text()
+    file.write_text("config:\n  ai-on-aks:vmSku: [Standard\n  ai-on-aks:nodeCount: 2\n")
+    yield
+    file.write_text(good)
+
+
+@pytest.mark.usefixtures("malformed")
+def test_malformed_yaml_through_make(checkout: Checkout) -> None:
+    answer = checkout.make("up", check=False, STACK="dev")
+    refused(answer, "Pulumi.dev.yaml, line 3", "fix: ", "git diff")
+    assert processes(checkout.home) == []
+
+
+@pytest.mark.usefixtures("malformed")
+def test_malformed_yaml_through_pulumi(checkout: Checkout) -> None:
+    answer = checkout.inside("pulumi preview --stack dev --non-interactive", check=False)
+    refused(answer, "error: getting stack configuration: invalid YAML file: yaml: line")
+
+
+def test_an_unknown_stack(checkout: Checkout) -> None:
+    before = checkout.files()
+    answer = checkout.make("up", check=False, STACK="nope")
+    refused(answer, "there is no stack nope: no file Pulumi.nope.yaml", "The stacks are: dev", "make up STACK=dev")
+    assert checkout.files() == before
+    assert "nope" not in checkout.inside("pulumi stack ls").stdout
+
+
+def test_an_unknown_command(checkout: Checkout) -> None:
+    python = checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip() + "/bin/python"
+    answer = checkout.run(python, "-m", "simulator", "begin", check=False)
+    refused(answer, "invalid choice: 'begin'", "start")
+    assert answer.returncode == 2
+
+
+@pytest.mark.parametrize("endpoint", ["keep", "unset"])
+def test_pulumi_with_neither_simulator_nor_credentials(checkout: Checkout, endpoint: str) -> None:
+    """The environment of a simulator that is stopped; and the stand-ins on PATH without any simulator named."""
+    hide = "unset SIMULATOR_ARM_ENDPOINT SIMULATOR_HOME && " if endpoint == "unset" else ""
+    select = "pulumi stack select --create dev"
+    answer = checkout.inside(f"{select} && {hide}pulumi up --yes --skip-preview --stack dev", check=False)
+    refused(answer, "no simulator", "run `make up`", "make shell", "az login")
+    resources = checkout.inside("pulumi stack export --stack dev").stdout
+    assert "azure-native:resources:ResourceGroup" not in resources
+
+
+def test_env_hides_credentials(checkout: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "azureProfile.json").write_text("{}")
+    theirs = {
+        "ARM_CLIENT_SECRET": "x",
+        "ARM_OIDC_REQUEST_URL": "x",
+        "AZURE_CLIENT_ID": "x",
+        "AZURE_CONFIG_DIR": str(tmp_path),
+        "PULUMI_ACCESS_TOKEN": "x",
+        "PULUMI_STACK": "prod",
+    }
+    shown = checkout.run("bash", "-c", 'eval "$(make -s env)" && env', check=True, **theirs).stdout.splitlines()
+    seen = dict(line.split("=", 1) for line in shown if "=" in line)
+    assert not (theirs.keys() - {"AZURE_CONFIG_DIR"}) & seen.keys()
+    assert seen["AZURE_CONFIG_DIR"] == str(checkout.home / "azure-cli")
+    assert seen["PULUMI_BACKEND_URL"] == f"file://{checkout.home / 'state'}?metadata=skip"
+
+
+def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_path: Path) -> None:
+    """A cold cache but for the Python environment, whose making takes minutes; it tells its progress on stderr."""
+    environment = Path(checkout.run("python3", "-m", "simulator.tools.bootstrap").stdout.strip())
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / environment.name).symlink_to(environment)
+    answer = checkout.make("env", AI_ON_AKS_CACHE=str(tmp_path))
+    assert answer.stderr == ""
+    for line in answer.stdout.splitlines():
+        assert line.split(" ")[0] in ("unset", "export")
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_during_up_and_again(checkout: Checkout, how: signal.Signals) -> None:
+    """As terminals and `timeout` do: the whole process group gets the signal."""
+    command = checkout.begin("up")
+    eventually(lambda: clients(checkout.home), "pulumi runs")
+    eventually(lambda: "ResourceGroup" in _state(checkout), "the first resource is made")
+    os.killpg(command.pid, how)
+    start = time.monotonic()
+    said, _ = command.communicate(timeout=120)
+    assert command.returncode != 0
+    assert "Error 130" in said
+    assert "interrupted; nothing is lost" in said
+    assert "Traceback" not in said
+    assert time.monotonic() - start < 60
+    assert clients(checkout.home) == []
+    assert not list((checkout.home / "state" / ".pulumi" / "locks").rglob("*.json"))
+    checkout.make("down")
+    assert processes(checkout.home) == []
+
+
+def _state(checkout: Checkout) -> str:
+    file = checkout.home / "state" / ".pulumi" / "stacks" / "ai-on-aks" / "dev.json"
+    return file.read_text() if file.exists() else ""

@@ -1,0 +1,60 @@
+"""A stack that the last version of the program brought up: this one in its place replaces and deletes nothing of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.paths import ROOT
+from tests.support.checkout import Checkout
+from tests.support.states import LAST_COMMIT
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    """One whose stack `dev` the last version has brought up, and whose files are this version's now."""
+    there = subprocess.run(["git", "cat-file", "-e", LAST_COMMIT], cwd=ROOT, check=False, capture_output=True)
+    if there.returncode:
+        pytest.skip(f"this clone does not have commit {LAST_COMMIT}: git fetch --unshallow")
+    folder = tmp_path_factory.mktemp("last")
+    made = Checkout(folder / "checkout", folder / "tmp")
+    made.scratch.mkdir()
+    extract(made.folder)
+    try:
+        made.make("up")
+        replace_files(made.folder, Checkout.copy(tmp_path_factory.mktemp("this")).folder)
+        yield made
+    finally:
+        made.make("stop")
+
+
+def extract(folder: Path) -> None:
+    """The files of the last version."""
+    folder.mkdir()
+    archive = subprocess.run(["git", "archive", LAST_COMMIT], cwd=ROOT, check=True, capture_output=True).stdout
+    subprocess.run(["tar", "x", "-C", str(folder)], input=archive, check=True)
+
+
+def replace_files(folder: Path, by: Path) -> None:
+    """As `git pull` does; what the simulator keeps stays."""
+    for old in folder.iterdir():
+        if old.name != ".simulator":
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+    shutil.copytree(by, folder, dirs_exist_ok=True)
+
+
+def test_nothing_is_replaced_or_deleted(checkout: Checkout) -> None:
+    told = checkout.inside("pulumi preview -s dev --json").stdout
+    steps: list[dict[str, Any]] = json.loads(told[told.index("{") :])["steps"]
+    changes = {(step["op"], step["urn"].rpartition("::")[2]) for step in steps if step["op"] != "same"}
+    assert not {(op, name) for op, name in changes if "replace" in op or "delete" in op}
+    assert checkout.inside("pulumi up -s dev --yes").returncode == 0
+    assert checkout.inside("pulumi preview -s dev --expect-no-changes").returncode == 0

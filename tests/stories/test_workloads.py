@@ -1,0 +1,251 @@
+"""Every workload: in dev, where they queue for its nodes, and each in a stack of its own. One story, in this order."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import ssl
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from components import platform_guard
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError
+from tests.stories.azure_cluster import SCRIPT_IMAGE
+from tests.stories.runs import DONE, all_pass, gpu_pod_nodes, observed, run
+from tests.support.published_models import MODELS, unpublished
+from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts]
+PLATFORM = "all"
+WORKLOADS = tuple(DONE)
+ACCOUNT = "Microsoft.Storage/storageAccounts"
+RESOURCE_TYPES = {
+    "azure-native:authorization:RoleAssignment": "Microsoft.Authorization/roleAssignments",
+    "azure-native:containerregistry:Registry": "Microsoft.ContainerRegistry/registries",
+    "azure-native:containerservice:AgentPool": "Microsoft.ContainerService/managedClusters/agentPools",
+    "azure-native:containerservice:ManagedCluster": "Microsoft.ContainerService/managedClusters",
+    "azure-native:resources:ResourceGroup": "Microsoft.Resources/resourceGroups",
+    "azure-native:storage:BlobContainer": f"{ACCOUNT}/blobServices/containers",
+    "azure-native:storage:StorageAccount": ACCOUNT,
+}
+MADE_OF = (
+    ("v1", "ConfigMap"),
+    ("v1", "PersistentVolumeClaim"),
+    ("v1", "Pod"),
+    ("v1", "Secret"),
+    ("v1", "Service"),
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("batch.volcano.sh/v1alpha1", "Job"),
+)
+"""Kinds of what workloads make in their namespace."""
+
+
+@pytest.fixture(scope="module")
+def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The committed dev stack under another name."""
+    made = Stack.create(world, PLATFORM, tmp_path_factory.mktemp(PLATFORM) / "project", {})
+    made.up()
+    yield made
+    made.destroy()
+
+
+@contextlib.contextmanager
+def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
+    """The committed stack of one workload, on that platform; it goes without a trace."""
+    stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
+    try:
+        stack.up()
+        yield stack
+    finally:
+        stack.destroy()
+        stack.pulumi("stack", "rm", "--yes", name)
+    assert platform.kube.find("v1", "Namespace", name) is None
+
+
+def standing(platform: Stack, namespace: str) -> dict[str, str]:
+    """The uid of everything that workloads made in a namespace."""
+    found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
+    return {
+        f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
+        for (_, kind), objects in found.items()
+        for obj in objects
+    }
+
+
+def test_all_workloads_of_dev_come_to_their_end(platform: Stack) -> None:
+    all_pass(platform, platform)
+    assert set(observed(platform, platform)) == set(WORKLOADS)
+
+
+def test_trainings_say_how_fast_they_are(platform: Stack) -> None:
+    assert "MFU" in log(platform.kube, "metaseq-mpimaster-0")
+    tries = [pod for pod, _ in observed(platform, platform)["olmo"].ran_on if pod.startswith("olmo-0-")]
+    assert any("MFU" in log(platform.kube, pod) for pod in tries)
+
+
+def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> None:
+    state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
+    found = {resource["type"] for resource in state if resource["type"].startswith("azure-native:")}
+    assert found == set(RESOURCE_TYPES)
+    for resource in (resource for resource in state if resource["type"] in RESOURCE_TYPES):
+        kind = RESOURCE_TYPES[resource["type"]]
+        below = resource["id"].split("/", 3)[3]
+        body = platform.world.arm("GET", f"{below}?api-version={MODELS[kind][0]}")
+        assert unpublished(kind, body) == [], resource["id"]
+
+
+# -- the data ----------------------------------------------------------------------------------------------------------
+
+
+def data_object(platform: Stack, kind: str, prefix: str) -> Object:
+    """The claim or secret of OLMo's data in dev's namespace; its name ends in the generation of the SAS."""
+    (found,) = (obj for obj in platform.kube.list("v1", kind, "ai") if obj["metadata"]["name"].startswith(prefix))
+    return found
+
+
+def test_a_pod_on_the_claim_of_the_data_reads_a_file_and_can_write_none(platform: Stack) -> None:
+    claim = data_object(platform, "PersistentVolumeClaim", "olmo-data-")["metadata"]["name"]
+    script = 'cd /data; file=$(find . -name "*.npy" | head -n 1); head -c 1024 "$file" | wc -c; ! touch "$file.mine"'
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    container = {"name": "main", "image": SCRIPT_IMAGE, "command": ["bash", "-ec", script], "volumeMounts": mounts}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "reader", "namespace": "ai"}, "spec": spec}
+    platform.kube.create(pod)
+
+    def phase() -> str:
+        found = platform.kube.get("v1", "Pod", "reader", "ai")["status"].get("phase", "Pending")
+        return found if found in ("Succeeded", "Failed") else ""
+
+    assert (eventually(phase, "the reader ends"), log(platform.kube, "reader").splitlines()[0]) == ("Succeeded", "1024")
+    assert "Read-only file system" in log(platform.kube, "reader")
+    platform.kube.delete("v1", "Pod", "reader", "ai")
+
+
+def test_the_sas_of_that_claim_opens_the_container_and_writes_nothing(platform: Stack) -> None:
+    secret = data_object(platform, "Secret", "olmo-data-sas-")["data"]
+    account, sas = (base64.b64decode(secret[f"azurestorageaccount{what}"]).decode() for what in ("name", "sastoken"))
+    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/{ACCOUNT}/{account}?api-version={MODELS[ACCOUNT][0]}"
+    container = platform.world.arm("GET", path)["properties"]["primaryEndpoints"]["blob"] + "olmo-data"
+    trusted = ssl.create_default_context(cafile=platform.world.environment["REQUESTS_CA_BUNDLE"])
+    with httpx.Client(verify=trusted) as http:
+        listed = http.get(f"{container}?restype=container&comp=list&{sas}")
+        written = http.put(f"{container}/mine?{sas}", content=b"mine", headers={"x-ms-blob-type": "BlockBlob"})
+    assert listed.status_code == 200
+    assert ".npy</Name>" in listed.text
+    assert (written.status_code, written.headers["x-ms-error-code"]) == (403, "AuthorizationPermissionMismatch")
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_up_changes_nothing(platform: Stack) -> None:
+    assert "unchanged" in platform.up("--expect-no-changes")
+
+
+def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else(platform: Stack) -> None:
+    platform.set(modelSize="6.7b")
+    assert set(platform.steps()) == {
+        "kubernetes:batch.volcano.sh/v1alpha1:Job metaseq",
+        "kubernetes:core/v1:ConfigMap metaseq",
+    }
+    all_pass(platform, platform)
+
+
+@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce"])
+def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
+    with lodging(platform, name, tmp_path) as lodger:
+        all_pass(lodger, platform)
+        assert gpu_pod_nodes(platform, name, namespace=name) == names(gpu_nodes(platform.kube))
+        assert "unchanged" in lodger.up("--expect-no-changes")
+
+
+def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
+    """Each node has a mount of its own, in which it must see in time what the first one has saved."""
+    with lodging(platform, "olmo", tmp_path) as lodger:
+        all_pass(lodger, platform)
+        assert gpu_pod_nodes(platform, "olmo", namespace="olmo") == names(gpu_nodes(platform.kube))
+        assert "unchanged" in lodger.up("--expect-no-changes")
+        lodger.pulumi("config", "set", "--path", "workloadOptions.olmo.stopAt", "200")
+        lodger.up()
+        eventually(lambda: any("[step=30/" in text for text in olmo_logs(platform, 0)), "it trains on")
+        (other,) = olmo_pods(platform, 1)
+        platform.kube.delete("v1", "Pod", other, "olmo")
+        all_pass(lodger, platform)
+        last = olmo_logs(platform, 0)[-1]
+        assert "Loading checkpoint from /checkpoints/olmo/OLMo-1B/step20-unsharded" in last
+        assert "[step=21/" in last
+        assert "[step=200/" in last
+
+
+def olmo_pods(platform: Stack, rank: int) -> list[str]:
+    """Of the job in its stack of its own, the last try behind."""
+    labels = f"batch.kubernetes.io/job-name=olmo,batch.kubernetes.io/job-completion-index={rank}"
+    pods = platform.kube.list("v1", "Pod", "olmo", labels=labels)
+    pods.sort(key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    return [pod["metadata"]["name"] for pod in pods]
+
+
+def olmo_logs(platform: Stack, rank: int) -> list[str]:
+    return [log(platform.kube, pod, "olmo") for pod in olmo_pods(platform, rank)]
+
+
+def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
+    with lodging(platform, "jupyterlab", tmp_path) as stays:
+        with lodging(platform, "health-check", tmp_path) as goes:
+            all_pass(goes, platform)
+            all_pass(stays, platform)
+            before = {namespace: standing(platform, namespace) for namespace in ("jupyterlab", "ai")}
+        assert {namespace: standing(platform, namespace) for namespace in before} == before
+        for other in (stays, platform):
+            assert "unchanged" in other.up("--expect-no-changes")
+        all_pass(stays, platform)
+
+
+def test_a_platform_that_another_stack_runs_on_is_not_destroyed_without_a_word(platform: Stack, tmp_path: Path) -> None:
+    guard = platform_guard.NAME
+    with lodging(platform, "health-check", tmp_path):
+        refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+        assert "stack health-check runs on this platform. Destroy it first: pulumi destroy -s health-check" in refused
+        assert "deleted" not in refused
+        assert "unchanged" in platform.up("--expect-no-changes")
+        platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
+        eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
+        platform.up("--refresh")
+    assert platform.kube.find("v1", "ConfigMap", guard, "ai")
+
+
+def deleted(platform: Stack, guard: str) -> bool:
+    """Deletes the guard; whether the API server has let it."""
+    with contextlib.suppress(ApiError):
+        platform.kube.delete("v1", "ConfigMap", guard, "ai")
+    return platform.kube.find("v1", "ConfigMap", guard, "ai") is None
+
+
+def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
+    """How a workload runs now: whether anew, how many of its pods were placed, and which of them on other nodes."""
+    used = gpu_pod_nodes(platform, name)
+    return {"anew": run(platform, name) != before, "pods": len(used), "elsewhere": sorted(set(used) - set(nodes))}
+
+
+@pytest.mark.parametrize(
+    "size", ["Standard_ND96isr_H200_v5", pytest.param("Standard_ND96asr_v4", marks=pytest.mark.long)]
+)
+def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) -> None:
+    before = {name: run(platform, name) for name in WORKLOADS}
+    platform.set(vmSku=size)
+    platform.up()
+    nodes = gpu_nodes(platform.kube)
+    assert {node["metadata"]["labels"]["node.kubernetes.io/instance-type"] for node in nodes} == {size}
+    all_pass(platform, platform)
+    for name in WORKLOADS:
+        pods = 2 if name in ("health-check", "nccl-allreduce") else 1
+        expected = {"anew": True, "pods": pods, "elsewhere": []}
+        eventually_equals(partial(rerun, platform, name, before[name], names(nodes)), expected, 60)

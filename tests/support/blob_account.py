@@ -1,0 +1,119 @@
+"""A simulated Azure with its real blob service: one account, `models`, with two containers."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import httpx
+from azure.core.credentials import TokenCredential
+from azure.storage.blob import ContainerClient
+
+from simulator.azure.blobs import trust
+from simulator.azure.blobs.policy import Policy
+from simulator.azure.blobs.service import BlobService
+from simulator.azure.server import serve
+from tests.support.arm import GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend
+
+ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models"
+CONTAINER = f"{ACCOUNT}/blobServices/default/containers/data"
+OTHER = f"{ACCOUNT}/blobServices/default/containers/other"
+CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+
+
+def account_body(**properties: Any) -> dict[str, Any]:
+    return {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": properties}
+
+
+@dataclass
+class BlobAccount:
+    """The account as its owner and its users see it."""
+
+    arm: Arm
+    blobs: BlobService
+    _clients: list[ContainerClient] = field(default_factory=list)
+    """Closed in the end: what the garbage collector closes is a warning, in whatever test runs then."""
+
+    @property
+    def url(self) -> str:
+        return f"{self.blobs.endpoint}/models"
+
+    def container(self, credential: str | TokenCredential | None) -> ContainerClient:
+        """A client of the container `data` that has nothing but a SAS or a login, and gives up at once."""
+        verify = str(self.blobs.ca_file)
+        self._clients.append(ContainerClient(self.url, "data", credential, connection_verify=verify, retry_total=0))
+        return self._clients[-1]
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+    def service_sas(self, permissions: str = "rl", *, hours: float = 1, container: str = "data") -> str:
+        """Of ARM; one that expired for negative hours."""
+        body = {
+            "canonicalizedResource": f"/blob/models/{container}",
+            "signedResource": "c",
+            "signedPermission": permissions,
+            "signedProtocol": "https",
+            "signedExpiry": in_hours(hours).isoformat(),
+        }
+        answer = self.arm.call("POST", f"{ACCOUNT}/listServiceSas", body)
+        assert answer.status_code == 200, answer.text
+        token: str = answer.json()["serviceSasToken"]
+        return token
+
+    def assign(self, role: str, scope: str, principal: str = SUBSCRIPTION.object_id, number: int = 1) -> str:
+        """Makes a role assignment and returns its path."""
+        path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-{number:012}"
+        definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
+        answer = self.arm.put(path, {"properties": {"principalId": principal, "roleDefinitionId": definition}})
+        assert answer.status_code in (200, 201), answer.text
+        return path
+
+    def settings(self, **properties: Any) -> None:
+        """Updates the account."""
+        assert self.arm.put(ACCOUNT, account_body(**properties)).status_code == 200
+        self.arm.done()
+
+
+def in_hours(hours: float) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours)
+
+
+@contextmanager
+def blob_account(home: Path) -> Iterator[BlobAccount]:
+    """Everything started; the environment is that of a program inside the simulator."""
+    with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
+        blobs = BlobService()
+        server = serve(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
+        blobs.open(Policy(server.world, server.tokens).refusal)
+        server.start()
+        client = httpx.Client(
+            base_url=server.endpoint, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=60
+        )
+        arm = Arm(server, FakeBackend(), None, client)  # type: ignore[arg-type]
+        identity = {
+            "IDENTITY_ENDPOINT": f"{server.endpoint}/identity/token",
+            "IDENTITY_HEADER": TOKEN,
+            "REQUESTS_CA_BUNDLE": str(trust.bundle()),
+        }
+        try:
+            assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+            assert arm.put(ACCOUNT, account_body()).status_code == 201
+            arm.done()
+            for path in (CONTAINER, OTHER):
+                assert arm.put(path, {"properties": {}}).status_code == 201
+            with mock.patch.dict(os.environ, identity), closing(BlobAccount(arm, blobs)) as account:
+                yield account
+        finally:
+            client.close()
+            server.stop()
+            server.wait_idle(20)
+            blobs.stop()

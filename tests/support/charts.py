@@ -1,0 +1,37 @@
+"""What the program gives to charts, and the pinned Helm that renders them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from operators.blob_csi_driver import component as blob_csi_driver
+from operators.gpu_operator import component as gpu_operator
+from operators.network_operator import component as network_operator
+from operators.nfd import component as nfd
+from operators.volcano import component as volcano
+from simulator import paths
+from simulator.charts import make_schema
+
+VALUES: dict[str, dict[str, Any]] = {
+    nfd.NAME: nfd.values(),
+    network_operator.NAME: network_operator.values(),
+    gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True),
+    volcano.NAME: volcano.values(autoscaled=False),
+    blob_csi_driver.NAME: blob_csi_driver.values(),
+}
+
+
+def helm(
+    command: str, chart: str, values: dict[str, Any], folder: Path, *more: str, charts: Path = make_schema.CHARTS
+) -> tuple[int, str]:
+    file = folder / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    where = str(charts / chart)
+    names = [chart, where] if command == "template" else [where]
+    argv = [str(paths.tool("helm")), command, *names, "-n", "ns", "-f", str(file), "--kube-version", "1.35.4", *more]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, done.stdout + (done.stderr if done.returncode else "")

@@ -1,0 +1,115 @@
+"""The resources of this repository's stacks and of typical ones, as JSON beside this file: a review sees what changes.
+
+After a change that is meant: `python -m tests.support.golden`, and read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components import platform_guard
+from simulator.paths import ROOT
+from tests.support.mocks import Azure, Recorder, Registered, program
+
+FOLDER = Path(__file__).parent / "golden"
+H100 = "Standard_ND96isr_H100_v5"
+H200 = "Standard_ND96isr_H200_v5"
+T4 = "Standard_NC4as_T4_v3"
+NCCL = "nccl-allreduce"
+_LOCAL = {"localAccounts": True}
+_SECRET = re.compile(r"\n +secure: .*")
+_OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
+
+FILES = {file.name.split(".")[1]: file for file in sorted(ROOT.glob("Pulumi.*.yaml"))}
+"""The stack files of this repository."""
+STACKS: dict[str, dict[str, Any]] = {
+    "entra": {"vmSku": H100, "workloads": NCCL, "cluster": {"login": "workloadidentity"}},
+    "spot": {"pools": {"a100": {"vmSku": "Standard_ND96asr_v4", "spot": True}}, "workloads": NCCL, "cluster": _LOCAL},
+    "autoscale": {"pools": {"gpu": {"vmSku": H100, "count": 0, "autoscale": {"min": 0, "max": 4}}}, "workloads": NCCL},
+    "two-pools": {
+        "pools": {
+            "h100": {"vmSku": H100, "labels": {"team": "a"}},
+            "h200": {"vmSku": H200, "taints": ["team=b:NoSchedule"], "replace": "delete-first"},
+        },
+        "workloads": NCCL,
+        "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
+        "cluster": _LOCAL,
+    },
+    "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
+    "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
+    "mirror": {
+        "vmSku": H100,
+        "cluster": {**_LOCAL, "systemPool": {"taint": True}},
+        "charts": {"source": "oci://mirror.example.com/charts"},
+        "images": {"registry": "mirror.example.com"},
+        "operators": {"gpuOperator": {"values": {"driver": {"version": "590.1"}}}},
+        "workloads": NCCL,
+    },
+}  # fmt: skip
+"""Typical stacks, as keys of a stack file."""
+NAMES = (*FILES, *STACKS)
+
+
+def keys(stack: str) -> dict[str, Any]:
+    """The keys of a stack, with the secrets of its file in plain text."""
+    if stack in STACKS:
+        return STACKS[stack]
+    text = _SECRET.sub(" a-password", FILES[stack].read_text(encoding="utf-8"))
+    return {key.removeprefix("ai-on-aks:"): value for key, value in yaml.safe_load(text)["config"].items()}
+
+
+@functools.cache
+def run(stack: str) -> Recorder:
+    """What one stack registers; those of this repository go by the names of their files, all others by `test`."""
+    found = keys(stack)
+    others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
+    return program(found, Azure(stacks=others), stack if stack in FILES else "test", secret=["workloadOptions"])
+
+
+def resources(recorder: Recorder) -> list[dict[str, Any]]:
+    """All resources but components, in a stable order."""
+    found = [_entry(resource) for resource in recorder.registered if resource.custom]
+    names = {f"{entry['type']} {entry['name']}" for entry in found}
+    for entry in found:
+        others = {name for name in names if not name.split()[-1].startswith(platform_guard.NAME)}
+        if set(entry.get("dependsOn", ())) == others:
+            entry["dependsOn"] = "everything else"  # their names would be here twice
+    return sorted(found, key=lambda entry: (entry["type"], entry["name"]))
+
+
+def text(stack: str) -> str:
+    """The golden file's text, from the program as it is now."""
+    return _OWN_IMAGE.sub(r"\1:[tag]", json.dumps(resources(run(stack)), indent=1)) + "\n"
+
+
+def path(stack: str) -> Path:
+    """Where a stack's golden file is."""
+    return FOLDER / f"{stack}.json"
+
+
+def _entry(resource: Registered) -> dict[str, Any]:
+    entry: dict[str, Any] = {"type": resource.type, "name": resource.name}
+    if waits := [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]:
+        entry["dependsOn"] = waits
+    return {**entry, "inputs": _without_files(resource)}
+
+
+def _without_files(resource: Registered) -> dict[str, Any]:
+    """Inputs without scripts and their digests, which would change with every word of a comment."""
+    text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
+    inputs: dict[str, Any] = json.loads(text)
+    if resource.type.endswith(":ConfigMap"):
+        inputs["data"] = sorted(inputs["data"])
+    return inputs
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for stack in NAMES:
+        path(stack).write_text(text(stack), encoding="utf-8")

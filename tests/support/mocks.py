@@ -1,0 +1,250 @@
+"""Runs the whole program, or a component, against Pulumi's mocks and records what it registers."""
+
+from __future__ import annotations
+
+import base64
+import runpy
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import pulumi
+import yaml
+from pulumi.runtime import mocks, rpc
+
+from simulator.paths import ROOT
+from tests.support.settings import as_engine
+
+SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
+DEPLOYER = "00000000-0000-0000-0000-00000000000b"
+SECRET = "[secret]"
+ORGANIZATION = "organization"
+"""As a backend in files calls it."""
+KUBELET = "00000000-0000-0000-0000-00000000000c"
+_NAMES = (
+    "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
+    "resourceGroupName",
+)  # fmt: skip
+"""Inputs that name a resource, the innermost first."""
+KEY = base64.b64encode(b"the account's key").decode()
+ABSENT = (
+    "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
+    'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
+)
+WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
+"""Of every SAS."""
+ADDED: dict[str, dict[str, Any]] = {
+    "ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}},
+    "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
+    "SasWindow": WINDOW,
+    "DelegationSas": {"sas": "skoid=login&sig=delegation"},
+}
+"""What a provider adds to a resource, by the last part of its type."""
+SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""AKS's API servers in Entra ID, the same in every tenant (Azure/kubelogin), as is the client that asks for codes."""
+_CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
+LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP, "--client-id", _CLIENT_APP,
+                 "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
+"""What AKS writes for kubelogin behind `--login devicecode`."""
+_LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
+_KUBECONFIGS = {
+    "Admin": {"users": [{"name": "admin", "user": {}}]},
+    "User": {"users": [{"name": "user", "user": _LOGIN}]},
+}
+
+
+@dataclass(frozen=True)
+class Registered:
+    """One resource as the program asked for it; dependencies and parent are given as `<type> <name>`."""
+
+    type: str
+    name: str
+    custom: bool
+    inputs: dict[str, Any]
+    parent: str
+    dependencies: tuple[str, ...]
+    provider: str
+    request: Any = field(compare=False, repr=False)
+    """The whole request, for options that few tests look at."""
+
+
+class Recorder(mocks.MockMonitor):
+    """An engine that echoes inputs as outputs and keeps every registration."""
+
+    def __init__(self, azure: Azure) -> None:
+        super().__init__(azure)
+        self.azure = azure
+        self.registered: list[Registered] = []
+        self.outputs: dict[str, Any] = {}
+        """What the stack exports, with its secrets hidden."""
+        self.shown: dict[str, Any] = {}
+        """The same with its secrets, as `pulumi stack output --show-secrets` has it."""
+
+    def RegisterResource(self, request: Any) -> Any:
+        if request.type != "pulumi:pulumi:Stack":
+            self.registered.append(_registered(request))
+        return super().RegisterResource(request)  # type: ignore[no-untyped-call]
+
+    def one(self, type_suffix: str, name: str | None = None) -> Registered:
+        """The only resource of a type that ends so (and of that name)."""
+        found = [r for r in self.registered if r.type.endswith(type_suffix) and name in (None, r.name)]
+        assert len(found) == 1, [f"{r.type} {r.name}" for r in self.registered]
+        return found[0]
+
+    def names(self, type_suffix: str) -> list[str]:
+        """Names of the resources whose type ends so."""
+        return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
+
+
+class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
+    """What the engine answers to a call that fails."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNKNOWN
+
+    def details(self) -> str:
+        return str(self)
+
+
+class Azure(pulumi.runtime.Mocks):
+    """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
+
+    def __init__(
+        self,
+        feature: str = "Registered",
+        stacks: Mapping[str, Recorder] | None = None,
+        account: Mapping[str, Any] | None = None,
+        pools: Mapping[str, str] | None = None,
+        location: str = "eastus",
+        cluster: bool = False,
+        outputs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.feature = feature
+        """State of AKSInfinibandSupport."""
+        self.account = account
+        """The storage account that is there already."""
+        self.pools = pools or {}
+        """VM sizes of the cluster's pools."""
+        self.location = location
+        """Where the cluster is that is there already."""
+        self.cluster = cluster
+        """Whether it is, or has been made since."""
+        self.outputs = outputs or {}
+        """Of the stack itself, from its last `up`."""
+        self.stacks = stacks or {}
+        """Other stacks of the project that are up."""
+        self.calls: list[tuple[str, dict[Any, Any]]] = []
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
+        kind = args.typ.split(":")[-1]
+        if kind == "StackReference":
+            return args.resource_id, self._stack_outputs(args.inputs["name"])
+        self.cluster = self.cluster or kind == "ManagedCluster"
+        inputs = {**args.inputs, **ADDED.get(kind, {})}
+        if args.typ.startswith("azure-native:"):
+            name = next(inputs[key] for key in _NAMES if key in inputs)
+            return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name}
+        metadata = inputs.get("metadata", {})
+        return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name, dict(inputs)
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        self.calls.append((args.token, args.args))
+        match args.token.split(":")[-1]:
+            case "getClientConfig":
+                return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+            case "getManagedCluster":
+                if not self.cluster:
+                    raise EngineError(ABSENT)
+                pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
+                named = {"name": args.args["resourceName"], "location": self.location}
+                return {**ADDED["ManagedCluster"], **named, "agentPoolProfiles": pools}, []
+            case "getStorageAccount":
+                if self.account is None:
+                    raise EngineError(ABSENT)
+                return dict(self.account), []
+            case "listStorageAccountKeys":
+                return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
+            case "readStackOutputs":
+                return self._stack_outputs(args.args["name"]), []
+            case "getSubscriptionFeatureRegistration":
+                return {"id": "", "name": "", "properties": {"state": self.feature}, "type": ""}, []
+            case "listStorageAccountServiceSAS":
+                return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
+        text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
+        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
+
+    def _stack_outputs(self, full_name: str) -> dict[str, Any]:
+        """As the engine reads them."""
+        if full_name == f"{ORGANIZATION}/ai-on-aks/{pulumi.get_stack()}":
+            return {"name": full_name, "outputs": dict(self.outputs), "secretOutputNames": []}
+        found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))
+        if found is None:
+            raise EngineError(f'invocation of readStackOutputs returned an error: unknown stack "{full_name}"')
+        secret = [name for name, value in found.outputs.items() if value == SECRET]
+        return {"name": full_name, "outputs": found.shown, "secretOutputNames": secret}
+
+
+def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str = "test") -> Recorder:
+    """What `declare` registers, once all of it has settled."""
+    recorder = Recorder(azure or Azure())
+    pulumi.runtime.set_mocks(
+        recorder.azure, "ai-on-aks", stack, preview=False, monitor=recorder, organization=ORGANIZATION
+    )
+
+    # The SDK keeps the stack, and with it what another program has exported.
+    getattr(pulumi.runtime.get_root_resource(), "outputs", {}).clear()
+
+    async def outputs() -> None:
+        root = pulumi.runtime.get_root_resource()
+        for name, value in getattr(root, "outputs", {}).items():
+            output = pulumi.Output.from_input(value)
+            recorder.shown[name] = await output.future()
+            recorder.outputs[name] = SECRET if await output.is_secret() else recorder.shown[name]
+
+    def run() -> pulumi.Output[None]:
+        declare()
+        return pulumi.Output.from_input(outputs())
+
+    pulumi.runtime.test(run)()  # type: ignore[no-untyped-call]
+    return recorder
+
+
+def program(
+    settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test", *, secret: Collection[str] = ()
+) -> Recorder:
+    """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
+
+    `secret` are the keys in which something is encrypted.
+    """
+    pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
+    return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
+
+
+def _registered(request: Any) -> Registered:
+    return Registered(
+        type=request.type,
+        name=request.name,
+        custom=request.custom,
+        inputs=_plain(rpc.deserialize_properties(request.object)),
+        parent=_short(request.parent),
+        dependencies=tuple(sorted(_short(urn) for urn in request.dependencies)),
+        provider=_short(request.provider.rpartition("::")[0]),
+        request=request,
+    )
+
+
+def _short(urn: str) -> str:
+    if not urn:
+        return ""
+    *_, types, name = urn.split("::")
+    return f"{types.rpartition('$')[2]} {name}"
+
+
+def _plain(value: Any) -> Any:
+    """Whole numbers as int, which protobuf has not, and secrets hidden."""
+    if isinstance(value, dict):
+        return SECRET if rpc._special_sig_key in value else {key: _plain(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,148 @@
+"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema.
+
+After a change of a model: `python -m tests.support.reference`, and read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+import operators
+import workloads
+from config.rules.platform_stack import LODGER_KEYS
+from config.schema.inventory import Inventory
+from config.schema.operators import OperatorSettings
+from config.schema.workload import WorkloadOptions
+from simulator.paths import ROOT
+from tests.support.stack_schema import first_paragraph, stack_schema
+
+PAGE = ROOT / "docs" / "configuration.md"
+PROJECT = ROOT / "Pulumi.yaml"
+SCHEMA = ROOT / "stack-file.schema.json"
+INVENTORY = Inventory(operators.find(), workloads.find())
+STACK_FILE = INVENTORY.stack_file
+HEADER = "| key | default | meaning |\n|---|---|---|\n"
+TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
+"""A table of the page, and what stands above it to say whose keys it has."""
+
+Row = tuple[str, str, str]
+"""A key's path, its default and its meaning."""
+
+
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that a type is or holds: itself, `Model | None`, `dict[str, Model]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := model_in(part))), None)
+
+
+def shown(default: Any) -> str:
+    """A default as the table has it; empty for what is not set."""
+    if isinstance(default, tuple):
+        return ", ".join(map(shown, default))
+    if isinstance(default, bool):
+        return str(default).lower()
+    return "" if default in (None, {}, PydanticUndefined) else str(default)
+
+
+def meaning(field: FieldInfo) -> str:
+    """What the field's docstring says to users, without the dot at its end."""
+    return first_paragraph(field.description or "").rstrip(".")
+
+
+def keys(model: type[BaseModel], prefix: str = "", above: str = "") -> Iterator[Row]:
+    """All settings below a model; `above` says what the model itself is for."""
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        below = model_in(field.annotation)
+        if below:
+            place = f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}."
+            yield from keys(below, place, meaning(field))
+        else:
+            of_operator = issubclass(model, OperatorSettings) and name == "enabled"
+            yield path, shown(field.default), above if of_operator else meaning(field)
+
+
+def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
+    """The options of a workload beside those that all of them have."""
+    model = INVENTORY.workloads[workload].options
+    inherited = {
+        field.alias for base in model.__bases__ if issubclass(base, BaseModel) for field in base.model_fields.values()
+    }
+    own_first = sorted(keys(model), key=lambda row: row[0] in inherited)
+    return [(f"workloadOptions.{workload}.{row[0]}", *row[1:]) for row in own_first if row not in common]
+
+
+def tables() -> dict[str, list[Row]]:
+    """The rows of each table, by the name that stands above it in the page."""
+    lodger = (*LODGER_KEYS, *INVENTORY.workload_keys)
+    top = [row for row in keys(STACK_FILE) if row[0] != "workloadOptions"]
+    common = list(keys(WorkloadOptions))
+    return {
+        "every stack": [row for row in top if row[0].partition(".")[0] in lodger],
+        "platforms": [row for row in top if row[0].partition(".")[0] not in lodger],
+        "every workload": [(f"workloadOptions.<name>.{row[0]}", *row[1:]) for row in common],
+        **{name: options(name, common) for name in INVENTORY.workloads},
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows as Markdown."""
+    return HEADER + "".join(f"| `{key}` |{f' `{default}`' * bool(default)} | {text} |\n" for key, default, text in rows)
+
+
+def page(text: str) -> str:
+    """The page with its tables from the models; all else is as in `text`."""
+    found = tables()
+    lacking = found.keys() - {match[1] for match in TABLE.finditer(text)}
+    if lacking:
+        lines = "\n".join(f"<!-- keys: {name} -->" for name in sorted(lacking))
+        raise ValueError(
+            f"docs/configuration.md lacks the lines above tables, each with an empty one behind it:\n{lines}"
+        )
+    return TABLE.sub(lambda match: f"{match[1]}{match[2]}{table(found[match[1]])}", text)
+
+
+def names_below(field: FieldInfo) -> str:
+    """The keys of a map, with theirs in brackets."""
+    model = model_in(field.annotation)
+    if model is None:
+        return ""
+    parts = [(str(each.alias), names_below(each)) for each in model.model_fields.values()]
+    return ", ".join(f"{name} ({below})" if below else name for name, below in parts)
+
+
+def project(text: str) -> str:
+    """Pulumi.yaml with its section `config` from the models; what stands before it is as in `text`."""
+    before, section, _ = text.partition("\nconfig:\n")
+    return before + section + "".join(map(_declared, STACK_FILE.model_fields.values()))
+
+
+def _declared(field: FieldInfo) -> str:
+    below = names_below(field)
+    text = f"{meaning(field)}: {below}" if below else meaning(field)
+    wrapped = textwrap.fill(text, 120, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
+    default = field.default if isinstance(field.default, int) else '""'
+    return f"  {field.alias}:\n    description: >-\n{wrapped}\n    default: {default}\n"
+
+
+def files() -> dict[Path, str]:
+    """Each of the files, as it is to be."""
+    return {
+        PAGE: page(PAGE.read_text("utf-8")),
+        PROJECT: project(PROJECT.read_text("utf-8")),
+        SCHEMA: stack_schema(INVENTORY),
+    }
+
+
+if __name__ == "__main__":
+    for file, text in files().items():
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,49 @@
+"""The README's picture of the time that `pulumi up` of `dev` takes on Azure, from the resources of its golden list.
+
+After a change that is meant: `python -m tests.support.timeline`. `make bench` draws the same of an `up`
+that it has run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.bench import deployment, picture
+from simulator.bench.durations import durations
+from simulator.bench.schedule import schedule
+from simulator.paths import ROOT
+from tests.support import golden
+from tests.support.mocks import Recorder
+
+FILE = ROOT / "docs" / "timeline.svg"
+TITLE = "pulumi up of dev, with the usual durations of its parts on Azure (simulator/bench/durations.yaml)"
+
+
+def drawn() -> str:
+    """The picture, from the program as it is now."""
+    known = durations()
+    slots = schedule(deployment.works(_export(golden.run("dev")), known), known.goal)
+    return picture.svg(slots, TITLE)
+
+
+def _export(recorder: Recorder) -> dict[str, Any]:
+    """What the recorder saw, as `pulumi stack export` prints it."""
+    resources = [
+        {
+            "urn": _urn(f"{found.type} {found.name}"),
+            "custom": found.custom,
+            "dependencies": [_urn(name) for name in found.dependencies],
+            "provider": f"{_urn(found.provider)}::id",
+        }
+        for found in recorder.registered
+    ]
+    return {"deployment": {"resources": resources}}
+
+
+def _urn(name: str) -> str:
+    """Of a resource that the recorder calls `<type> <name>`."""
+    return "urn:pulumi:dev::ai-on-aks::" + "::".join(name.split(" ", 1))
+
+
+if __name__ == "__main__":
+    FILE.write_text(drawn(), encoding="utf-8")

@@ -1,0 +1,169 @@
+"""The ways into a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi_azure_native import containerservice
+
+from components import kubeconfig, role_delay
+from components.cluster import Cluster
+from components.kubernetes_access import KubernetesAccess
+from components.roles import RBAC_CLUSTER_ADMIN
+from config.schema.models import ClusterSettings
+from tests.support.mocks import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP, Recorder, deploy
+from tests.support.settings import settings_with
+
+GROUP = "11111111-1111-1111-1111-111111111111"
+
+
+def access(cluster: ClusterSettings) -> tuple[Recorder, list[str]]:
+    found: list[str] = []
+
+    def declare() -> None:
+        settings = settings_with(cluster=cluster)
+        made = Cluster("cluster", settings, pulumi.Output.from_input("group"))
+        KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
+
+    return deploy(declare), found
+
+
+def exec_kubeconfig(*args: str) -> str:
+    user = {"exec": {"command": "kubelogin", "args": list(args)}}
+    return yaml.safe_dump({"clusters": [], "users": [{"name": "u", "user": user}]})
+
+
+def login_of(text: str) -> list[str]:
+    args: list[str] = yaml.safe_load(text)["users"][0]["user"]["exec"]["args"]
+    return args
+
+
+def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
+    recorder, (found,) = access(ClusterSettings(local_accounts=True))
+    assert yaml.safe_load(found)["users"][0]["name"] == "admin"
+    assert recorder.names(":RoleAssignment") == []
+
+
+def test_without_them_the_deployer_gets_a_role_and_kubelogin_its_method() -> None:
+    recorder, (found,) = access(ClusterSettings(login="workloadidentity"))
+    assert login_of(found) == ["get-token", "--server-id", SERVER_APP, "--login", "workloadidentity"]
+    role = recorder.one(":RoleAssignment")
+    assert role.inputs["principalId"] == DEPLOYER
+    assert role.inputs["principalType"] == "ServicePrincipal"
+    assert role.inputs["roleDefinitionId"].endswith(RBAC_CLUSTER_ADMIN)
+    assert role.inputs["scope"].endswith("/ManagedCluster/ai-on-aks-test")
+    provider = recorder.one("providers:kubernetes")
+    assert any("RoleAssignment" in dependency for dependency in provider.dependencies)
+
+
+def test_the_deployer_can_be_named() -> None:
+    recorder, _ = access(ClusterSettings.model_validate({"deployerObjectId": GROUP}))
+    assert recorder.one(":RoleAssignment").inputs["principalId"] == GROUP
+
+
+@pytest.mark.parametrize(
+    ("cluster", "kind"),
+    [
+        ({}, "User"),
+        ({"login": "msi"}, "ServicePrincipal"),
+        ({"deployerType": "ServicePrincipal"}, "ServicePrincipal"),  # `az login --service-principal`
+        ({"login": "spn", "deployerObjectId": GROUP, "deployerType": "Group"}, "Group"),
+    ],
+)
+def test_azure_is_told_what_the_deployer_is(cluster: dict[str, str], kind: str) -> None:
+    recorder, _ = access(ClusterSettings.model_validate(cluster))
+    assert recorder.one(":RoleAssignment").inputs["principalType"] == kind
+
+
+def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> None:
+    recorder, _ = access(ClusterSettings(local_accounts=True))
+    inputs = recorder.one("providers:kubernetes").inputs
+    assert inputs["kubeconfig"] == SECRET
+    assert inputs["clusterIdentifier"].endswith("/ManagedCluster/ai-on-aks-test")
+
+
+@pytest.mark.parametrize(("preview", "unknown"), [(True, True), (False, False)])
+def test_a_preview_that_turns_local_accounts_on_cannot_know_the_certificate_yet(
+    monkeypatch: pytest.MonkeyPatch, preview: bool, unknown: bool
+) -> None:
+    def refuse(**_: object) -> object:
+        raise RuntimeError("Getting static credential is not allowed because this cluster ...")
+
+    monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: preview)
+    if unknown:
+        _, found = access(ClusterSettings(local_accounts=True))
+        assert found == []
+    else:
+        with pytest.raises(pulumi.RunError, match="static credential"):
+            access(ClusterSettings(local_accounts=True))
+
+
+@pytest.mark.parametrize(
+    ("entra", "local"),
+    [(True, True), (True, False), (False, True)],
+)
+def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
+    settings = ClusterSettings(entra=entra, local_accounts=local, admin_group_object_ids=(GROUP,))
+    recorder, _ = access(settings)
+    cluster = recorder.one(":ManagedCluster").inputs
+    assert cluster["disableLocalAccounts"] is not local
+    profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
+    assert cluster.get("aadProfile") == (profile if entra else None)
+
+
+@pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])
+def test_kubelogin_is_told_what_its_own_converter_tells_it(method: Any) -> None:
+    """A managed identity would be looked for by AKS's client id; a service principal needs the tenant."""
+    _, (found,) = access(ClusterSettings(login=method))
+    options = LOGIN_OPTIONS if method == "spn" else ["--server-id", SERVER_APP]
+    assert login_of(found) == ["get-token", *options, "--login", method]
+
+
+def test_a_login_method_is_added_where_none_stands() -> None:
+    assert login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == ["get-token", "--login", "msi"]
+
+
+def test_other_users_are_left_alone() -> None:
+    text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
+    assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)
+
+
+def test_credentials_are_decoded() -> None:
+    assert kubeconfig.decode(base64.b64encode(b"users: []").decode()) == "users: []"
+
+
+def ask(*errors: str) -> bool:
+    args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=list(errors))
+    return asyncio.run(role_delay.again_while_forbidden(args))
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return slept
+
+
+def test_a_role_that_does_not_act_yet_is_waited_for(pauses: list[float]) -> None:
+    assert ask('namespaces is forbidden: User "x" cannot create resource')
+    assert pauses == [role_delay.PAUSE_SECONDS]
+
+
+def test_other_errors_are_not(pauses: list[float]) -> None:
+    assert not ask("connection refused", "forbidden")
+    assert pauses == []
+
+
+def test_and_not_for_ever(pauses: list[float]) -> None:
+    assert not ask(*["Forbidden"] * (role_delay.ATTEMPTS + 1))
+    assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60

@@ -1,0 +1,79 @@
+"""What Azure has already and cannot change is found before anything is declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.existing import account_refusal, check_existing, system_pool_refusal
+from config.schema.models import ClusterSettings, SystemPool
+from config.schema.storage import StorageSettings
+from tests.support import mocks
+from tests.support.mocks import Azure, deploy
+from tests.support.settings import settings_with
+
+D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
+CONTAINERS: dict[str, Any] = {"containers": {"data": {}}}
+
+
+def check(azure: Azure, size: str = D4, **storage: object) -> Azure:
+    settings = settings_with(
+        cluster=ClusterSettings(system_pool=SystemPool(vm_sku=size)),
+        storage=StorageSettings.model_validate({**CONTAINERS, **storage}),
+    )
+    deploy(lambda: check_existing(settings), azure)
+    return azure
+
+
+def test_a_new_stack_has_nothing_to_ask_for() -> None:
+    azure = check(Azure())
+    (account,) = [arguments for token, arguments in azure.calls if token.endswith(":getStorageAccount")]
+    assert account["resourceGroupName"] == "ai-on-aks-test"
+    assert account["accountName"].startswith("aionakstest")
+
+
+def test_without_containers_there_is_no_account() -> None:
+    assert not [token for token, _ in check(Azure(), containers={}).calls if "torageAccount" in token]
+
+
+@pytest.mark.parametrize(("there", "wanted"), [(True, True), (False, False), (None, False)])
+def test_an_account_that_is_as_the_settings_want_it_stays(there: bool | None, *, wanted: bool) -> None:
+    check(Azure(cluster=True, account={"isHnsEnabled": there}), hierarchicalNamespace=wanted)
+
+
+@pytest.mark.parametrize(("there", "keep"), [(None, "false"), (False, "false"), (True, "true")])
+def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None, keep: str) -> None:
+    account = Azure(cluster=True, account={"isHnsEnabled": there})
+    with pytest.raises(pulumi.RunError, match=f"pulumi config set -s test --path storage.hierarchicalNamespace {keep}"):
+        check(account, hierarchicalNamespace=keep == "false")
+    assert "with all data in it" in account_refusal("models", "dev", wanted=True)
+
+
+def test_a_system_pool_of_another_size_is_told_the_way() -> None:
+    check(Azure(cluster=True, pools={"system": D4, "gpu1234": D8}))
+    check(Azure(cluster=True, pools={"system": D4.lower()}))  # ARM keeps the case that it was given
+    with pytest.raises(pulumi.RunError, match=f"but the system pool has nodes of {D8}"):
+        check(Azure(cluster=True, pools={"system": D8}))
+
+
+def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
+    text = system_pool_refusal(SystemPool(vm_sku=D8, count=3, taint=True), D4, "dev", "-g group --cluster-name cluster")
+    assert f"pulumi config set -s dev --path cluster.systemPool.vmSku {D4}" in text
+    steps = [line.strip() for line in text.splitlines() if line.strip().startswith("az ")]
+    assert [step.split()[3] for step in steps] == ["add", "delete", "add", "delete"]
+    assert [step.split("--name ")[1].split()[0] for step in steps] == ["systemnext", "system", "system", "systemnext"]
+    assert f"--node-vm-size {D8} --node-count 3" in steps[2]
+    assert steps[2].endswith("--node-taints CriticalAddonsOnly=true:NoSchedule")
+
+
+def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Azure, args: pulumi.runtime.MockCallArgs) -> object:
+        if args.token.endswith(":readStackOutputs"):
+            return {"outputs": {}}, []
+        raise mocks.EngineError('request failed: Status=403 Code="AuthorizationFailed" Message="no"')
+
+    monkeypatch.setattr(Azure, "call", refuse)
+    with pytest.raises(pulumi.RunError, match="AuthorizationFailed"):
+        check(Azure())

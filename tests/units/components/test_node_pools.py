@@ -1,0 +1,109 @@
+"""GPU pools: what ARM is asked for, and what happens when that changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.cluster import Cluster
+from components.node_pools import NodePools
+from config.schema.models import ClusterSettings
+from config.schema.pools import PoolSettings, node_labels, node_taints
+from simulator.azure.kinds import pools
+from simulator.azure.schema import lookup, schemas
+from tests.support.mocks import Registered, deploy
+from tests.support.settings import settings_with
+
+H100 = "Standard_ND96isr_H100_v5"
+T4 = "Standard_NC4as_T4_v3"
+
+
+def pool(**settings: Any) -> PoolSettings:
+    return PoolSettings.model_validate({"vmSku": H100, **settings})
+
+
+def declared(version: str = "1.35", counts: dict[str, int] | None = None, **settings: Any) -> Registered:
+    def declare() -> None:
+        platform = ClusterSettings(kubernetes_version=version)
+        stack = settings_with(
+            cluster=platform,
+            pools={"gpu": pool(**settings)},
+        )
+        NodePools("pools", Cluster("cluster", stack, pulumi.Output.from_input("group")), stack, counts=counts)
+
+    return deploy(declare).one(":AgentPool")
+
+
+def test_aks_installs_no_driver() -> None:
+    assert declared().inputs["gpuProfile"] == {"driver": "None"}
+
+
+def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
+    """ARM upgrades no pool with the cluster, and refuses a pool that is newer than its control plane."""
+    upgraded = declared("1.36")
+    assert upgraded.inputs["orchestratorVersion"] == "1.36"
+    assert "azure-native:containerservice:ManagedCluster cluster" in upgraded.dependencies
+    assert upgraded.inputs["agentPoolName"] == declared("1.35").inputs["agentPoolName"]  # in place
+
+
+def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
+    """All of it that the program sets, on Spot pools; another VM size replaces it in the provider's own eyes."""
+    spot = declared(spot=True)
+    fixed = [path.removeprefix("properties.") for path in schemas()[pools.TYPE.lower()].immutable]
+    given = {path for path in fixed if lookup(spot.inputs, path) is not None}
+    assert {"vmSize", "osDiskType", "gpuProfile.driver"} < given
+    assert set(spot.request.replaceOnChanges) == given - {"vmSize"}
+
+
+@pytest.mark.parametrize(("replace", "delete_first"), [("create-first", False), ("delete-first", True)])
+def test_the_old_pool_goes_after_or_before_the_new_one(replace: str, delete_first: bool) -> None:
+    assert declared(replace=replace).request.deleteBeforeReplace is delete_first
+
+
+def test_names_let_old_and_new_stand_side_by_side() -> None:
+    first, second = declared().inputs["agentPoolName"], declared(osDiskGb=256).inputs["agentPoolName"]
+    assert first != second
+    for name in (first, second):
+        assert name.isalnum()
+        assert name.islower()
+        assert len(name) <= 12
+    assert declared(count=7, labels={"team": "a"}).inputs["agentPoolName"] == first
+
+
+@pytest.mark.parametrize(("now", "sent"), [(None, 1), (3, 3), (0, 0)])
+def test_the_autoscaler_owns_the_count(now: int | None, sent: int) -> None:
+    """An update says the nodes that there are: ARM refuses one with the count of an earlier update."""
+    scaling: dict[str, Any] = {"count": 1, "autoscale": {"min": 0, "max": 4}}
+    name = declared(**scaling).inputs["agentPoolName"]
+    scaled = declared(counts={} if now is None else {name: now}, **scaling)
+    assert scaled.inputs["count"] == sent
+    assert not scaled.request.ignoreChanges
+    assert declared(counts={declared().inputs["agentPoolName"]: 7}).inputs["count"] == 2, "without it, the settings do"
+
+
+def test_the_autoscaler_is_told_of_devices_that_it_cannot_see_on_a_pool_without_nodes() -> None:
+    """The tag's name ends in the resource's, with another sign for the slash, which tags cannot have."""
+    from_none: dict[str, Any] = {"count": 0, "autoscale": {"min": 0, "max": 4}}
+    tags = declared(**from_none).inputs["tags"]
+    assert tags == {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
+    assert "tags" not in declared(vmSku=T4, **from_none).inputs
+    assert "tags" not in declared().inputs
+
+
+def test_spot_states_the_taint_and_the_label_that_aks_adds() -> None:
+    spot = declared(spot=True).inputs
+    assert (spot["scaleSetPriority"], spot["scaleSetEvictionPolicy"], spot["spotMaxPrice"]) == ("Spot", "Delete", -1)
+    assert "kubernetes.azure.com/scalesetpriority=spot:NoSchedule" in spot["nodeTaints"]
+    assert spot["nodeLabels"]["kubernetes.azure.com/scalesetpriority"] == "spot"
+
+
+def test_labels_and_taints_are_ordered_and_ours_stay() -> None:
+    chosen = pool(labels={"z": "1", "a": "2"}, taints=["b=c:NoSchedule", "a=b:NoExecute"])
+    assert list(node_labels("gpu", chosen)) == ["a", "ai-on-aks/gpu", "ai-on-aks/pool", "local-nvme-scratch", "z"]
+    assert node_taints(chosen) == ("a=b:NoExecute", "b=c:NoSchedule")
+
+
+def test_making_a_pool_is_given_time() -> None:
+    assert declared().request.customTimeouts.create == "60m"

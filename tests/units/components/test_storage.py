@@ -1,0 +1,189 @@
+"""The storage account, its containers, and who may sign for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+from pydantic import ValidationError
+
+from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
+from components.storage import Storage
+from config.facts.blobfuse import mount_options, profiles, remembers
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, StorageSettings
+from tests.support.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
+from tests.support.settings import settings_with
+
+DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}
+
+
+def declared(**storage: Any) -> tuple[Recorder, Storage]:
+    made: list[Storage] = []
+    settings = StorageSettings.model_validate({"containers": DATA, **storage})
+    stack = settings_with(storage=settings)
+    recorder = deploy(lambda: made.append(Storage("storage", stack, pulumi.Output.from_input("group"))))
+    return recorder, made[0]
+
+
+def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
+    return StorageSettings.model_validate({**(account or {}), "containers": {"data": container}}).generation("data")
+
+
+def test_nothing_is_public_and_everything_is_encrypted_on_its_way() -> None:
+    recorder, _ = declared()
+    account = recorder.one(":StorageAccount").inputs
+    assert account["allowBlobPublicAccess"] is False
+    assert account["enableHttpsTrafficOnly"] is True
+    assert account["minimumTlsVersion"] == "TLS1_2"
+    assert {c.inputs["publicAccess"] for c in recorder.registered if c.type.endswith(":BlobContainer")} == {"None"}
+
+
+@pytest.mark.parametrize(
+    ("sku", "kind"), [("Standard_ZRS", "StorageV2"), ("Premium_LRS", "BlockBlobStorage")]
+)  # fmt: skip
+def test_premium_accounts_hold_block_blobs_only(sku: str, kind: str) -> None:
+    account = declared(sku=sku)[0].one(":StorageAccount").inputs
+    assert (account["sku"], account["kind"]) == ({"name": sku}, kind)
+
+
+def test_a_hierarchical_namespace_is_asked_for() -> None:
+    assert declared()[0].one(":StorageAccount").inputs["isHnsEnabled"] is True
+    assert declared(hierarchicalNamespace=False)[0].one(":StorageAccount").inputs["isHnsEnabled"] is False
+
+
+def test_data_is_protected_unless_the_stack_says_otherwise() -> None:
+    for protect in (True, False):
+        recorder, _ = declared(protect=protect)
+        kinds = (":StorageAccount", ":BlobContainer")
+        assert {r.request.protect for r in recorder.registered if r.type.endswith(kinds)} == {protect}
+
+
+def test_a_new_account_is_made_before_the_old_one_and_its_data_go() -> None:
+    recorder, _ = declared(containers={"data": {}})
+    for kind in (":StorageAccount", ":BlobContainer"):
+        request = recorder.one(kind).request
+        assert request.deleteBeforeReplaceDefined
+        assert not request.deleteBeforeReplace
+
+
+def test_a_service_sas_needs_shared_keys_and_no_role() -> None:
+    recorder, _ = declared()
+    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is True
+    assert recorder.names(":RoleAssignment") == []
+
+
+def test_a_user_delegation_sas_needs_a_role_and_no_shared_keys() -> None:
+    recorder, _ = declared(containers={"data": {"sas": "user-delegation"}})
+    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is False
+    role = recorder.one(":RoleAssignment")
+    assert role.inputs["principalId"] == DEPLOYER
+    assert role.inputs["roleDefinitionId"].endswith(BLOB_DATA_CONTRIBUTOR)
+    assert "/StorageAccount/" in role.inputs["scope"]
+    assert any("RoleAssignment" in name for name in recorder.one(":DelegationSas").dependencies)
+
+
+def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
+    """Storage Blob Data Contributor cannot, and a SAS can do no more than who signed it."""
+    recorder, _ = declared(containers={"data": {"sas": "user-delegation", "permissions": "racwdlmp"}})
+    assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
+
+
+def test_it_needs_no_cluster() -> None:
+    recorder, _ = declared()
+    assert not [r.name for r in recorder.registered if "Cluster" in r.type]
+
+
+def test_what_workloads_are_given_of_a_container() -> None:
+    _, storage = declared(hierarchicalNamespace=True)
+    data = storage.containers["olmo-data"]
+    assert (data.account, data.container) == (storage.account_name, "olmo-data")
+    assert data.hierarchical_namespace
+    assert data.settings.read_only
+    assert data.upload_sas is not None
+    checkpoints = storage.containers["olmo-checkpoints"]
+    assert not checkpoints.settings.read_only
+    assert checkpoints.upload_sas is None
+
+
+def test_the_accounts_name_is_derived_and_fits() -> None:
+    name = StorageSettings().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
+    assert len(name) == MAX_ACCOUNT_NAME
+    assert name.isalnum()
+    assert name.islower()
+    assert StorageSettings(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"accountName": "Upper"},
+        {"accountName": "ab"},
+        {"sku": "Standard_GRS"},
+        {"containers": {"Data": {}}},
+        {"containers": {"a--b": {}}},
+        {"containers": {"data": {"permissions": "rw"}}},  # mounts must list
+        {"containers": {"data": {"permissions": "lr"}}},  # a SAS has them in order
+        {"containers": {"data": {"permissions": "rmpl"}}},
+        {"containers": {"data": {"days": 0}}},
+        {"containers": {"data": {"sas": "user-delegation", "days": 8}}},
+        {"containers": {"data": {"profile": "random"}}},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        StorageSettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"permissions": "racwdl"},
+        {"days": 3},
+        {"sas": "user-delegation"},
+        {"profile": "random-4k"},  # a node keeps the options that it has mounted with
+        {"sizeGib": 1},  # a claim cannot grow without a StorageClass
+    ],
+)
+def test_names_of_mounts_change_with_all_that_makes_a_mount(changed: dict[str, Any]) -> None:
+    assert generation(**changed) != generation()
+
+
+def test_and_with_each_rotation_but_nothing_else() -> None:
+    assert generation({"rotation": "2"}) != generation({"rotation": "1"}) == generation()
+    assert generation({"rotation": ""}) == generation(), "empty text is not set"
+    assert generation({"rotation": 2}) == generation({"rotation": "2"}), "YAML makes numbers of such text"
+    assert generation({"protect": False, "driver": "chart"}, upload=True) == generation()
+
+
+def test_olmo_reads_blocks_of_4_kb_and_nothing_ahead() -> None:
+    options = mount_options("random-4k", "ai-olmo-data", hierarchical_namespace=False)
+    assert "--block-cache=true" in options
+    assert "--block-cache-block-size=0.00390625" in options  # MB
+    assert "--block-cache-prefetch=0" in options
+    assert "--block-cache-path=/mnt/block-cache-ai-olmo-data" in options
+    assert "--use-adls=false" in options
+
+
+def test_only_checkpoints_are_mounted_without_remembering_names() -> None:
+    """Flags of `blobfuse2 mount` (azure-storage-fuse 74098e3, component/libfuse/libfuse.go and cmd/mount.go)."""
+    assert [profile for profile in profiles() if not remembers(profile)] == ["checkpoints"]
+    options = mount_options("checkpoints", "v", hierarchical_namespace=True)
+    flags = {"--attr-timeout=0", "--entry-timeout=0", "--negative-timeout=0", "--use-attr-cache=false"}
+    assert flags <= set(options)
+    others = set(mount_options("sequential", "v", hierarchical_namespace=True))
+    assert set(options) - flags == others, "all else is as sequential has it"
+
+
+@pytest.mark.parametrize("profile", profiles())
+def test_every_profile_is_one_that_blobfuse2_takes(profile: str) -> None:
+    options = dict(
+        option.removeprefix("--").split("=")
+        for option in mount_options(profile, "v", hierarchical_namespace=True)
+        if option.startswith("--")
+    )
+    ahead = int(options["block-cache-prefetch"])
+    assert ahead == 0 or ahead >= 11  # block_cache.go: none, or MIN_PREFETCH * 2 + 1
+    assert ahead * float(options["block-cache-block-size"]) <= float(options["block-cache-pool-size"])
+    assert options["use-adls"] == "true"

@@ -1,0 +1,39 @@
+"""The commands that messages give are run by the real CLI, and mend what they say they mend."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.problems.errors import SettingsError
+from simulator.paths import ROOT
+from tests.support.pulumi_cli import run
+from tests.support.settings import full_name, load
+from tests.units.config import cases
+
+pytestmark = pytest.mark.simulator
+CASES = {name: case for name, case in cases.read().items() if not case.get("by_hand")}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with this project's Pulumi.yaml and a stack file of its own; no stack is needed to edit it."""
+    folder = tmp_path_factory.mktemp("project")
+    shutil.copy(ROOT / "Pulumi.yaml", folder)
+    run(folder, "pulumi stack init dev")
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_commands_mend_the_stack(case: dict[str, Any], project: Path) -> None:
+    file = project / "Pulumi.dev.yaml"
+    file.write_text(yaml.safe_dump({"config": {full_name(key): value for key, value in case["stack"].items()}}))
+    with pytest.raises(SettingsError) as caught:
+        load(case["stack"])
+    run(project, " && ".join(problem.fix for problem in caught.value.problems))
+    mended = yaml.safe_load(file.read_text()).get("config", {})
+    load({key.removeprefix("ai-on-aks:"): value for key, value in mended.items()})

@@ -1,0 +1,122 @@
+"""Secrets: refused in plain text where they must not be, and never printed; names of keys always are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+import workloads
+from config.problems.errors import SettingsError
+from config.schema.workload import Requirements, WorkloadOptions
+from tests.support.settings import H100, SECRET, Workload, dev, load
+from tests.units.config.test_any_input import KEYS, changed
+
+
+class PasswordOptions(WorkloadOptions):
+    password: SecretStr | None = None
+
+
+STACK = {"vmSku": H100, "workloads": "shell", "workloadOptions": {"shell": {"password": "hunter2"}}}
+
+
+KNOWN = {"shell": Workload("shell", Requirements(), PasswordOptions)}
+
+
+def test_an_encrypted_password_reaches_its_workload() -> None:
+    options = load(STACK, known=KNOWN, secret=("workloadOptions",)).placements["shell"].options
+    assert isinstance(options, PasswordOptions)
+    assert options.password == SecretStr("hunter2")
+    assert "hunter2" not in repr(options)
+
+
+def test_a_password_in_plain_text_is_refused_without_being_printed() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(STACK, known=KNOWN)
+    assert "hunter2" not in str(caught.value)
+    (problem,) = caught.value.problems
+    assert "plain text" in problem.what
+    assert problem.fix == "pulumi config set --secret --path workloadOptions.shell.password"
+
+
+def test_a_password_of_the_wrong_kind_is_not_printed() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(
+            {**STACK, "workloadOptions": {"shell": {"password": ["hunter2"]}}}, known=KNOWN, secret=("workloadOptions",)
+        )
+    assert "hunter2" not in str(caught.value)
+
+
+def test_other_options_beside_a_password_are_told_in_full() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({**STACK, "workloadOptions": {"shell": {"pool": "gpus"}}}, known=KNOWN, secret=("workloadOptions",))
+    assert "is 'gpus', not a pool of this stack" in str(caught.value)
+
+
+def said(path: tuple[str, ...], value: Any, *secret: str) -> dict[str, tuple[str, str]]:
+    """What is wrong, and the fix, by key: of `dev`, whose `workloadOptions` are secret, with one more thing set."""
+    with pytest.raises(SettingsError) as caught:
+        load(changed(dev(), (path, value)), known=workloads.find(), secret=(*SECRET, *secret))
+    assert "hunter2" not in str(caught.value)
+    return {".".join(map(str, problem.path)): (problem.what, problem.fix) for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize("value", [5, "hunter2", ["hunter2"], None, {}])
+def test_a_workload_that_there_is_not_is_named_whatever_its_options_are(value: Any) -> None:
+    found = said(("workloadOptions", "nccl_allreduce"), value)
+    what = "is an unknown key; near: nccl-allreduce"
+    assert found == {"workloadOptions.nccl_allreduce": (what, "pulumi config rm --path workloadOptions.nccl_allreduce")}
+
+
+def test_its_options_are_moved_where_they_can_be() -> None:
+    (found,) = said(("workloadOptions", "nccl_allreduce"), {"numNodes": 2}).values()
+    there, here = 'workloadOptions["nccl-allreduce"].numNodes', "workloadOptions.nccl_allreduce"
+    assert found[1] == f"pulumi config set --path '{there}' 2 && pulumi config rm --path {here}"
+
+
+def test_a_mistyped_password_is_moved_without_being_printed() -> None:
+    stack = dev()
+    stack["workloadOptions"]["jupyterlab"] = {"passwrod": "hunter2"}
+    with pytest.raises(SettingsError) as caught:
+        load(stack, known=workloads.find(), secret=SECRET)
+    (problem,) = caught.value.problems
+    path = "workloadOptions.jupyterlab"
+    assert problem.what == "is an unknown key; near: password"
+    assert problem.fix == (
+        f"pulumi config set --secret --path {path}.password && pulumi config rm --path {path}.passwrod"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "what", "fix"),
+    [
+        (("cluster", "tier"), "hunter2", None, "pulumi config set --path cluster.tier Standard"),
+        (("cluster", "teir"), "hunter2", "is an unknown key; near: tier", "pulumi config rm --path cluster.teir"),
+        (("cluster", "resourceGroups"), "hunter2", "is an unknown key; near: resourceGroup",
+         "pulumi config set --secret --path cluster.resourceGroup && "
+         "pulumi config rm --path cluster.resourceGroups"),
+        (("cluster", "resourceGroup"), "/hunter2/", None, "pulumi config rm --path cluster.resourceGroup"),
+        (("cluster", "systemPool"), ["hunter2"], "is a list", "pulumi config rm --path cluster.systemPool"),
+        (("cluster", "systemPool", "vmSku"), "hunter2", None,
+         "pulumi config set --path cluster.systemPool.vmSku Standard_D4ads_v5"),
+    ],
+)  # fmt: skip
+def test_a_secret_hides_values_and_no_names(path: tuple[str, ...], value: Any, what: str | None, fix: str) -> None:
+    hidden = "is not valid (its value is a secret, so it is not shown)"
+    assert said(path, value, "cluster") == {".".join(path): (what or hidden, fix)}
+
+
+@pytest.mark.parametrize("path", [path for path, _ in KEYS if path[0] != "workloadOptions"], ids=".".join)
+def test_no_value_of_a_secret_key_is_printed(path: tuple[str, ...]) -> None:
+    for key in (path, (*path[:-1], path[-1][:-1] or "x")):
+        assert "hunter2" not in told(changed(dev(), (key, "hunter2/")), *SECRET, path[0], key[0])
+
+
+def told(stack: dict[str, Any], *secret: str) -> str:
+    """What is said of a stack; nothing where it can be deployed."""
+    try:
+        load(stack, known=workloads.find(), secret=secret)
+    except SettingsError as error:
+        return str(error)
+    return ""

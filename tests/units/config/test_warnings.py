@@ -1,0 +1,88 @@
+"""What is no mistake but will not go well is said, with the command that mends it, and refused by nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+import workloads
+from config.rules.advice import warnings
+from tests.support import mocks
+from tests.support.settings import H100, load, platform
+
+KNOWN = workloads.find()
+OLMO = {"vmSku": H100, "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
+ENDLESS = {**OLMO, "workloadOptions": {"olmo": {}}}
+DAYS = """pulumi config set -s dev --path 'storage.containers["olmo-data"].days'"""
+
+
+def storage(driver: str = "addon", rotation: str = "1", **sas: Any) -> dict[str, Any]:
+    data = {"permissions": "rl", "upload": True, **sas}
+    containers = {"olmo-data": data, "olmo-checkpoints": {"permissions": "racwdlmp", "days": 365}}
+    return {"driver": driver, "rotation": rotation, "containers": containers}
+
+
+def said(stack: dict[str, Any], **options: Any) -> list[str]:
+    return list(warnings(load({**stack, "storage": storage(**options)}, known=KNOWN)))
+
+
+def test_without_a_driver_nothing_mounts_the_containers_of_a_workload() -> None:
+    (text,) = said(OLMO, driver="none")
+    assert text == (
+        "storage.driver is none: workload olmo waits until something else mounts olmo-data, olmo-checkpoints\n"
+        "    allowed: addon or chart\n"
+        "    fix:     pulumi config set -s dev --path storage.driver addon"
+    )
+
+
+def test_containers_that_no_workload_mounts_need_no_driver() -> None:
+    assert said({"vmSku": H100, "workloads": "health-check"}, driver="none") == []
+
+
+def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
+    containers = {"data": {"permissions": "racwdl"}}
+    (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))
+    assert text.startswith("storage.containers.data.permissions is racwdl: in a hierarchical namespace no mount makes")
+    assert text.endswith("pulumi config set -s dev --path storage.containers.data.permissions racwdlmp")
+    flat = {"containers": containers, "hierarchicalNamespace": False}
+    assert not list(warnings(load({"vmSku": H100, "storage": flat}, known=KNOWN)))
+
+
+@pytest.mark.parametrize(
+    ("sas", "days", "fix"),
+    [
+        ({}, 7, f"{DAYS} 365"),
+        ({"days": 364}, 364, f"{DAYS} 365"),
+        ({"sas": "user-delegation", "days": 3}, 3, f"{DAYS} 7"),
+        ({"sas": "user-delegation", "rotation": "3"}, 7, "pulumi config set -s dev --path storage.rotation 4"),
+    ],
+)
+def test_a_training_without_an_end_outlives_its_sas(sas: dict[str, Any], days: int, fix: str) -> None:
+    (text,) = said(ENDLESS, **sas)
+    what = "without stopAt, workload olmo runs on when the SAS has ended, and fails"
+    assert text.startswith(f'storage.containers["olmo-data"].days is {days}: {what}\n')
+    assert text.endswith(fix)
+
+
+def test_a_training_with_an_end_or_a_sas_for_a_year_is_not_spoken_of() -> None:
+    assert said(OLMO) == []
+    assert said(ENDLESS, days=365) == []
+
+
+def test_on_another_stack_s_platform_that_stack_is_told_of() -> None:
+    others = {"dev": platform({"vmSku": H100, "storage": storage("none")}, KNOWN)}
+    stack = {"platformStack": "dev", "workloads": "olmo", "workloadOptions": {"olmo": {"stopAt": 5}}}
+    (text,) = warnings(load(stack, name="olmo", others=others, known=KNOWN))
+    assert text.startswith("storage.driver of stack organization/ai-on-aks/dev is none")
+    on_dev = "-s organization/ai-on-aks/dev"
+    assert text.endswith(f"pulumi config set {on_dev} --path storage.driver addon && pulumi up {on_dev}")
+
+
+def test_the_program_says_it_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: heard.append(text))
+    recorder = mocks.program({**OLMO, "storage": storage("none"), "cluster": {"localAccounts": True}})
+    assert [text.partition(":")[0] for text in heard] == ["storage.driver is none"]
+    assert recorder.one(":Job", "olmo")

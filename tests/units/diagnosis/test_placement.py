@@ -1,0 +1,197 @@
+"""Pods without a node: what the scheduler says, and what stands behind it on each node."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagnosis.cluster import Cluster, Kind, Object
+from diagnosis.report import report
+from tests.units.diagnosis import objects as make
+
+VOLCANO_SAYS = (
+    "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
+)
+"""As api/unschedule_info.go and actions/allocate of Volcano 1.10 put it together."""
+SOON = ["waits: pods train-0 and train-1 are not placed yet", "do: kubectl describe pod -n ai train-0"]
+"""Nothing is wrong."""
+
+
+def told(*more: tuple[Kind, Object], workers: int = 2, tolerates: bool = True, said: str = "") -> list[str]:
+    """What is said of a Volcano job of workers that have no node."""
+    pods = [make.worker(f"train-{number}", tolerates=tolerates, said=said) for number in range(workers)]
+    return lines(make.cluster(make.volcano_job(), *pods, *more))
+
+
+def lines(cluster: Cluster) -> list[str]:
+    found = report(cluster, "ai", "train")
+    assert found.phase == "Pending"
+    return make.told(found)
+
+
+def free(name: str) -> tuple[Kind, Object]:
+    return make.node(name, gpu=8, nics=8)
+
+
+def test_the_schedulers_own_words_come_first() -> None:
+    assert told(free("a"), free("b"), said=VOLCANO_SAYS) == [f"waits: the scheduler says: {VOLCANO_SAYS}"]
+
+
+def test_what_volcano_writes_to_pods_that_would_fit_is_no_cause() -> None:
+    assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == SOON
+
+
+def test_a_taint_that_the_pods_do_not_tolerate() -> None:
+    assert told(free("a"), free("b"), tolerates=False) == [
+        "waits: no toleration for taint sku=gpu:NoSchedule on nodes a and b",
+        "do: take it from the pool (pools.<key>.taints)    "
+        "# or list it with all others in podOverrides.spec.tolerations",
+    ]
+
+
+def test_a_pool_without_nodes() -> None:
+    assert told()[:2] == [f"waits: there is no node of pool {make.POOL} yet", "do: kubectl get nodes"]
+
+
+def test_a_pool_without_nodes_that_have_a_label_which_the_pods_want() -> None:
+    pod = make.worker("train-0")
+    pod[1]["spec"]["nodeSelector"] = {"zone": "1"}
+    found = lines(make.cluster(make.volcano_job(), pod, free("a")))
+    assert found[0] == f"waits: there is no node of pool {make.POOL} with zone=1 yet"
+
+
+def test_pods_that_go_anywhere_where_there_are_no_nodes_at_all() -> None:
+    found = lines(make.cluster(make.volcano_job(), make.pod("train-0", owner="train")))
+    assert found[0] == "waits: there is no node yet"
+
+
+def test_devices_that_another_job_has_taken() -> None:
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    assert told(free("a"), free("b"), *other) == ["waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"]
+
+
+def test_what_has_ended_holds_nothing() -> None:
+    other = make.worker("olmo-0", "olmo", on="a")
+    other[1]["status"]["phase"] = "Succeeded"
+    assert told(free("a"), free("b"), other) == SOON
+
+
+def test_a_gang_that_is_larger_than_its_pool() -> None:
+    found = told(free("a"), free("b"), workers=3)
+    wanted = "3 pods want 8 nvidia.com/gpu, 8 nvidia.com/mlnxnics each"
+    assert found == [f"waits: {wanted}, and the nodes that they may use have room for 2"]
+
+
+def test_many_nodes_are_counted() -> None:
+    names = [f"n{number}" for number in range(5)]
+    assert told(*map(free, names), tolerates=False)[0].endswith("on 5 nodes, as n0")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("queue resource quota insufficient", "the quota of its queue is used up"),
+        ("resource in cluster is overused", "Volcano lets it in once nodes have room for it"),
+    ],
+)
+def test_a_gang_that_volcano_does_not_let_in_has_its_reason_on_its_group(said: str, expected: str) -> None:
+    """It has no pods then; what they will be, the job's templates say."""
+    template = make.worker("x")[1]
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": template}], schedulerName="volcano")
+    reason = make.event(make.group(), "Unschedulable", said)
+    (kind, found) = make.group()
+    assert lines(make.cluster(job, (kind, found), reason, free("a"), free("b")))[0] == f"waits: {expected}"
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    both = lines(make.cluster(job, (kind, found), reason, free("a"), free("b"), *other))
+    assert both[-1] == "waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"
+
+
+def test_a_queue_without_a_quota_of_its_own_is_not_blamed_for_devices_that_nodes_lack() -> None:
+    """It has what all nodes offer: Volcano's words are the same (plugins/proportion)."""
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    reason = make.event(make.group(), "Unschedulable", "queue resource quota insufficient")
+    found = lines(make.cluster(job, make.group(), reason, free("a"), make.node("b", gpu=7, nics=8)))
+    assert found[0].startswith("waits: ")
+    assert not [line for line in found if "quota" in line]
+
+
+NO_TASKS = "{}/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable"
+"""Of a gang without pods: an event says so each second (cache.go), and a condition (plugins/gang)."""
+
+
+@pytest.mark.parametrize(
+    ("phase", "before", "expected"),
+    [
+        ("Pending", [], ["waits: its pods are not made yet", "do: kubectl describe vcjob -n ai train"]),
+        (
+            "Pending",
+            ["queue resource quota insufficient"],
+            ["waits: the quota of its queue is used up", "do: kubectl describe queues"],
+        ),
+        (
+            "Inqueue",
+            ["queue resource quota insufficient"],
+            ["waits: its pods are not made yet", "do: kubectl describe vcjob -n ai train"],
+        ),
+    ],
+)
+def test_what_volcano_says_of_a_gang_without_pods_tells_nothing(
+    phase: str, before: list[str], expected: list[str]
+) -> None:
+    kind, group = make.group()
+    condition = {"type": "Unschedulable", "status": "True", "message": NO_TASKS.format(2)}
+    group["status"] = {"phase": phase, "conditions": [condition]}
+    told = [*before, NO_TASKS.format(0)]
+    events = [
+        make.event((kind, group), "Unschedulable", said, f"2026-11-22T10:00:0{at}Z") for at, said in enumerate(told)
+    ]
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    assert lines(make.cluster(job, (kind, group), *events, free("a"), free("b"))) == expected
+
+
+def test_a_gang_without_pods_may_have_a_reason_all_the_same() -> None:
+    origin = f"{NO_TASKS.format(0)}. Origin reason is train-1: {VOLCANO_SAYS}"
+    kind, group = make.group()
+    job = make.volcano_job(tasks=[{"replicas": 2, "template": make.worker("x")[1]}], schedulerName="volcano")
+    found = lines(
+        make.cluster(job, (kind, group), make.event((kind, group), "Unschedulable", origin), free("a"), free("b"))
+    )
+    assert found == [f"waits: the scheduler says: train-1: {VOLCANO_SAYS}"]
+
+
+def test_a_scheduler_that_is_off() -> None:
+    pods = [make.worker("train-0")]
+    read = make.cluster(make.volcano_job(), *pods, free("a"), free("b"))
+    off = Cluster(
+        lambda kind, namespace: [obj for obj in read.all(kind, namespace) if "volcano" not in obj["metadata"]["name"]]
+    )
+    assert lines(off)[0] == "waits: Volcano's scheduler does not run"
+
+
+def test_one_pods_placement_is_plainer_than_the_summary_of_its_gang() -> None:
+    """Volcano tries one task, and writes the gang's state to the others (cache.go, RecordJobStatusEvent)."""
+    gang = f"pod group is not ready, 2 Pending, 2 minAvailable. Origin reason is train-1: {VOLCANO_SAYS}"
+    pods = [make.worker("train-0", said=gang), make.worker("train-1", said=VOLCANO_SAYS)]
+    assert lines(make.cluster(make.volcano_job(), *pods, free("a"), free("b"))) == [
+        f"waits: the scheduler says: {VOLCANO_SAYS}"
+    ]
+
+
+def test_what_one_pod_lacks_is_taken_out_of_the_state_of_its_gang() -> None:
+    gang = f"pod group is not ready, 2 Pending, 2 minAvailable. Origin reason is train-1: {VOLCANO_SAYS}"
+    assert told(free("a"), free("b"), said=gang) == [f"waits: the scheduler says: train-1: {VOLCANO_SAYS}"]
+
+
+def test_the_state_of_a_gang_is_told_only_where_nothing_else_is_known() -> None:
+    gang = "pod group is not ready, 2 Pending, 2 minAvailable; Pending: 2 Unschedulable"
+    assert told(free("a"), free("b"), said=gang) == [f"waits: the scheduler says: {gang}"]
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    found = told(free("a"), free("b"), *other, said=gang)
+    assert found == ["waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"]
+
+
+def test_system_nodes_are_no_matter_to_pods_that_want_devices() -> None:
+    """Also where the pods name no pool."""
+    kind, system = make.node("s", taints=())
+    system["metadata"]["labels"]["kubernetes.azure.com/mode"] = "system"
+    other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
+    assert told(free("a"), free("b"), (kind, system), *other)[0].endswith("taken by ai/olmo on nodes a and b")

@@ -1,0 +1,260 @@
+"""Workloads as a whole, and how the command reads a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from diagnosis import kubectl
+from diagnosis.__main__ import main
+from diagnosis.cluster import DEPLOYMENT, NODE, POD, REPLICA_SET, VOLCANO_JOB, Cluster, Kind, Object
+from diagnosis.finding import Finding
+from diagnosis.report import Report, report
+from tests.units.diagnosis import objects as make
+
+QUOTA = (
+    'Error creating: pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'
+)
+"""As the Job controller and Kubernetes' quota plugin word it."""
+FAILED = {"conditions": [{"type": "Failed", "status": "True"}]}
+
+
+def test_a_workload_that_is_not_there() -> None:
+    assert report(make.cluster(), "ai", "train").lines() == ["train: Gone there is no such object in the cluster"]
+
+
+def test_a_workload_of_the_same_name_elsewhere_is_another() -> None:
+    assert report(make.cluster(make.job()), "other", "train").phase == "Gone"
+
+
+def ended(phase: str, *pods: tuple[Kind, Object]) -> Report:
+    """How a Job is told that has ended so."""
+    kind, job = make.job()
+    job["status"] = {"conditions": [{"type": phase, "status": "True", "message": "as it is"}]}
+    return report(make.cluster((kind, job), *pods), "ai", "train")
+
+
+def test_a_failed_job_is_told_with_its_verdicts_and_the_log_of_a_pod_that_failed() -> None:
+    states: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 0}}}]}
+    good = make.pod("train-0", owner="train", on="a", phase="Succeeded", **states)
+    bad = make.pod("train-1", owner="train", on="b", phase="Failed", **states)
+    lines = ["VERDICT: PASS; a\n", "VERDICT: FAIL slow; b\n", "training\n"]
+    assert ended("Failed", good, bad).judged(lines, ["error: no such node"]).lines() == [
+        "train: Failed as it is",
+        "  VERDICT: FAIL slow; b",
+        "  VERDICT: PASS; a",
+        "  a log cannot be read: error: no such node",
+        "  look at it: kubectl logs -n ai train-1",
+    ]
+
+
+def test_a_failed_job_without_a_verdict_is_told_with_its_exit_codes() -> None:
+    def main(code: int, reason: str) -> Object:
+        return {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": code, "reason": reason}}}]}
+
+    states = [main(127, "Error"), main(127, "Error"), main(137, "OOMKilled"), main(0, "Completed")]
+    pods = [make.pod(f"p{i}", owner="train", on="a", phase="Failed", **state) for i, state in enumerate(states)]
+    found = ended("Failed", *pods)
+    assert found.lines()[1:-1] == [
+        "  pods p0 and p1: container main ended with exit code 127",
+        "  pod p2: container main ended with exit code 137 (OOMKilled)",
+    ]
+    assert found.judged(["VERDICT: FAIL slow"]).lines()[1:-1] == ["  VERDICT: FAIL slow"]
+
+
+def test_the_log_of_a_pod_that_failed_may_be_its_init_containers() -> None:
+    init = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("one", 0), ("two", 1))]
+    main = [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}]
+    pod = make.pod("train-0", owner="train", on="a", phase="Failed", initContainerStatuses=init, containerStatuses=main)
+    assert ended("Failed", pod).log == "kubectl logs -n ai train-0 -c two"
+
+
+def test_a_pod_that_never_ran_has_no_log() -> None:
+    said: Object = {"reason": "UnexpectedAdmissionError", "message": "no devices"}
+    pods = [make.pod(f"train-{number}", owner="train", on="a", phase="Failed", **said) for number in range(3)]
+    assert ended("Failed", *pods).lines()[1:] == [
+        "  3 pods, as train-0: UnexpectedAdmissionError: no devices",
+        "  look at it: kubectl describe pod -n ai train-0",
+    ]
+
+
+def test_a_job_whose_pods_are_gone_has_no_log() -> None:
+    assert ended("Failed").lines() == ["train: Failed as it is"]
+
+
+def test_a_job_that_is_done_has_nothing_to_look_at_but_what_is_said_of_its_pods() -> None:
+    faked: Object = {"reason": "Faked", "message": "image mine:1 has no recipe"}
+    pod = make.pod("train-0", owner="train", on="a", phase="Succeeded", **faked)
+    assert ended("Complete", pod).lines() == [
+        "train: Complete as it is",
+        "  pod train-0: Faked: image mine:1 has no recipe",
+    ]
+
+
+def test_pods_of_a_service_that_were_evicted_before_are_no_matter() -> None:
+    status = {"conditions": [{"type": "Available", "status": "True"}]}
+    deployment = {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
+    replicas = {"metadata": {"name": "rs", "uid": "rs", "namespace": "ai", "ownerReferences": make.owned_by("train")}}
+    evicted = make.pod("train-x", owner="rs", on="a", phase="Failed", reason="Evicted", message="memory")
+    faked = make.pod("train-y", owner="rs", on="a", ready=True, reason="Faked", message="no recipe")
+    found = report(make.cluster((DEPLOYMENT, deployment), (REPLICA_SET, replicas), evicted, faked), "ai", "train")
+    assert found.lines() == ["train: Available", "  pod train-y: Faked: no recipe"]
+
+
+def test_one_that_is_done_is_not_looked_at_further() -> None:
+    kind, job = make.job()
+    job["status"] = {"conditions": [{"type": "Complete", "status": "True", "message": "as it should"}]}
+    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ErrImagePull", "not found"))
+    assert report(make.cluster((kind, job), pod), "ai", "train").lines() == ["train: Complete as it should"]
+
+
+def test_pods_of_a_deployment_are_those_of_its_replica_sets() -> None:
+    deployment = {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": {}}
+    replicas = {"metadata": {"name": "rs", "uid": "rs", "namespace": "ai", "ownerReferences": make.owned_by("train")}}
+    pod = make.pod("train-x", owner="rs", on="a", **make.waiting("CrashLoopBackOff"))
+    found = report(make.cluster((DEPLOYMENT, deployment), (REPLICA_SET, replicas), pod), "ai", "train")
+    assert (found.kind, found.findings[0].why) == ("deployment", "pod train-x: CrashLoopBackOff")
+
+
+def test_pods_of_another_workload_whose_name_begins_alike_are_not_its_own() -> None:
+    other = make.pod("train-data-0", owner="train-data", on="a", **make.waiting("CrashLoopBackOff"))
+    found = report(
+        make.cluster(make.job(template=make.worker("x")[1]), other, make.node("a", gpu=8, nics=8)), "ai", "train"
+    )
+    assert make.told(found) == ["waits: its pods are not made yet", "do: kubectl describe job -n ai train"]
+
+
+def test_a_quota_that_keeps_its_pods_from_being_made() -> None:
+    job = make.job(parallelism=1, template=make.worker("x")[1])
+    refused = make.event(job, "FailedCreate", QUOTA)
+    found = report(make.cluster(job, refused, make.node("a", gpu=8, nics=8)), "ai", "train")
+    assert make.told(found) == [f"waits: {QUOTA}", "do: kubectl get events -n ai"]
+
+
+def test_a_suspended_job() -> None:
+    job = make.job(suspend=True, template=make.worker("x")[1])
+    assert report(make.cluster(job), "ai", "train").lines()[1] == "  waits: it is suspended"
+
+
+def test_pods_are_read_once_for_a_second_read_might_find_them_elsewhere() -> None:
+    reads: list[str] = []
+    pods = [make.worker(f"train-{number}")[1] for number in range(2)]
+
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        if kind == POD:
+            reads.append(namespace)
+        return pods if kind == POD else [make.volcano_job()[1]] if kind == VOLCANO_JOB else []
+
+    report(Cluster(read), "ai", "train")
+    assert reads == [""]
+
+
+def test_volcanos_controllers_are_off() -> None:
+    job = make.volcano_job(tasks=[])
+    off = Cluster(lambda kind, namespace: [job[1]] if kind == VOLCANO_JOB else [])
+    assert report(off, "ai", "train").lines()[1] == "  waits: Volcano's controllers do not run"
+
+
+def test_lines_fit_a_terminal_and_commands_stay_whole_to_be_copied() -> None:
+    why = (
+        "0/3 nodes are unavailable: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu."
+    )
+    command = "kubectl get pods -A -o wide --field-selector spec.nodeName=aks-gpu4082-30870709-vmss000001"
+    assert Finding(why, f"{command}    # all of them must end").lines() == [
+        "  waits: 0/3 nodes are unavailable: 1 node(s) didn't match Pod's node",
+        "         affinity/selector, 2 Insufficient nvidia.com/gpu.",
+        f"    do: {command}",
+        "        # all of them must end",
+    ]
+
+
+# -- kubectl -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl whose script a test writes."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "kubectl"
+
+
+def script(file: Path, text: str) -> None:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def test_kubectl_is_asked_for_a_kind_by_its_whole_name(fake: Path) -> None:
+    script(fake, """printf '{"items": [{"metadata": {"name": "%s"}}]}' "$*" """)
+    (found,) = kubectl.read(VOLCANO_JOB, "ai")
+    assert found["metadata"]["name"] == "get jobs.v1alpha1.batch.volcano.sh --namespace ai --output json"
+    (found,) = kubectl.read(NODE, "")
+    assert found["metadata"]["name"] == "get nodes --all-namespaces --output json --show-managed-fields"
+
+
+def test_a_kind_that_the_cluster_does_not_have_has_no_objects(fake: Path) -> None:
+    script(fake, """echo "error: the server doesn't have a resource type \\"jobs\\"" >&2; exit 1""")
+    assert kubectl.read(VOLCANO_JOB, "ai") == []
+
+
+def test_the_last_line_of_each_pod_s_log_is_read_at_once(fake: Path) -> None:
+    script(fake, """echo "[pod/a/main] VERDICT: PASS"; echo "error: container is waiting to start"; echo "$*" >&2""")
+    assert kubectl.last_lines("ai", "a=b") == (["VERDICT: PASS"], ["error: container is waiting to start"])
+    script(fake, """printf '[pod/a/main] %s\\n' "$*" """)
+    (asked,), _ = kubectl.last_lines("ai", "a=b")
+    assert asked == "logs --namespace ai --selector a=b --tail 1 --prefix --ignore-errors"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "selector"),
+    [
+        (
+            "jobs.v1.batch",
+            {"conditions": [{"type": "Failed", "status": "True"}]},
+            "batch.kubernetes.io/controller-uid=1",
+        ),
+        ("jobs.v1alpha1.batch.volcano.sh", {"state": {"phase": "Terminated"}}, "volcano.sh/job-name=olmo"),
+    ],
+)
+def test_a_job_that_has_ended_is_told_with_its_verdict(
+    fake: Path, capsys: pytest.CaptureFixture[str], kind: str, status: Object, selector: str
+) -> None:
+    olmo = json.dumps({"metadata": {"name": "olmo", "uid": "1", "namespace": "ai"}, "spec": {}, "status": status})
+    logs = f"""[ "$5" = {selector} ] && echo '[pod/a/main] VERDICT: FAIL'"""
+    items = f"""case "$2" in {kind}) echo '{{"items": [{olmo}]}}';; *) echo '{{"items": []}}';; esac"""
+    script(fake, f"if [ $1 = logs ]; then {logs}; else {items}; fi")
+    assert main(["-n", "ai", "olmo"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "  VERDICT: FAIL"
+
+
+def test_what_kubectl_refuses_is_told_in_its_words(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(fake, "echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1")
+    with pytest.raises(kubectl.KubectlFailed, match="logged in"):
+        kubectl.read(POD, "ai")
+    assert main(["-n", "ai", "train"]) == 1
+    assert capsys.readouterr().err.endswith("error: You must be logged in to the server (Unauthorized)\n")
+
+
+def test_no_kubectl_at_all(fake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", str(fake.parent))
+    assert main(["-n", "ai", "train"]) == 1
+    assert capsys.readouterr().err == "error: kubectl cannot be started: No such file or directory\n"
+
+
+def test_a_workload_that_is_missing_is_an_error_which_names_those_there_are(
+    fake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    olmo = '{"metadata": {"name": "olmo", "uid": "1", "namespace": "ai"}, "spec": {"suspend": true}, "status": {}}'
+    script(fake, f"""case "$2" in jobs.v1.batch) echo '{{"items": [{olmo}]}}';; *) echo '{{"items": []}}';; esac""")
+    assert main(["-n", "ai", "olmo"]) == 0
+    assert main(["-n", "ai", "oldmo", "olmo"]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("olmo: Pending") == 2
+    assert said.err == "error: namespace ai has no workload oldmo; it has olmo\n"
+
+
+def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(fake, """echo '{"items": []}'""")
+    assert main([]) == 0
+    assert capsys.readouterr().out == "platform: Ready\n"

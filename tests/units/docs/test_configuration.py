@@ -1,0 +1,65 @@
+"""What users read of the settings is the models': every key, with its default and its meaning."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+import workloads
+from simulator.paths import ROOT
+from tests.support import reference
+from tests.support.pages import PAGES, code, rows
+from tests.support.reference import INVENTORY, PAGE, STACK_FILE, model_in
+
+
+@pytest.mark.parametrize("file", [PAGE, reference.PROJECT, reference.SCHEMA], ids=lambda file: file.name)
+def test_files_are_as_written_from_the_models(file: Path) -> None:
+    """`python -m tests.support.reference` writes them."""
+    assert file.read_text("utf-8") == reference.files()[file]
+
+
+def test_page_has_every_setting() -> None:
+    documented = {row[0].strip("`") for row in rows(PAGE, "key")}
+    assert documented == {row[0] for table in reference.tables().values() for row in table}
+
+
+def models(top: type[BaseModel]) -> list[type[BaseModel]]:
+    below = [found for field in top.model_fields.values() if (found := model_in(field.annotation))]
+    return [top, *(each for model in below for each in models(model))]
+
+
+@pytest.mark.parametrize(
+    "model", dict.fromkeys([*models(STACK_FILE), *(each.options for each in INVENTORY.workloads.values())])
+)
+def test_every_key_says_what_it_means(model: type[BaseModel]) -> None:
+    """In a docstring below the field."""
+    assert [name for name, field in model.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.parametrize("text", ["# Settings\n", PAGE.read_text("utf-8").replace("<!-- keys: olmo -->", "")])
+def test_page_without_a_table_is_told_which_line_it_lacks(text: str) -> None:
+    with pytest.raises(ValueError, match="<!-- keys: olmo -->"):
+        reference.page(text)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
+def test_list_of_workloads_has_all(page: Path) -> None:
+    (meaning,) = (row[2] for row in rows(page, "key") if row[0] == "`workloads`")
+    assert re.findall(r"`([\w-]+)`", meaning) == sorted(workloads.find())
+
+
+def leads_to(key: str, known: str) -> bool:
+    """Whether `key` is a documented key or what holds it, where `<key>` and `<name>` stand for any name."""
+    given, documented = key.split("."), known.split(".")
+    pairs = zip(given, documented, strict=False)
+    return len(given) <= len(documented) and all(want in ("<key>", "<name>", have) for have, want in pairs)
+
+
+def test_settings_that_examples_set_exist() -> None:
+    settable = {*(row[0].strip("`") for row in rows(PAGE, "key")), "azure-native:location"}
+    for command in [text for page in PAGES for text in code(page)]:
+        for key in re.findall(r"pulumi config (?:set|rm) (?:--\w+ )*'?([\w:.-]+)", command):
+            assert any(leads_to(key, known) for known in settable), command

@@ -1,0 +1,83 @@
+"""Who imports whom, as docs/architecture.md says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from simulator.paths import ROOT
+
+MAY_IMPORT = {
+    "config/facts": ("config.facts",),
+    "config/problems": ("config.problems", "config.facts"),
+    "config/schema": ("config.schema", "config.problems", "config.facts"),
+    "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts"),
+    "config/reading": ("config",),
+    "components": ("components", "config"),
+    "operators": ("operators", "config", *(f"components.{name}" for name in ("_base", "images", "operators"))),
+    "workloads": ("workloads", "config", "components._base", "components.context"),
+    "diagnosis": ("diagnosis", "config"),
+    "simulator": ("simulator", "config", "diagnosis"),
+}
+
+OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
+TESTS = ROOT / "tests"
+SUPPORT = "tests/support"
+
+
+def imports(folder: str) -> Iterator[str]:
+    """Modules of this project that the folder's modules import."""
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            yield from (name for name in names if name.split(".")[0] in OURS)
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_go_one_way(folder: str) -> None:
+    allowed = MAY_IMPORT[folder]
+    found = set(imports(folder))
+    assert found
+    assert not {
+        name for name in found if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
+    }
+
+
+def packages() -> list[str]:
+    """Folders of tests that are whole: those of a plan's part, but the simulator's units each by itself."""
+    parts = [*(TESTS / "units").iterdir(), *(TESTS / "truth").iterdir(), *(TESTS / "units" / "simulator").iterdir()]
+    own = [part for part in parts if part.is_dir() and part.name != "simulator"]
+    return sorted(str(part.relative_to(ROOT)) for part in (*own, TESTS / "stories", ROOT / SUPPORT))
+
+
+def test_units_are_laid_out_as_the_source() -> None:
+    """But those of `__main__.py` (`program`) and of what CI runs (`ci`)."""
+    units = TESTS / "units"
+    laid_out = {str(folder.relative_to(units)) for folder in (*units.iterdir(), *(units / "simulator").iterdir())}
+    folders = {name for name in laid_out if (units / name).is_dir()} - {"program", "ci"}
+    assert {name for name in folders if not (ROOT / name).is_dir()} == set()
+    assert {folder.partition("/")[0] for folder in MAY_IMPORT} <= folders
+
+
+@pytest.mark.parametrize("folder", packages())
+def test_tests_share_nothing_but_what_supports_them(folder: str) -> None:
+    allowed = (folder.replace("/", "."), SUPPORT.replace("/", "."))
+    helpers = {name for name in imports(folder) if name.split(".")[0] == "tests"}
+    assert {name for name in helpers if not name.startswith(allowed)} == set()
+
+
+def test_nothing_but_tests_imports_tests() -> None:
+    assert not [folder for folder in MAY_IMPORT for name in imports(folder) if name.split(".")[0] == "tests"]
+
+
+def test_classes_of_helpers_have_names_of_their_own() -> None:
+    found: dict[str, list[str]] = {}
+    for file in TESTS.rglob("*.py"):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(file.name)
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -1,0 +1,35 @@
+"""The README's way from the stack `dev` to one of real Azure, by its own commands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from config.schema.storage import StorageSettings
+from simulator.paths import ROOT
+from tests.support.pulumi_cli import run
+
+COPY = re.compile(r"(?:^ {7}\S.*\n)+", re.MULTILINE)
+"""A block of commands in a numbered step."""
+
+
+def commands() -> str:
+    blocks = COPY.findall((ROOT / "README.md").read_text("utf-8"))
+    (block,) = [block for block in blocks if "encryptionsalt" in block]
+    return str(block.replace("# asks for it", "another-password").replace("pulumi up\n", ""))
+
+
+@pytest.mark.simulator
+def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
+    for name in ("Pulumi.yaml", "Pulumi.dev.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    run(tmp_path, f"set -e\n{commands()}")
+    run(tmp_path, "pulumi config get --path workloadOptions.jupyterlab.password")  # its own passphrase decrypts it
+    config = yaml.safe_load((tmp_path / "Pulumi.prod.yaml").read_text("utf-8"))["config"]
+    own = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
+    assert not {"charts", "cluster"} & set(own)
+    assert StorageSettings.model_validate(own["storage"]).protect

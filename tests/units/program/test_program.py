@@ -1,0 +1,255 @@
+"""The whole program under Pulumi's mocks."""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pytest
+
+import operators
+from components import platform_guard
+from config.schema.inventory import Inventory
+from config.schema.names import namespace_problems
+from tests.support import golden
+from tests.support.mocks import SECRET, Azure, Recorder, program
+
+
+@pytest.mark.parametrize("stack", golden.NAMES)
+def test_resources_are_as_reviewed(stack: str) -> None:
+    file = golden.path(stack)
+    expected = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    assert json.loads(golden.text(stack)) == expected, "meant? then run: python -m tests.support.golden"
+
+
+@pytest.fixture(scope="module")
+def dev() -> Recorder:
+    return golden.run("dev")
+
+
+def test_every_object_in_the_cluster_has_the_explicit_provider(dev: Recorder) -> None:
+    inside = [r for r in dev.registered if r.custom and r.type.startswith("kubernetes:")]
+    assert inside
+    assert {r.provider for r in inside} == {"pulumi:providers:kubernetes kubernetes"}
+
+
+def test_the_kubeconfig_is_secret_everywhere(dev: Recorder) -> None:
+    assert dev.one("providers:kubernetes").inputs["kubeconfig"] == SECRET
+    assert dev.outputs["kubeconfig"] == SECRET
+
+
+def test_outputs(dev: Recorder) -> None:
+    assert dev.outputs == {
+        "resourceGroup": "ai-on-aks-dev",
+        "clusterName": "ai-on-aks-dev",
+        "clusterId": dev.outputs["clusterId"],
+        "kubeconfig": SECRET,
+        "pools": {"gpu": dev.one(":AgentPool").inputs["agentPoolName"]},
+        "registry": dev.one("containerregistry:Registry").inputs["registryName"] + ".azurecr.io",
+        "storage": {
+            "account": dev.one("storage:StorageAccount").inputs["accountName"],
+            "containers": ["olmo-checkpoints", "olmo-data"],
+        },
+        "sas": SECRET,
+        "platform": SECRET,
+        "workloads": dev.outputs["workloads"],
+        "workloadDetails": SECRET,
+    }
+    command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
+    where = "2 nodes of pool gpu, 16 GPUs (Standard_ND96isr_H100_v5)"
+    why = "python -m diagnosis -n ai nccl-allreduce"
+    assert dev.outputs["workloads"]["nccl-allreduce"] == f"{command}    # {where}; pending: {why}"
+    assert {type(shown) for shown in dev.outputs["workloads"].values()} == {str}
+    assert dev.shown["workloadDetails"]["nccl-allreduce"] == {
+        "namespace": "ai",
+        "name": "nccl-allreduce",
+        "command": command,
+        "why": why,
+        "ends": True,
+        "pool": "gpu",
+        "nodes": 2,
+        "gpus": 16,
+    }
+
+
+def test_the_platform_tells_other_stacks_no_secret(dev: Recorder) -> None:
+    told = json.dumps(dev.shown["platform"])
+    assert "workloads" not in told
+    assert "a-password" not in told
+    assert "sig=" not in told
+    assert "sig=" in json.dumps(dev.shown["sas"])
+
+
+def test_nothing_becomes_a_secret_of_a_workload_stack_because_it_read_the_platform() -> None:
+    """That one is a secret only so that pulumi does not print it."""
+    lodger = golden.run("nccl-allreduce")
+    assert isinstance(lodger.outputs["workloads"]["nccl-allreduce"], str)
+    assert SECRET not in json.dumps(
+        [resource.inputs for resource in lodger.registered if resource.type.endswith(":Job")]
+    )
+
+
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if name != "dev"])
+def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
+    made = [resource for resource in golden.run(stack).registered if resource.custom]
+    assert {resource.provider for resource in made if resource.type.startswith("kubernetes:")} == {
+        "pulumi:providers:kubernetes kubernetes"
+    }
+    metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
+    spaces = {found.get("namespace", found["name"]) for found in metadata}
+    assert {stack} <= spaces
+    assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
+    assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
+
+
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])
+def test_a_workload_stack_runs_the_same_pods_as_the_platform_s_own(stack: str, dev: Recorder) -> None:
+    (placed,) = golden.run(stack).shown["workloadDetails"].values()
+    assert (
+        placed.items()
+        == {
+            **dev.shown["workloadDetails"][stack],
+            "namespace": stack,
+            "nodes": placed["nodes"],  # as many as the stack asks for
+            "gpus": 8 * placed["nodes"] if stack != "jupyterlab" else 0,
+            "command": placed["command"],
+            "why": f"python -m diagnosis -n {stack} {stack}",
+        }.items()
+    )
+    assert f"-n {stack} " in placed["command"]
+
+
+def test_a_workload_stack_is_refused_before_anything_is_declared(dev: Recorder) -> None:
+    with pytest.raises(pulumi.RunError, match='unknown stack "organization/ai-on-aks/prod"'):
+        program({"platformStack": "prod", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
+
+
+@pytest.mark.parametrize("size", [golden.H200, "Standard_ND96asr_v4"])
+def test_another_vm_size_retargets_every_workload(size: str, dev: Recorder) -> None:
+    other = program({**golden.keys("dev"), "vmSku": size}, stack="dev", secret=["workloadOptions"])
+    assert other.outputs["workloads"].keys() == dev.outputs["workloads"].keys()
+    agent_pool = other.one(":AgentPool").inputs["agentPoolName"]
+    assert agent_pool != dev.one(":AgentPool").inputs["agentPoolName"]
+    on_gpus = [resource for resource in other.registered if agent_pool in json.dumps(resource.inputs.get("spec", {}))]
+    assert {resource.name for resource in on_gpus} == set(dev.outputs["workloads"])
+
+
+def test_no_stack_on_the_platform_can_have_the_name_of_a_namespace_of_it(dev: Recorder) -> None:
+    made = {resource.inputs["metadata"]["name"] for resource in dev.registered if resource.type.endswith(":Namespace")}
+    used = {resource.inputs["namespace"] for resource in dev.registered if resource.type.endswith(":Release")}
+    assert {"ai", "node-tools"} <= made
+    taken = Inventory(operators.find(), {}).namespaces
+    for name in made | used | {"kube-system", "default"}:
+        (problem,) = namespace_problems(name, taken)
+        assert problem.fix == f"pulumi stack rename my-{name}"
+        assert not list(namespace_problems(f"my-{name}", taken))
+
+
+def test_jobs_wait_for_the_webhook_but_for_no_driver_which_they_queue_for(dev: Recorder) -> None:
+    jobs = [r for r in dev.registered if r.type.endswith(":Job") and "nvidia.com/gpu" in json.dumps(r.inputs)]
+    assert {job.name for job in jobs} == {"health-check", "metaseq", "nccl-allreduce", "olmo"}
+    for job in jobs:
+        needs = reach(dev, f"{job.type} {job.name}")
+        assert "kubernetes:helm.sh/v3:Release volcano" in needs
+        assert not [name for name in needs if "gpu-operator" in name or "network-operator" in name]
+        assert "activeDeadlineSeconds" not in job.inputs["spec"]  # it would count while the job queues
+
+
+def test_only_the_gpu_operator_follows_the_nic_policy_and_nothing_waits_for_it_to_be_ready(dev: Recorder) -> None:
+    policy = dev.one("NicClusterPolicy")
+    assert policy.inputs["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    following = [r.name for r in dev.registered if r.custom and f"{policy.type} {policy.name}" in r.dependencies]
+    assert [name for name in following if not name.startswith(platform_guard.NAME)] == ["gpu-operator"]
+    assert not [r.name for r in dev.registered if "pulumi.com/waitFor" in json.dumps(r.inputs)]
+
+
+def test_another_taint_or_spot_pool_changes_no_daemon_set_on_gpu_nodes(dev: Recorder) -> None:
+    """A driver whose DaemonSet has another template stays outdated until somebody restarts it, and its policy notReady.
+
+    network-operator v26.4.1: 0050_ofed-driver-ds.yaml:26 (OnDelete), state_skel.go:494.
+    """
+    pools = {"gpu": {"vmSku": golden.H100, "taints": ["a=b:NoSchedule"]}, "more": {"vmSku": golden.H100, "spot": True}}
+    keys = {name: value for name, value in golden.keys("dev").items() if name not in ("vmSku", "nodeCount")}
+    options = {name: {**found, "pool": "gpu"} for name, found in keys["workloadOptions"].items()}
+    options |= {name: {"pool": "gpu"} for name in ("health-check", "olmo") if name not in options}
+    other = program(keys | {"pools": pools, "workloadOptions": options}, stack="dev", secret=["workloadOptions"])
+    for kind in (":Release", ":DaemonSet", ":NicClusterPolicy"):
+        assert other.names(kind) == dev.names(kind)
+        for name in dev.names(kind):
+            assert other.one(kind, name).inputs == dev.one(kind, name).inputs
+
+
+def test_what_runs_images_of_the_registry_follows_it_so_that_none_goes_when_azure_refuses_another(
+    dev: Recorder,
+) -> None:
+    following = {r.name for r in dev.registered if "azure-native:containerregistry:Registry registry" in r.dependencies}
+    assert {*dev.outputs["workloads"], *dev.names(":DaemonSet")} <= following
+    assert dev.names(":DaemonSet") == ["local-nvme-scratch", "node-labeler"]
+
+
+def test_the_gpu_operator_follows_the_nic_policy_itself(dev: Recorder) -> None:
+    assert (
+        "kubernetes:mellanox.com/v1alpha1:NicClusterPolicy nic-cluster-policy"
+        in dev.one("Release", "gpu-operator").dependencies
+    )
+
+
+def reach(recorder: Recorder, name: str) -> set[str]:
+    """All that must be there before a resource, which is given as `<type> <name>`."""
+    needs = {f"{resource.type} {resource.name}": resource.dependencies for resource in recorder.registered}
+    found: set[str] = set()
+    new = {name}
+    while new := {below for above in new for below in needs.get(above, ())} - found:
+        found |= new
+    return found
+
+
+@pytest.mark.parametrize("stack", ["dev", "no-nodes"])
+def test_the_guard_of_a_platform_follows_all_of_its_stack_and_so_goes_first(stack: str) -> None:
+    recorder = golden.run(stack)
+    everything = {f"{resource.type} {resource.name}" for resource in recorder.registered if resource.custom}
+    guard = f"kubernetes:core/v1:ConfigMap {platform_guard.NAME}"
+    assert everything - reach(recorder, guard) == {guard}
+
+
+def test_the_guard_looks_for_namespaces_of_other_stacks_and_for_no_other(dev: Recorder) -> None:
+    selector = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    own = [resource.inputs["metadata"]["labels"] for resource in dev.registered if resource.type.endswith(":Namespace")]
+    metaseq = golden.run("metaseq")
+    assert selector <= metaseq.one(":Namespace").inputs["metadata"]["labels"].items()
+    assert not [labels for labels in own if selector <= labels.items()]
+    assert not metaseq.names("PolicyBinding")
+
+
+def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> None:
+    spec = dev.one("AdmissionPolicy").inputs["spec"]
+    (rule,), (validation,) = spec["matchConstraints"]["resourceRules"], spec["validations"]
+    config_map = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]["name"]
+    assert (rule["operations"], rule["resources"], rule["resourceNames"]) == (["DELETE"], ["configmaps"], [config_map])
+    assert validation["expression"] == "false"
+    binding = dev.one("PolicyBinding").inputs["metadata"]["name"]
+    assert f"kubectl delete validatingadmissionpolicybinding {binding}" in validation["messageExpression"]
+    (label,) = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    assert f"kubectl get namespaces --selector {label[0]}={label[1]}. " in validation["messageExpression"]
+
+
+@pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])
+def test_what_comes_first_in_the_cluster_are_namespaces_and_volumes(extra: dict[str, object]) -> None:
+    """These bear with a role that does not act yet; a namespace waits for no volume, which may wait for it."""
+    recorder = program({**golden.keys("entra"), **extra})
+    inside = [f"{r.type} {r.name}" for r in recorder.registered if r.custom and r.type.startswith("kubernetes:")]
+    namespaces = {name for name in inside if name.startswith("kubernetes:core/v1:Namespace ")}
+    volumes = {name for name in inside if name.startswith("kubernetes:core/v1:PersistentVolume ")}
+    assert namespaces
+    assert {name for name in inside if not reach(recorder, name) & namespaces} == namespaces | volumes
+
+
+def test_a_pool_without_infiniband_gets_no_ofed_and_no_rdma_driver() -> None:
+    recorder = golden.run("t4")
+    assert recorder.names("NicClusterPolicy") == []
+    assert recorder.one("Release", "gpu-operator").inputs["values"]["driver"]["rdma"] == {"enabled": False}
+
+
+def test_a_wrong_setting_ends_the_program_before_anything_is_declared() -> None:
+    with pytest.raises(pulumi.RunError, match="nodeCount"):
+        program({**golden.keys("t4"), "nodeCount": -1})

@@ -1,0 +1,22 @@
+"""A simulated Azure in a process of its own, for tests that kill it: `python -m <this module> FOLDER MODE`.
+
+Mode `stuck` never finishes an operation; mode `normal` does. Prints the endpoint, then serves until it is killed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from simulator.azure.server import serve
+from tests.support.arm import SUBSCRIPTION, TOKEN, FakeBackend, FakeBlobs
+
+if __name__ == "__main__":
+    backend = FakeBackend()
+    if sys.argv[2] == "stuck":
+        backend.create = lambda cluster_id: time.sleep(600)  # type: ignore[method-assign]
+    server = serve(0, TOKEN, SUBSCRIPTION, backend, FakeBlobs(), Path(sys.argv[1]))
+    server.start()
+    print(server.endpoint, flush=True)
+    time.sleep(600)

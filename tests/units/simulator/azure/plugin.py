@@ -1,0 +1,119 @@
+"""The plugin as the engine calls it: requests and answers as plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from simulator.plugins.marshal import Properties, decode, encode
+from tests.support.arm import H100
+
+GROUP = "azure-native:resources:ResourceGroup"
+CLUSTER = "azure-native:containerservice:ManagedCluster"
+POOL = "azure-native:containerservice:AgentPool"
+ROLE = "azure-native:authorization:RoleAssignment"
+
+
+def urn(token: str, name: str = "x") -> str:
+    return f"urn:pulumi:dev::ai-on-aks::my:module:Component${token}::{name}"
+
+
+@dataclass
+class AzurePlugin:
+    """A connection to a running plugin."""
+
+    stub: provider_pb2_grpc.ResourceProviderStub
+
+    def configure(self, **settings: str) -> None:
+        variables = {f"azure-native:config:{name}": value for name, value in settings.items()}
+        self.stub.Configure(provider_pb2.ConfigureRequest(variables=variables))
+
+    def check(
+        self, token: str, news: Properties, olds: Properties | None = None, name: str = "x", **more: Any
+    ) -> tuple[Properties, list[str]]:
+        request = provider_pb2.CheckRequest(urn=urn(token, name), news=encode(news), olds=encode(olds or {}), **more)
+        answer = self.stub.Check(request)
+        return decode(answer.inputs), [failure.reason for failure in answer.failures]
+
+    def diff(self, token: str, olds: Properties, news: Properties) -> provider_pb2.DiffResponse:
+        answer: provider_pb2.DiffResponse = self.stub.Diff(
+            provider_pb2.DiffRequest(urn=urn(token), olds=encode(olds), old_inputs=encode(olds), news=encode(news))
+        )
+        return answer
+
+    def create(
+        self, token: str, inputs: Properties, *, name: str = "x", preview: bool = False
+    ) -> tuple[str, Properties]:
+        request = provider_pb2.CreateRequest(
+            urn=urn(token, name), properties=encode(inputs), preview=preview, timeout=20
+        )
+        answer = self.stub.Create(request)
+        return answer.id, decode(answer.properties)
+
+    def update(
+        self, token: str, identity: str, olds: Properties, news: Properties, *, preview: bool = False
+    ) -> Properties:
+        request = provider_pb2.UpdateRequest(
+            urn=urn(token), id=identity, olds=encode(olds), news=encode(news), preview=preview, timeout=20
+        )
+        return decode(self.stub.Update(request).properties)
+
+    def read(self, token: str, identity: str, outputs: Properties, inputs: Properties) -> provider_pb2.ReadResponse:
+        answer: provider_pb2.ReadResponse = self.stub.Read(
+            provider_pb2.ReadRequest(urn=urn(token), id=identity, properties=encode(outputs), inputs=encode(inputs))
+        )
+        return answer
+
+    def delete(self, token: str, identity: str) -> None:
+        self.stub.Delete(provider_pb2.DeleteRequest(urn=urn(token), id=identity, timeout=20))
+
+    def invoke(self, token: str, arguments: Properties) -> Properties:
+        answer = self.stub.Invoke(provider_pb2.InvokeRequest(tok=token, args=encode(arguments)))
+        return decode(getattr(answer, "return"))
+
+    def cancel(self) -> None:
+        self.stub.Cancel(Empty())
+
+    def stack(self) -> tuple[Properties, Properties]:
+        """A resource group and a cluster, made; their outputs."""
+        _, group = self.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"}, name="rg")
+        _, cluster = self.create(CLUSTER, cluster_inputs(), name="aks")
+        return group, cluster
+
+
+def failure(raised: pytest.ExceptionInfo[grpc.RpcError]) -> str:
+    """What the user reads."""
+    details: str = raised.value.details()
+    return details
+
+
+def cluster_inputs(**more: Any) -> Properties:
+    pool = {"name": "system", "mode": "System", "count": 2, "vmSize": "Standard_D4ads_v5"}
+    base: Properties = {
+        "resourceGroupName": "rg",
+        "resourceName": "aks",
+        "location": "eastus",
+        "dnsPrefix": "dev",
+        "identity": {"type": "SystemAssigned"},
+        "agentPoolProfiles": [pool],
+    }
+    return base | more
+
+
+def pool_inputs(**more: Any) -> Properties:
+    base: Properties = {
+        "resourceGroupName": "rg",
+        "resourceName": "aks",
+        "agentPoolName": "gpu",
+        "vmSize": H100,
+        "count": 2,
+        "mode": "User",
+        "gpuProfile": {"driver": "None"},
+        "nodeTaints": ["sku=gpu:NoSchedule"],
+    }
+    return base | more

@@ -1,0 +1,192 @@
+"""What opens a container of a simulated account, and what does not: real tokens against the real blob service."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
+from azure.identity import DefaultAzureCredential
+from azure.storage.blob import BlobServiceClient, ContainerClient, ContainerSasPermissions, generate_container_sas
+
+from simulator.cluster.processes import leftovers
+from tests.support.blob_account import (
+    ACCOUNT,
+    CONTAINER,
+    CONTRIBUTOR,
+    READER,
+    BlobAccount,
+    account_body,
+    blob_account,
+)
+
+pytestmark = pytest.mark.simulator
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
+    with blob_account(tmp_path_factory.mktemp("blobs")) as account:
+        yield account
+
+
+@pytest.fixture
+def account(started: BlobAccount) -> BlobAccount:
+    """With a blob `weights` in `data`, and shared keys on."""
+    started.settings()
+    started.container(started.service_sas("cw")).upload_blob("weights", b"1234", overwrite=True)
+    return started
+
+
+def code(raised: pytest.ExceptionInfo[HttpResponseError]) -> str:
+    found: str = getattr(raised.value, "error_code", "")
+    return found
+
+
+def names(container: ContainerClient) -> list[str]:
+    return [blob.name for blob in container.list_blobs()]
+
+
+def user_delegation_sas(account: BlobAccount, *, days: float = 2, **permissions: bool) -> str:
+    """As the program issues it: by the login of whoever runs it."""
+    now = datetime.datetime.now(datetime.UTC)
+    with DefaultAzureCredential() as credential, BlobServiceClient(account.url, credential, retry_total=0) as client:
+        key = client.get_user_delegation_key(now, now + datetime.timedelta(days=days))
+    allowed = ContainerSasPermissions(**permissions)
+    return generate_container_sas(
+        "models", "data", user_delegation_key=key, permission=allowed, expiry=now + datetime.timedelta(hours=1)
+    )
+
+
+def test_service_sas_reads_and_lists(account: BlobAccount) -> None:
+    container = account.container(account.service_sas("lr"))
+    assert names(container) == ["weights"]
+    assert container.download_blob("weights").readall() == b"1234"
+
+
+def test_write_with_a_sas_that_only_reads(account: BlobAccount) -> None:
+    with pytest.raises(HttpResponseError) as raised:
+        account.container(account.service_sas("rl")).upload_blob("more", b"")
+    assert (raised.value.status_code, code(raised)) == (403, "AuthorizationPermissionMismatch")
+
+
+def test_expired_sas(account: BlobAccount) -> None:
+    with pytest.raises(HttpResponseError) as raised:
+        names(account.container(account.service_sas(hours=-1)))
+    assert (raised.value.status_code, code(raised)) == (403, "AuthorizationFailure")
+
+
+def test_sas_of_another_container(account: BlobAccount) -> None:
+    with pytest.raises(HttpResponseError) as raised:
+        names(account.container(account.service_sas(container="other")))
+    assert raised.value.status_code == 403
+
+
+def test_tampered_sas(account: BlobAccount) -> None:
+    sas = account.service_sas("rl").replace("sp=rl", "sp=rwl")
+    with pytest.raises(HttpResponseError) as raised:
+        account.container(sas).upload_blob("more", b"")
+    assert raised.value.status_code == 403
+
+
+def test_shared_keys_off(account: BlobAccount) -> None:
+    sas = account.service_sas()
+    account.settings(allowSharedKeyAccess=False)
+    with pytest.raises(HttpResponseError) as raised:
+        names(account.container(sas))
+    assert (raised.value.status_code, code(raised)) == (403, "KeyBasedAuthenticationNotPermitted")
+    body = {"canonicalizedResource": "/blob/models/data", "signedResource": "c", "signedPermission": "rl"}
+    refused = account.arm.call("POST", f"{ACCOUNT}/listServiceSas", body)
+    assert account.arm.refusal(refused)[:2] == (403, "KeyBasedAuthenticationNotPermitted")
+
+
+def test_user_delegation_sas_of_the_deployer(account: BlobAccount) -> None:
+    role = account.assign(CONTRIBUTOR, CONTAINER)
+    account.settings(allowSharedKeyAccess=False)
+    container = account.container(user_delegation_sas(account, read=True, list=True))
+    assert names(container) == ["weights"]
+    with pytest.raises(HttpResponseError) as raised:
+        container.upload_blob("more", b"")
+    assert code(raised) == "AuthorizationPermissionMismatch"
+    account.arm.call("DELETE", role)
+
+
+def test_user_delegation_sas_can_do_no_more_than_who_signed_it(account: BlobAccount) -> None:
+    sas = user_delegation_sas(account, read=True, write=True, create=True, list=True)
+    with pytest.raises(HttpResponseError) as raised:
+        names(account.container(sas))
+    assert code(raised) == "AuthorizationPermissionMismatch", "no role on blobs, though the owner of everything"
+    role = account.assign(READER, ACCOUNT)
+    assert names(account.container(sas)) == ["weights"]
+    with pytest.raises(HttpResponseError):
+        account.container(sas).upload_blob("more", b"")
+    account.arm.call("DELETE", role)
+
+
+def test_user_delegation_key_for_more_than_seven_days(account: BlobAccount) -> None:
+    with pytest.raises(HttpResponseError, match=r"a user delegation key expires within 7 days"):
+        user_delegation_sas(account, days=7.1, read=True)
+
+
+def test_forged_token(account: BlobAccount) -> None:
+    mine = account.arm.server.tokens
+    forged, expires = dataclasses.replace(mine, secret="another").issue("https://storage.azure.com")
+    with pytest.raises(ClientAuthenticationError) as raised:
+        names(account.container(FixedToken(forged, expires)))
+    assert code(raised) == "InvalidAuthenticationInfo"
+
+
+def test_anonymous_request(account: BlobAccount) -> None:
+    with pytest.raises(HttpResponseError):
+        names(account.container(None))
+
+
+def test_account_that_is_not_there(account: BlobAccount) -> None:
+    url = f"{account.blobs.endpoint}/nobody"
+    client = ContainerClient(url, "data", account.service_sas(), connection_verify=str(account.blobs.ca_file))
+    with pytest.raises(ResourceNotFoundError, match=r"There is no storage account nobody"):
+        names(client)
+
+
+def test_another_account_leaves_blobs_and_addresses_as_they_are(account: BlobAccount) -> None:
+    """Azurite starts again for it."""
+    sas, another = account.service_sas(), ACCOUNT.replace("models", "another")
+    assert account.arm.put(another, account_body()).status_code == 201
+    assert names(account.container(sas)) == ["weights"], "a request waits for it"
+    account.arm.done()
+    account.arm.call("DELETE", another)
+    account.arm.done()
+    assert names(account.container(sas)) == ["weights"]
+
+
+def test_killed_azurite_comes_back(account: BlobAccount) -> None:
+    sas = account.service_sas("rcwl")
+    for pid in leftovers():
+        os.kill(pid, signal.SIGKILL)
+    account.settings()  # blobs that it had not yet written to disk are lost, but no container of the account is
+    account.container(sas).upload_blob("after", b"", overwrite=True)
+    assert "after" in names(account.container(sas))
+
+
+def test_container_made_again_is_empty(account: BlobAccount) -> None:
+    account.arm.call("DELETE", CONTAINER)
+    with pytest.raises(ResourceNotFoundError):
+        names(account.container(account.service_sas()))
+    account.arm.put(CONTAINER, {"properties": {}})
+    assert names(account.container(account.service_sas())) == []
+
+
+@dataclasses.dataclass
+class FixedToken:
+    """A credential that always has the same token."""
+
+    token: str
+    expires: int
+
+    def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
+        return AccessToken(self.token, self.expires)

@@ -1,0 +1,173 @@
+"""What AKS refuses of a cluster's identity, login and address ranges, and what it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body
+
+IDENTITY = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/aks"
+OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
+
+
+@pytest.fixture
+def group(arm: Arm) -> Arm:
+    """A subscription with an empty resource group."""
+    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+    return arm
+
+
+def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str, str | None]:
+    """Code, message and target; nothing is left behind."""
+    answer = arm.put(CLUSTER, body)
+    assert answer.status_code == 400, answer.text
+    assert arm.call("GET", CLUSTER).status_code == 404
+    error = answer.json()["error"]
+    return error["code"], error["message"], error.get("target")
+
+
+# -- identity and login ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("identity", [None, {}, {"type": "None"}])
+def test_a_cluster_needs_an_identity_or_a_service_principal(group: Arm, identity: dict[str, Any] | None) -> None:
+    body = cluster_body() | {"identity": identity}
+    wanted = "Required parameter servicePrincipalProfile is missing (null)."
+    assert refused(group, body) == ("InvalidParameter", wanted, "servicePrincipalProfile")
+    principal = cluster_body(servicePrincipalProfile={"clientId": "a", "secret": "b"}) | {"identity": identity}
+    assert group.put(CLUSTER, principal).status_code == 201
+
+
+def test_an_update_may_leave_the_identity_out(cluster: Arm) -> None:
+    assert cluster.put(CLUSTER, cluster_body() | {"identity": None}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("identity", "code", "part"),
+    [
+        ({"type": "UserAssigned"}, "MissingIdentityIds", "must not be null or empty for 'UserAssigned'"),
+        (
+            {"type": "UserAssigned", "userAssignedIdentities": {}},
+            "MissingIdentityIds",
+            "must not be null or empty for 'UserAssigned'",
+        ),
+        (
+            {"type": "SystemAssigned", "userAssignedIdentities": {IDENTITY: {}}},
+            "FailedIdentityOperation",
+            "a non-UserAssigned identity type should not contain: userAssignedIdentities",
+        ),
+        (
+            {"type": "SystemAssigned", "userAssignedIdentities": {}},
+            "FailedIdentityOperation",
+            f"Identity operation for resource '{CLUSTER}' failed with error 'Failed to perform",
+        ),
+        ({"userAssignedIdentities": {IDENTITY: {}}}, "FailedIdentityOperation", "non-UserAssigned"),
+    ],
+)
+def test_identities_of_ones_own_go_with_their_type(group: Arm, identity: dict[str, Any], code: str, part: str) -> None:
+    found, message, _ = refused(group, cluster_body() | {"identity": identity})
+    assert found == code
+    assert part in message
+
+
+def test_a_cluster_with_an_identity_of_ones_own(group: Arm) -> None:
+    identity = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
+    assert group.put(CLUSTER, cluster_body() | {"identity": identity}).status_code == 201
+
+
+@pytest.mark.parametrize("profile", [None, {}, {"managed": False}])
+def test_without_entra_local_accounts_stay(group: Arm, profile: dict[str, Any] | None) -> None:
+    body = cluster_body(disableLocalAccounts=True, aadProfile=profile)
+    code, message, target = refused(group, body)
+    assert (code, target) == ("BadRequest", "properties.disableLocalAccounts")
+    assert message == (
+        "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
+        "Please integrate your cluster with AAD."
+    )
+
+
+def test_an_update_that_leaves_entra_out_keeps_it(group: Arm) -> None:
+    assert group.put(CLUSTER, cluster_body(aadProfile={"managed": True})).status_code == 201
+    group.done()
+    assert group.put(CLUSTER, cluster_body(disableLocalAccounts=True)).status_code == 200
+    group.done()
+    assert group.get(CLUSTER)["properties"]["aadProfile"]["managed"] is True
+
+
+# -- address ranges ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("network", "code", "part", "target"),
+    [
+        (
+            {"serviceCidr": "10.200.0.0/16"},
+            "DnsServiceIpOutOfServiceCidr",
+            "The DNS service IP 10.0.0.10 is out of the range defined by service CIDR 10.200.0.0/16.",
+            "dnsServiceIP",
+        ),
+        ({"dnsServiceIP": "10.1.0.10"}, "DnsServiceIpOutOfServiceCidr", "service CIDR 10.0.0.0/16", "dnsServiceIP"),
+        (
+            {"serviceCidr": "10.2.0.0/24", "dnsServiceIP": "10.2.1.10"},
+            "DnsServiceIpOutOfServiceCidr",
+            "10.2.1.10 is out",
+            "dnsServiceIP",
+        ),
+        (
+            {"serviceCidrs": ["10.2.0.0/24", "fd00::/112"], "dnsServiceIP": "fd00::a"},
+            "DnsServiceIpOutOfServiceCidr",
+            "fd00::a is out",
+            "dnsServiceIP",
+        ),
+        ({"dnsServiceIP": "10.0.0.1"}, "DnsServiceIpConflicting", "the first IP address", "dnsServiceIP"),
+        ({"dnsServiceIP": "10.0.0.0"}, "DnsServiceIpConflicting", "the first IP address", "dnsServiceIP"),
+        ({"dnsServiceIP": "10.0.0.x"}, "DnsServiceIpParseError", "not a valid IP address", "dnsServiceIP"),
+        ({"serviceCidr": "10.0.0.0/11"}, "InvalidParameter", "10.0.0.0/11, the largest is a /12", "serviceCIDR"),
+        ({"serviceCidrs": ["10.0.0.0/16", "fd00::/107"]}, "InvalidParameter", "largest is a /108", "serviceCIDR"),
+        ({"serviceCidr": "10.0.0.0/33"}, "CidrStringParseError", "Cidr is invalid", "serviceCIDR"),
+        (OVERLAY | {"podCidr": "ten"}, "CidrStringParseError", "Cidr is invalid", "podCIDR"),
+        (
+            OVERLAY | {"podCidr": "10.0.0.0/8"},
+            "PodCidrOverlapServiceCidr",
+            "pod CIDR 10.0.0.0/8 is conflicted with the service CIDR 10.0.0.0/16",
+            "podCIDR",
+        ),
+        (
+            OVERLAY | {"serviceCidr": "10.240.0.0/12", "dnsServiceIP": "10.240.0.10"},
+            "PodCidrOverlapServiceCidr",
+            "pod CIDR 10.244.0.0/16",
+            "podCIDR",
+        ),
+    ],
+)
+def test_addresses_that_do_not_fit(group: Arm, network: dict[str, Any], code: str, part: str, target: str) -> None:
+    found, message, where = refused(group, cluster_body(networkProfile=network))
+    assert (found, where) == (code, f"networkProfile.{target}")
+    assert part in message
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        {"dnsServiceIP": "10.0.0.2"},
+        {"serviceCidr": "10.0.0.0/12"},
+        {"serviceCidr": "10.2.0.0/24", "dnsServiceIP": "10.2.0.10"},
+        {"serviceCidrs": ["10.2.0.0/24", "fd00::/108"], "dnsServiceIP": "10.2.0.10"},
+        OVERLAY | {"podCidr": "10.244.3.1/16"},
+        OVERLAY | {"podCidrs": ["10.1.0.0/16", "fd00:1::/64"]},
+    ],
+)
+def test_addresses_that_fit(group: Arm, network: dict[str, Any]) -> None:
+    assert group.put(CLUSTER, cluster_body(networkProfile=network)).status_code == 201
+
+
+def test_all_problems_of_addresses_are_told_at_once(group: Arm) -> None:
+    network = OVERLAY | {"serviceCidr": "10.240.0.0/11"}
+    error = group.put(CLUSTER, cluster_body(networkProfile=network)).json()["error"]
+    assert [detail["code"] for detail in error["details"]] == [
+        "InvalidParameter",
+        "PodCidrOverlapServiceCidr",
+        "DnsServiceIpOutOfServiceCidr",
+    ]

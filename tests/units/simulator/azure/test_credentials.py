@@ -1,0 +1,76 @@
+"""The three cases of a cluster's credentials."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
+
+REFUSED = "Getting static credential is not allowed because this cluster is set to disable local accounts."
+
+
+def _cluster(arm: Arm, *, entra: bool, local: bool) -> None:
+    profile = {"managed": True, "enableAzureRBAC": True} if entra else None
+    arm.put(GROUP, {"location": "eastus"})
+    assert arm.put(CLUSTER, cluster_body(aadProfile=profile, disableLocalAccounts=not local)).status_code == 201
+    arm.done()
+
+
+def _user(arm: Arm, action: str, **query: str) -> tuple[str, dict[str, Any]] | str:
+    """The kubeconfig's context and user; the message where it is refused."""
+    answer = arm.call("POST", f"{CLUSTER}/{action}", {}, **query)
+    if answer.status_code == 400:
+        assert answer.json()["error"]["code"] == "BadRequest"
+        return str(answer.json()["error"]["message"])
+    kubeconfig = yaml.safe_load(base64.b64decode(answer.json()["kubeconfigs"][0]["value"]))
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:1"
+    return kubeconfig["current-context"], kubeconfig["users"][0]["user"]
+
+
+@pytest.mark.parametrize("entra", [True, False])
+def test_local_accounts_give_an_administrators_certificate(arm: Arm, entra: bool) -> None:
+    _cluster(arm, entra=entra, local=True)
+    found = _user(arm, "listClusterAdminCredential")
+    assert found == ("aks-admin", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
+
+
+def test_without_local_accounts_there_is_no_administrator(arm: Arm) -> None:
+    _cluster(arm, entra=True, local=False)
+    found = _user(arm, "listClusterAdminCredential")
+    assert isinstance(found, str)
+    assert found.startswith(REFUSED)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_entra_users_log_in_with_kubelogin(arm: Arm, local: bool) -> None:
+    _cluster(arm, entra=True, local=local)
+    found = _user(arm, "listClusterUserCredential", format="exec")
+    assert isinstance(found, tuple)
+    plugin = found[1]["exec"]
+    assert (found[0], plugin["command"]) == ("aks", "kubelogin")
+    assert plugin["args"][:3] == ["get-token", "--login", "devicecode"]
+    assert plugin["args"][plugin["args"].index("--tenant-id") + 1] == SUBSCRIPTION.tenant_id
+
+
+def test_users_without_entra_have_a_certificate(arm: Arm) -> None:
+    _cluster(arm, entra=False, local=True)
+    found = _user(arm, "listClusterUserCredential")
+    assert found == ("aks", {"client-certificate-data": "Q0VSVA==", "client-key-data": "S0VZ"})
+
+
+def test_format_is_checked(arm: Arm) -> None:
+    _cluster(arm, entra=True, local=True)
+    answer = arm.call("POST", f"{CLUSTER}/listClusterUserCredential", {}, format="yaml")
+    assert arm.refusal(answer)[:2] == (400, "InvalidParameter")
+
+
+def test_cluster_that_is_being_made_has_none(arm: Arm) -> None:
+    arm.backend.gate.clear()
+    arm.put(GROUP, {"location": "eastus"})
+    arm.put(CLUSTER, cluster_body())
+    answer = arm.call("POST", f"{CLUSTER}/listClusterAdminCredential", {})
+    assert arm.refusal(answer)[:2] == (409, "OperationNotAllowed")

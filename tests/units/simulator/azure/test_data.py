@@ -1,0 +1,53 @@
+"""The data files agree with each other and with the rest of the project."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.facts import skus
+from config.facts.versions import versions
+from simulator.azure.kinds import KINDS
+from simulator.azure.schema import Field, Schema, schemas
+from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
+from tests.support.arm import SUBSCRIPTION
+
+
+def test_every_supported_kubernetes_version_has_a_patch() -> None:
+    assert SUBSCRIPTION.kubernetes_patches == versions().kubernetes.newest
+    for minor, patch in SUBSCRIPTION.kubernetes_patches.items():
+        assert SUBSCRIPTION.kubernetes(minor) == SUBSCRIPTION.kubernetes(patch) == patch
+    assert SUBSCRIPTION.kubernetes("1.35.99") is None
+
+
+def test_every_vm_family_has_a_quota_for_two_nodes() -> None:
+    for sku in skus.catalogue().values():
+        assert SUBSCRIPTION.quota[sku.family] >= 2 * sku.vcpus, sku.name
+
+
+def test_regions_offer_families_of_the_catalogue() -> None:
+    families = {sku.family for sku in skus.catalogue().values()}
+    assert all(set(offered) <= families for offered in SUBSCRIPTION.regions.values())
+
+
+def test_every_type_has_rules_and_a_schema() -> None:
+    assert set(schemas()) == set(KINDS)
+    assert {definition.arm_type.lower() for definition in DEFINITIONS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("schema", schemas().values(), ids=lambda schema: schema.type)
+def test_immutable_properties_are_properties(schema: Schema) -> None:
+    for path in schema.immutable:
+        field: Field = schema.body
+        for part in path.split("."):
+            assert part in field.fields, path
+            field = field.fields[part]
+        assert not field.read_only
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda definition: definition.token)
+def test_plugin_and_arm_speak_of_the_same_properties(definition: Definition) -> None:
+    simulated = {path for path in definition.replaces if path.split(".")[0] in definition.inputs}
+    for path in simulated:
+        field = definition.inputs[path.split(".")[0]]
+        assert "." not in path or path.split(".")[1] in field.fields, path
+    assert definition.inputs.keys() - {"scope"} <= definition.outputs.keys()

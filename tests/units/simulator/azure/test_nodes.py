@@ -1,0 +1,105 @@
+"""Node objects: names, labels, taints and sizes as AKS gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.facts import skus
+from simulator.azure.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
+from tests.support.arm import H100, pool_path
+
+
+def _pool(**changes: Any) -> Pool:
+    properties: dict[str, Any] = {
+        "count": 2,
+        "mode": "User",
+        "osSKU": "Ubuntu",
+        "osDiskType": "Managed",
+        "osDiskSizeGB": 128,
+        "maxPods": 110,
+        "gpuProfile": {"driver": "None"},
+        "nodeTaints": ["sku=gpu:NoSchedule", "alone:NoExecute"],
+        "nodeLabels": {"ai-on-aks/gpu": "true"},
+    } | changes
+    return Pool(
+        id=pool_path(),
+        name="gpu",
+        properties=properties,
+        location="eastus",
+        node_group="MC_rg_aks_eastus",
+        kubernetes="1.35.4",
+        index=1,
+    )
+
+
+def test_names_are_those_of_a_scale_set() -> None:
+    names = [node["metadata"]["name"] for node in manifests(_pool(count=37), skus.sku(H100))]
+    prefix = names[0].removesuffix("000000")
+    assert prefix.startswith("aks-gpu-")
+    assert prefix.endswith("-vmss")
+    assert [name.removeprefix(prefix) for name in (names[9], names[10], names[35], names[36])] == [
+        "000009",
+        "00000a",
+        "00000z",
+        "000010",
+    ]
+
+
+def test_labels_and_taints() -> None:
+    node = manifests(_pool(), skus.sku(H100))[0]
+    labels = node["metadata"]["labels"]
+    expected = {
+        "agentpool": "gpu",
+        "kubernetes.azure.com/agentpool": "gpu",
+        "kubernetes.azure.com/mode": "user",
+        "kubernetes.azure.com/accelerator": "nvidia",
+        "kubernetes.azure.com/cluster": "MC_rg_aks_eastus",
+        "node.kubernetes.io/instance-type": H100,
+        "topology.kubernetes.io/region": "eastus",
+        "topology.kubernetes.io/zone": "0",
+        "kubernetes.io/hostname": node["metadata"]["name"],
+        "ai-on-aks/gpu": "true",
+    }
+    assert expected.items() <= labels.items()
+    assert node["spec"]["taints"] == [
+        {"key": "sku", "value": "gpu", "effect": "NoSchedule"},
+        {"key": "alone", "effect": "NoExecute"},
+    ]
+
+
+def test_sizes_come_from_the_catalogue_less_what_aks_keeps() -> None:
+    status = manifests(_pool(), skus.sku(H100))[1]["status"]
+    assert status["capacity"]["cpu"] == "96"
+    assert status["allocatable"]["cpu"] == "94940m"
+    assert status["capacity"]["memory"] == f"{1900 * 1024**2}Ki"
+    assert status["allocatable"]["memory"] == f"{1900 * 1024**2 - (20 * 110 + 150) * 1024}Ki"
+    assert status["allocatable"]["ephemeral-storage"] == str(128 * 1024**3 * 9 // 10)
+    assert status["addresses"][0] == {"type": "InternalIP", "address": "10.224.4.5"}
+    assert status["nodeInfo"]["kubeletVersion"] == "v1.35.4"
+    assert not [name for name in status["capacity"] if "nvidia" in name]
+
+
+@pytest.mark.parametrize(("cores", "millis"), [(1, 60), (2, 100), (4, 140), (8, 180), (16, 260), (32, 420), (64, 740)])
+def test_reserved_cpu_is_akss_table(cores: int, millis: int) -> None:
+    assert reserved_cpu_millis(cores) == millis
+
+
+def test_reserved_memory_is_a_quarter_at_most() -> None:
+    assert reserved_memory_kib(4 * 1024**2, 250) == 1024**2 + 100 * 1024
+
+
+def test_stopped_pool_has_no_nodes() -> None:
+    assert manifests(_pool(powerState={"code": "Stopped"}), skus.sku(H100)) == []
+
+
+def test_driver_that_aks_installs_is_marked() -> None:
+    for driver, mark in (("Install", "aks"), ("None", None)):
+        node = manifests(_pool(gpuProfile={"driver": driver}), skus.sku(H100))[0]
+        assert node["metadata"]["annotations"].get("simulator/gpu-driver") == mark
+
+
+def test_zones_are_taken_in_turn() -> None:
+    nodes = manifests(_pool(availabilityZones=["1", "3"]), skus.sku(H100))
+    assert [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes] == ["eastus-1", "eastus-3"]

@@ -1,0 +1,237 @@
+"""The plugin's Create, Read, Update, Delete, Invoke, against the simulated Azure."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import grpc
+import pytest
+from pulumi.runtime.proto import provider_pb2, status_pb2
+
+from simulator.plugins.marshal import UNKNOWN, Secret, decode, encode
+from simulator.world.faults import new_fault
+from tests.support.arm import CLUSTER as CLUSTER_PATH
+from tests.support.arm import GROUP as GROUP_PATH
+from tests.support.arm import H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.units.simulator.azure.plugin import (
+    CLUSTER,
+    GROUP,
+    POOL,
+    ROLE,
+    AzurePlugin,
+    cluster_inputs,
+    failure,
+    pool_inputs,
+    urn,
+)
+
+ADMIN = "azure-native:containerservice:listManagedClusterAdminCredentials"
+USER = "azure-native:containerservice:listManagedClusterUserCredentials"
+AUTHORIZATION = "providers/Microsoft.Authorization"
+FEATURE = "azure-native:features:getSubscriptionFeatureRegistration"
+
+
+def test_created_resources_have_arms_ids_and_outputs(plugin: AzurePlugin, arm: Arm) -> None:
+    _, cluster = plugin.stack()
+    identity, pool = plugin.create(POOL, pool_inputs())
+    assert identity == pool_path()
+    assert (cluster["name"], cluster["location"], cluster["azureApiVersion"]) == ("aks", "eastus", "2025-09-01")
+    assert cluster["identityProfile"]["kubeletidentity"]["objectId"]
+    assert (pool["name"], pool["provisioningState"], pool["osSKU"]) == ("gpu", "Succeeded", "Ubuntu")
+    assert pool["type"] == "Microsoft.ContainerService/managedClusters/agentPools"
+    assert "properties" not in pool
+    assert len(arm.node_names()) == 4
+
+
+def test_preview_knows_inputs_and_nothing_else(plugin: AzurePlugin) -> None:
+    identity, shown = plugin.create(POOL, pool_inputs(count=UNKNOWN, vmSize=Secret("x")), preview=True)
+    assert identity == ""
+    assert shown["count"] is UNKNOWN
+    assert shown["provisioningState"] is UNKNOWN
+    assert shown["vmSize"] == Secret("x")
+    assert (shown["mode"], shown["gpuProfile"]) == ("User", {"driver": "None"})
+
+
+def test_preview_of_an_update_keeps_what_never_changes(plugin: AzurePlugin) -> None:
+    _, cluster = plugin.stack()
+    shown = plugin.update(CLUSTER, CLUSTER_PATH, cluster, cluster_inputs(tags={"a": "b"}), preview=True)
+    assert (shown["name"], shown["location"], shown["fqdn"]) == ("aks", "eastus", UNKNOWN)
+
+
+def test_secret_inputs_are_secret_outputs(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    _, pool = plugin.create(POOL, pool_inputs(nodeLabels=Secret({"a": "b"})))
+    assert pool["nodeLabels"] == Secret({"a": "b"})
+    assert arm.get(pool_path())["properties"]["nodeLabels"] == {"a": "b"}
+
+
+def test_update_scales_and_arm_refuses_what_the_provider_tries(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    identity, pool = plugin.create(POOL, pool_inputs())
+    assert plugin.update(POOL, identity, pool, pool_inputs(count=3))["count"] == 3
+    assert len(arm.node_names()) == 5
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.update(POOL, identity, pool, pool_inputs(gpuProfile={"driver": "Install"}))
+    message = "Changing property 'properties.gpuProfile.driver' is not allowed."
+    assert failure(raised) == f'Status=400 Code="PropertyChangeNotAllowed" Message="{message}"'
+
+
+def test_what_somebody_else_made_is_not_taken(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    arm.put(pool_path(), pool_body())
+    arm.done()
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.create(POOL, pool_inputs())
+    assert failure(raised) == f"cannot create already existing resource '{pool_path()}'"
+
+
+def test_interrupted_creation_is_taken_up(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    arm.backend.gate.clear()
+    request = provider_pb2.CreateRequest(urn=urn(POOL), properties=encode(pool_inputs()), timeout=1)
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.stub.Create(request)
+    assert failure(raised) == "operation timed out"
+    threading.Timer(0.3, arm.backend.gate.set).start()
+    identity, pool = plugin.create(POOL, pool_inputs())
+    assert (identity, pool["provisioningState"]) == (pool_path(), "Succeeded")
+
+
+def test_cancel_ends_waiting(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    arm.backend.gate.clear()
+    canceller = threading.Timer(0.5, plugin.cancel)
+    canceller.start()
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.create(POOL, pool_inputs())
+    canceller.join()  # its call is answered, before the channel is closed
+    assert failure(raised).startswith("operation canceled")
+
+
+def test_failed_operation_leaves_the_resource_in_the_state(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    arm.server.world.faults.fault(new_fault("capacity", size=H100))
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.create(POOL, pool_inputs())
+    assert failure(raised).startswith('Status=200 Code="AllocationFailed" Message="Allocation failed. We do not have ')
+    details = dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
+    failed = provider_pb2.ErrorResourceInitFailed()
+    assert status_pb2.Status.FromString(details).details[0].Unpack(failed)
+    assert (failed.id, decode(failed.properties)["provisioningState"]) == (pool_path(), "Failed")
+    arm.server.world.faults.heal()
+    updated = plugin.update(POOL, failed.id, decode(failed.properties), pool_inputs())
+    assert updated["provisioningState"] == "Succeeded"
+
+
+def test_refresh_finds_drift_and_keeps_defaults_out_of_the_inputs(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    inputs = pool_inputs()
+    identity, pool = plugin.create(POOL, inputs)
+    same = plugin.read(POOL, identity, pool, inputs)
+    assert (same.id, decode(same.inputs), decode(same.properties)) == (identity, inputs, pool)
+    live = arm.get(pool_path())  # what GET shows can be PUT back, read-only properties and all
+    live["properties"] |= {"count": 5, "tags": {"by": "hand"}}
+    assert arm.put(pool_path(), live).status_code == 200
+    arm.done()
+    drifted = plugin.read(POOL, identity, pool, inputs)
+    assert decode(drifted.inputs) == inputs | {"count": 5, "tags": {"by": "hand"}}
+    arm.call("DELETE", pool_path())
+    arm.done()
+    assert plugin.read(POOL, identity, pool, inputs).id == ""
+
+
+def test_import_reads_inputs_from_azure(plugin: AzurePlugin, arm: Arm) -> None:
+    arm.put(GROUP_PATH, {"location": "eastus", "tags": {"a": "b"}})
+    arm.put(CLUSTER_PATH, cluster_body())
+    arm.done()
+    group = decode(plugin.read(GROUP, GROUP_PATH, {}, {}).inputs)
+    assert group == {
+        "resourceGroupName": "rg",
+        "location": "eastus",
+        "tags": {"a": "b"},
+        "azureApiVersion": "2024-03-01",
+    }
+    cluster = decode(plugin.read(CLUSTER, CLUSTER_PATH, {}, {}).inputs)
+    assert (cluster["resourceGroupName"], cluster["resourceName"], cluster["dnsPrefix"]) == ("rg", "aks", "dev")
+    assert "fqdn" not in cluster
+    assert plugin.diff(CLUSTER, cluster, cluster).changes == provider_pb2.DiffResponse.DIFF_NONE
+
+
+def test_delete_waits_and_what_is_gone_is_deleted(plugin: AzurePlugin, arm: Arm) -> None:
+    plugin.stack()
+    identity, _ = plugin.create(POOL, pool_inputs())
+    plugin.delete(POOL, identity)
+    assert len(arm.node_names()) == 2
+    plugin.delete(POOL, identity)
+    plugin.delete(GROUP, GROUP_PATH)
+    assert arm.server.world.store.all() == []
+
+
+def test_role_assignment_on_a_cluster(plugin: AzurePlugin) -> None:
+    plugin.stack()
+    me = plugin.invoke("azure-native:authorization:getClientConfig", {})
+    assert me == {
+        "clientId": SUBSCRIPTION.client_id,
+        "objectId": SUBSCRIPTION.object_id,
+        "subscriptionId": SUBSCRIPTION.subscription_id,
+        "tenantId": SUBSCRIPTION.tenant_id,
+    }
+    inputs, failures = plugin.check(
+        ROLE,
+        {
+            "scope": CLUSTER_PATH,
+            "principalId": me["objectId"],
+            "principalType": "User",
+            "roleDefinitionId": f"/{AUTHORIZATION}/roleDefinitions/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b",
+        },
+    )
+    assert failures == []
+    identity, role = plugin.create(ROLE, inputs)
+    assert (
+        identity == f"{CLUSTER_PATH}/providers/Microsoft.Authorization/roleAssignments/{inputs['roleAssignmentName']}"
+    )
+    assert (role["scope"], role["principalId"]) == (CLUSTER_PATH, me["objectId"])
+
+
+def test_invokes(plugin: AzurePlugin) -> None:
+    plugin.stack()
+    where = {"resourceGroupName": "rg", "resourceName": "aks"}
+    assert plugin.invoke(ADMIN, where)["kubeconfigs"][0]["name"] == "clusterAdmin"
+    assert plugin.invoke(USER, where | {"format": "exec"})["kubeconfigs"][0]["name"] == "clusterUser"
+    feature = {"providerNamespace": "Microsoft.ContainerService", "featureName": "AKSInfinibandSupport"}
+    assert plugin.invoke(FEATURE, feature)["properties"]["state"] == "Registered"
+
+
+@pytest.mark.parametrize(
+    ("token", "arguments", "message"),
+    [
+        ("azure-native:storage:listStorageAccountSAS", {}, "is not simulated. The simulator has: azure-native:"),
+        (ADMIN, {"resourceGroupName": "rg"}, "missing required property 'resourceName'"),
+        (ADMIN, {"resourceGroupName": "rg", "resourceName": "aks", "x": 1}, "unknown property 'x'"),
+        (ADMIN, {"resourceGroupName": "rg", "resourceName": "no"}, f"request failed {CLUSTER_PATH[:-3]}no/"),
+    ],
+)
+def test_refused_invokes(plugin: AzurePlugin, token: str, arguments: dict[str, Any], message: str) -> None:
+    plugin.stack()
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.invoke(token, arguments)
+    assert message in failure(raised)
+
+
+def test_without_a_simulator_it_says_what_to_do(plugin: AzurePlugin, arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm.server.stop()
+    answer = plugin.stub.CheckConfig(
+        provider_pb2.CheckRequest(urn="urn:pulumi:dev::p::pulumi:providers:azure-native::x")
+    )
+    reason = answer.failures[0].reason
+    assert reason.startswith(f"no simulator is running at {arm.server.endpoint}")
+    assert "make up" in reason
+    assert "az login" in reason
+
+
+def test_environment_without_a_simulator(plugin: AzurePlugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SIMULATOR_ARM_ENDPOINT")
+    with pytest.raises(grpc.RpcError) as raised:
+        plugin.create(GROUP, {"resourceGroupName": "rg", "location": "eastus"})
+    assert failure(raised).startswith("no simulator is running (SIMULATOR_ARM_ENDPOINT is not set)")

@@ -1,0 +1,136 @@
+"""Container registries: their names, their images, and which cluster may pull them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulator.azure.data_plane import DataPlane
+from simulator.azure.registries import Registries, RegistryNotFound
+from tests.support.arm import CLUSTER, GROUP, Arm
+
+REGISTRY = f"{GROUP}/providers/Microsoft.ContainerRegistry/registries/aiOnAks1"
+IMAGE = "aionaks1.azurecr.io/nccl-test:abc"
+BODY = {"location": "eastus", "sku": {"name": "Basic"}}
+ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+BLOB_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+
+
+@pytest.fixture
+def registry(cluster: Arm) -> Arm:
+    """A subscription with a cluster and a registry."""
+    assert cluster.put(REGISTRY, BODY).status_code == 201
+    return cluster
+
+
+def images(arm: Arm) -> Registries:
+    return arm.server.world.registries
+
+
+def may_pull(arm: Arm, image: str = IMAGE) -> str | None:
+    return DataPlane(arm.server.world).may_pull(CLUSTER, image)
+
+
+def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY) -> str:
+    """What `az aks update --attach-acr` does."""
+    kubelet = arm.get(CLUSTER)["properties"]["identityProfile"]["kubeletidentity"]["objectId"]
+    path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
+    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
+    assert arm.put(path, {"properties": {"principalId": kubelet, "roleDefinitionId": definition}}).status_code == 201
+    return path
+
+
+def test_registry_as_it_is_shown(registry: Arm) -> None:
+    shown = registry.get(REGISTRY)
+    assert shown["sku"] == {"name": "Basic", "tier": "Basic"}
+    assert shown["properties"]["loginServer"] == "aionaks1.azurecr.io"
+    assert shown["properties"]["adminUserEnabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("contoso", "AlreadyInUse", "The registry DNS name contoso.azurecr.io is already in use."),
+        ("my-registry", "InvalidParameter", "Registry names have 5 to 50 letters or digits."),
+        ("four", "InvalidParameter", "'name' is 4 long; the least is 5"),
+    ],
+)
+def test_refused_names(registry: Arm, name: str, code: str, message: str) -> None:
+    answer = registry.put(REGISTRY.replace("aiOnAks1", name), BODY)
+    assert registry.refusal(answer)[1] == code
+    assert message in registry.refusal(answer)[2]
+
+
+def test_name_in_another_group_is_taken(registry: Arm) -> None:
+    group = GROUP.replace("/rg", "/other")
+    registry.put(group, {"location": "eastus"})
+    answer = registry.put(REGISTRY.replace(GROUP, group), BODY)
+    assert registry.refusal(answer)[:2] == (409, "AlreadyInUse")
+
+
+def test_pull_of_an_image_that_is_there_by_a_cluster_that_may(registry: Arm) -> None:
+    images(registry).push("aionaks1", "nccl-test", "abc")
+    attach(registry)
+    assert may_pull(registry) is None
+    assert images(registry).images("AiOnAks1") == ["nccl-test:abc"]
+
+
+def test_pull_without_acr_pull(registry: Arm) -> None:
+    images(registry).push("aionaks1", "nccl-test", "abc")
+    assert str(may_pull(registry)).endswith("401 Unauthorized")
+    path = attach(registry, BLOB_READER)
+    assert str(may_pull(registry)).endswith("401 Unauthorized"), "a role that has nothing to do with images"
+    registry.call("DELETE", path)
+    attach(registry, scope=GROUP)
+    assert may_pull(registry) is None, "a role on the group counts in it"
+
+
+@pytest.mark.parametrize("image", [IMAGE, "aionaks1.azurecr.io/nccl-test", "aionaks1.azurecr.io/olmo/train:abc"])
+def test_pull_of_an_image_that_was_not_pushed(registry: Arm, image: str) -> None:
+    attach(registry)
+    images(registry).push("aionaks1", "nccl-test", "another")
+    reason = str(may_pull(registry, image))
+    assert reason.startswith(f'failed to pull and unpack image "{image}": failed to resolve reference "{image}": ')
+    assert reason.endswith(": not found")
+
+
+def test_pull_from_a_registry_that_is_not_there(registry: Arm) -> None:
+    assert str(may_pull(registry, "nowhere.azurecr.io/x:1")).endswith("lookup nowhere.azurecr.io: no such host")
+
+
+@pytest.mark.parametrize("image", ["mcr.microsoft.com/oss/pause:3.9", "ubuntu:24.04", "nvcr.io/nvidia/driver"])
+def test_other_registries_are_not_simulated(registry: Arm, image: str) -> None:
+    assert may_pull(registry, image) is None
+
+
+def test_deleted_registry_loses_its_images(registry: Arm) -> None:
+    images(registry).push("aionaks1", "nccl-test", "abc")
+    role = attach(registry)
+    registry.call("DELETE", REGISTRY)
+    assert registry.call("GET", role).status_code == 404, "what is assigned on it goes with it"
+    registry.put(REGISTRY, BODY)
+    assert images(registry).images("aionaks1") == []
+
+
+def test_push_to_a_registry_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RegistryNotFound, match=r"no registry nowhere\.azurecr\.io in the simulated Azure: `make up`"):
+        Registries(tmp_path).push("nowhere", "nccl-test", "abc")
+
+
+@pytest.mark.parametrize(("repository", "tag"), [("../up", "1"), ("NCCL", "1"), ("a//b", "1"), ("a", ""), ("a", "b/c")])
+def test_push_of_what_is_no_image(tmp_path: Path, repository: str, tag: str) -> None:
+    registries = Registries(tmp_path)
+    registries.add("mine")
+    with pytest.raises(ValueError, match=r"is no (repository|tag)"):
+        registries.push("mine", repository, tag)
+
+
+def test_blobs_of_an_account(registry: Arm) -> None:
+    data = DataPlane(registry.server.world)
+    assert data.blob_service("models") is None
+    body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": {}}
+    registry.put(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models", body)
+    service = data.blob_service("models")
+    assert service
+    assert service.url == "https://127.0.0.1:1/models"

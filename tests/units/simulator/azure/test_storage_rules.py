@@ -1,0 +1,167 @@
+"""Storage accounts and containers as Resource Manager has them; the blob service behind them only takes notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.arm import GROUP, Arm
+from tests.support.blob_account import ACCOUNT, CONTAINER, account_body
+
+SAS = {
+    "canonicalizedResource": "/blob/models/data",
+    "signedResource": "c",
+    "signedPermission": "rl",
+    "signedExpiry": "2027-01-01T00:00:00Z",
+}
+
+
+def account_path(name: str, group: str = GROUP) -> str:
+    return f"{group}/providers/Microsoft.Storage/storageAccounts/{name}"
+
+
+@pytest.fixture
+def storage(arm: Arm) -> Arm:
+    """A subscription with a group, and the account `models` with the container `data` in it."""
+    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+    assert arm.put(ACCOUNT, account_body(minimumTlsVersion="TLS1_2")).status_code == 201
+    arm.done()
+    assert arm.put(CONTAINER, {"properties": {}}).status_code == 201
+    return arm
+
+
+def test_account_and_container_as_they_are_shown(storage: Arm) -> None:
+    shown = storage.get(ACCOUNT)
+    assert shown["sku"] == {"name": "Standard_LRS", "tier": "Standard"}
+    assert shown["properties"] == {
+        "allowBlobPublicAccess": False,
+        "allowCrossTenantReplication": False,
+        "minimumTlsVersion": "TLS1_2",
+        "primaryEndpoints": {"blob": "https://127.0.0.1:1/models/"},
+        "primaryLocation": "eastus",
+        "provisioningState": "Succeeded",
+        "statusOfPrimary": "available",
+        "supportsHttpsTrafficOnly": True,
+    }
+    assert storage.get(CONTAINER)["properties"]["publicAccess"] == "None"
+    assert storage.blobs.containers == {"models/data"}
+
+
+def test_keys_are_random_and_kept(storage: Arm) -> None:
+    first = storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"]
+    assert [key["keyName"] for key in first] == ["key1", "key2"]
+    assert storage.blobs.accounts["models"] == [key["value"] for key in first]
+    storage.put(ACCOUNT, account_body())
+    storage.done()
+    assert storage.call("POST", f"{ACCOUNT}/listKeys").json()["keys"] == first
+    assert "key" not in str(storage.get(ACCOUNT)).lower().replace("allowsharedkeyaccess", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "code", "message"),
+    [
+        ("contoso", {}, "StorageAccountAlreadyTaken", "The storage account named contoso is already taken."),
+        ("my-models", {}, "InvalidParameter", "Storage account names have 3 to 24 lower-case letters or digits."),
+        ("ab", {}, "InvalidParameter", "'name' is 2 long; the least is 3"),
+        ("mine", {"location": "moon"}, "LocationNotAvailableForResourceType", "'moon' is not available"),
+        (
+            "mine",
+            {"kind": "FileStorage"},
+            "InvalidParameter",
+            "'kind' is invalid (or not simulated): 'FileStorage'. Allowed: StorageV2, BlockBlobStorage.",
+        ),
+        (
+            "mine",
+            {"properties": {"accessTier": "Cold"}},
+            "InvalidParameter",
+            "'properties.accessTier' is invalid (or not simulated): 'Cold'. Allowed: Hot, Cool.",
+        ),
+        (
+            "mine",
+            {"properties": {"minimumTlsVersion": "TLS1_3"}},
+            "InvalidParameter",
+            "'properties.minimumTlsVersion' is invalid (or not simulated): 'TLS1_3'.",
+        ),
+        ("mine", {"kind": "BlockBlobStorage"}, "InvalidValuesForRequestParameters", "needs a premium sku"),
+        ("mine", {"properties": {"networkAcls": {}}}, "InvalidParameter", "(or not simulated)"),
+    ],
+)
+def test_refused_accounts(storage: Arm, name: str, body: dict[str, Any], code: str, message: str) -> None:
+    answer = storage.put(account_path(name), account_body() | body)
+    assert answer.status_code in (400, 409)
+    assert storage.refusal(answer)[1] == code
+    assert message in storage.refusal(answer)[2]
+
+
+def test_name_of_an_account_in_another_group(storage: Arm) -> None:
+    group = GROUP.replace("/rg", "/other")
+    storage.put(group, {"location": "eastus"})
+    answer = storage.put(account_path("models", group), account_body())
+    assert storage.refusal(answer)[:2] == (409, "StorageAccountAlreadyExists")
+
+
+@pytest.mark.parametrize("change", [{"isHnsEnabled": True}, {"kind": "BlockBlobStorage"}])
+def test_what_never_changes(storage: Arm, change: dict[str, Any]) -> None:
+    body = account_body() | change if "kind" in change else account_body(**change)
+    assert storage.refusal(storage.put(ACCOUNT, body))[:2] == (400, "PropertyChangeNotAllowed")
+
+
+@pytest.mark.parametrize("name", ["Upper", "a--b", "-a", "ab"])
+def test_refused_container_names(storage: Arm, name: str) -> None:
+    answer = storage.put(CONTAINER.replace("/data", f"/{name}"), {"properties": {}})
+    assert storage.refusal(answer)[:2] == (400, "InvalidParameter")
+
+
+def test_container_without_its_account(storage: Arm) -> None:
+    answer = storage.put(CONTAINER.replace("/models/", "/nobody/"), {"properties": {}})
+    assert answer.status_code == 404
+
+
+def test_nothing_is_public(storage: Arm) -> None:
+    answer = storage.put(CONTAINER, {"properties": {"publicAccess": "Blob"}})
+    assert "is invalid (or not simulated): 'Blob'. Allowed: None." in storage.refusal(answer)[2]
+
+
+def test_deleting_takes_the_blobs_along(storage: Arm) -> None:
+    assert storage.call("DELETE", CONTAINER).status_code == 200
+    assert not storage.blobs.containers
+    storage.put(CONTAINER, {"properties": {}})
+    assert storage.call("DELETE", ACCOUNT).status_code == 202
+    storage.done()
+    assert (storage.blobs.accounts, storage.blobs.containers) == ({}, set())
+    assert storage.call("GET", CONTAINER).status_code == 404
+
+
+def test_deleting_the_group_takes_the_account_along(storage: Arm) -> None:
+    storage.call("DELETE", GROUP)
+    storage.done()
+    assert (storage.blobs.accounts, storage.blobs.containers) == ({}, set())
+
+
+def test_service_sas_as_azure_writes_it(storage: Arm) -> None:
+    token = storage.call("POST", f"{ACCOUNT}/listServiceSas", SAS).json()["serviceSasToken"]
+    assert token.startswith("sv=2015-04-05&sr=c&se=2027-01-01T00%3A00%3A00Z&sp=rl&sig=")
+    again = storage.call("POST", f"{ACCOUNT}/listServiceSas", SAS | {"signedPermission": "lr"})
+    assert again.json()["serviceSasToken"] == token, "the order of the letters is the signature's"
+    other = storage.call("POST", f"{ACCOUNT}/listServiceSas", SAS | {"keyToSign": "key2"})
+    assert other.json()["serviceSasToken"] != token
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"canonicalizedResource": "/blob/other/data"}, "canonicalizedResource. It must be /blob/models/<container>"),
+        ({"signedPermission": "rx"}, "signedPermission. It must be some of the letters racwdl, each once"),
+        ({"signedPermission": ""}, "signedPermission. It must be some"),
+        ({"signedExpiry": "next month"}, "signedExpiry. It must be a time as 2026-11-21T00:00:00Z"),
+        ({"signedExpiry": None}, "signedExpiry. It must be a time"),
+        ({"signedResource": "f"}, "signedResource. It must be one of c b"),
+        ({"keyToSign": "key3"}, "keyToSign. It must be one of key1 key2"),
+        ({"signedIdentifier": "policy"}, "signedIdentifier. It is not simulated"),
+    ],
+)
+def test_refused_service_sas(storage: Arm, change: dict[str, Any], message: str) -> None:
+    status, code, said = storage.refusal(storage.call("POST", f"{ACCOUNT}/listServiceSas", SAS | change))
+    assert (status, code) == (400, "InvalidValuesForRequestParameters")
+    assert message in said

@@ -1,0 +1,150 @@
+"""The arithmetic of `make bench`: what it says must be true of the deployment that it is given."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from simulator.bench import by_hand, deployment, picture, recorded
+from simulator.bench.durations import durations
+from simulator.bench.schedule import Slot, Work, schedule
+from tests.support import golden, timeline
+
+GOLDEN = golden.FOLDER
+CLUSTER = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:ManagedCluster::cluster"
+POLICY = "urn:pulumi:dev::ai-on-aks::a$kubernetes:mellanox.com/v1alpha1:NicClusterPolicy::nic-cluster-policy"
+GPU_OPERATOR = "urn:pulumi:dev::ai-on-aks::a$kubernetes:helm.sh/v3:Release::gpu-operator"
+POOL = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:AgentPool::pool-gpu"
+RELEASE = "urn:pulumi:dev::ai-on-aks::a$kubernetes:helm.sh/v3:Release::node-feature-discovery"
+PROVIDER = "urn:pulumi:dev::ai-on-aks::a$pulumi:providers:kubernetes::kubernetes"
+JOB = "urn:pulumi:dev::ai-on-aks::kubernetes:batch.volcano.sh/v1alpha1:Job::nccl-allreduce"
+
+
+def export(*resources: dict[str, Any]) -> dict[str, Any]:
+    defaults = {"custom": True, "dependencies": [], "provider": ""}
+    kinds = [{"type": found["urn"].split("::")[2].rpartition("$")[2]} for found in resources]
+    return {
+        "deployment": {
+            "resources": [{**defaults, **kind, **found} for kind, found in zip(kinds, resources, strict=True)]
+        }
+    }
+
+
+def small() -> dict[str, Any]:
+    return export(
+        {"urn": CLUSTER, "inputs": {"resourceGroupName": "rg", "resourceName": "aks"}},
+        {"urn": POOL, "dependencies": [CLUSTER]},
+        {"urn": PROVIDER, "dependencies": [CLUSTER], "inputs": {"kubeconfig": "old"}},
+        {"urn": RELEASE, "provider": f"{PROVIDER}::some-id"},
+        {"urn": JOB, "provider": f"{PROVIDER}::some-id", "dependencies": [RELEASE]},
+    )
+
+
+def test_work_begins_as_soon_as_what_it_needs_is_done_and_the_longest_chain_is_critical() -> None:
+    works = [
+        Work("a", 3),
+        Work("b", 5),
+        Work("c", 1, frozenset({"a", "b"})),
+        Work("d", 9, frozenset({"a"})),
+    ]
+    assert schedule(works, "c") == [
+        Slot("a", 0, 3),
+        Slot("b", 0, 5, critical=True),
+        Slot("d", 3, 12),
+        Slot("c", 5, 6, critical=True),
+    ]
+
+
+def test_resources_wait_for_their_provider_and_events_for_resources() -> None:
+    slots = {slot.name: slot for slot in schedule(deployment.works(small(), durations()), durations().goal)}
+    cluster = slots["azure-native:containerservice:ManagedCluster cluster"]
+    assert slots["kubernetes:helm.sh/v3:Release node-feature-discovery"].start == cluster.end
+    assert slots["node labels"].start == slots["azure-native:containerservice:AgentPool pool-gpu"].end
+    assert slots["NCCL run"].critical
+
+
+def test_a_job_that_is_made_early_runs_once_the_gpu_driver_is_there() -> None:
+    resources = [
+        *small()["deployment"]["resources"],
+        {"urn": POLICY, "provider": f"{PROVIDER}::some-id", "custom": True},
+        {"urn": GPU_OPERATOR, "provider": f"{PROVIDER}::some-id", "dependencies": [POLICY], "custom": True},
+    ]
+    slots = schedule(deployment.works({"deployment": {"resources": resources}}, durations()), durations().goal)
+    by_name = {slot.name: slot for slot in slots}
+    job, driver = by_name["kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"], by_name["GPU driver"]
+    assert job.end < driver.start
+    assert by_name["NCCL run"].start == driver.end
+    chain = [slot.name.rpartition(":")[2] for slot in slots if slot.critical]
+    assert chain == [
+        "ManagedCluster cluster", "AgentPool pool-gpu", "node labels", "OFED driver", "GPU driver", "NCCL run"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("golden", sorted(GOLDEN.glob("*.json")), ids=lambda file: file.stem)
+def test_every_resource_of_every_golden_stack_has_a_duration(golden: Path) -> None:
+    resources = json.loads(golden.read_text("utf-8"))
+    assert resources
+    for resource in resources:
+        if ":" in resource["type"] and not resource["type"].startswith("ai-on-aks:"):
+            assert durations().step_of(f"{resource['type']} {resource['name']}") in durations().steps
+
+
+def test_an_unknown_type_is_an_error_that_names_it() -> None:
+    with pytest.raises(LookupError, match="aws:s3:Bucket data"):
+        durations().step_of("aws:s3:Bucket data")
+
+
+def test_by_hand_each_command_follows_the_one_before_and_options_add_theirs() -> None:
+    known = durations()
+    plain = _end(schedule(by_hand.works(known, ()), known.goal))
+    full = _end(schedule(by_hand.works(known, ("registration", "images")), known.goal))
+    added = known.seconds("feature registration") + known.seconds("image build and push")
+    assert plain < full <= plain + added
+    assert plain > sum(known.seconds(step) for step in known.unavoidable)
+
+
+def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> None:
+    slots = [Slot("azure-native:x:AgentPool pool-<a>", 0, 540, critical=True), Slot("b", 0, 1)]
+    svg = picture.svg(slots, "up & away")
+    assert "AgentPool pool-&lt;a&gt;" in svg
+    assert "up &amp; away" in svg
+    assert svg.count('fill="#c0392b"') == 1
+
+
+def test_the_readmes_picture_is_of_the_program_as_it_is() -> None:
+    assert timeline.FILE.read_text("utf-8") == timeline.drawn(), "meant? then run: python -m tests.support.timeline"
+
+
+@pytest.mark.parametrize("columns", [70, 80, 200])
+def test_the_picture_in_the_terminal_fits(columns: int) -> None:
+    slots = [Slot("azure-native:x:ManagedCluster cluster", 0, 600, critical=True), Slot("NCCL run", 600, 1776)]
+    drawn = Console(width=columns, record=True, file=io.StringIO())
+    drawn.print(picture.table(slots, "", columns))
+    text = drawn.export_text()
+    assert "…" not in text
+    assert columns - 3 <= max(len(line.rstrip()) for line in text.splitlines()) <= columns
+
+
+def test_the_bare_program_has_the_same_resources_and_no_old_credentials() -> None:
+    entries = recorded.entries(small())
+    assert all(entry["custom"] for entry in entries)
+    assert [entry["name"] for entry in entries] == [
+        "cluster",
+        "pool-gpu",
+        "kubernetes",
+        "node-feature-discovery",
+        "nccl-allreduce",
+    ]
+    provider = entries[2]
+    assert provider["inputs"] == {}
+    assert provider["names"] == ("rg", "aks")
+    assert entries[3]["provider"] == provider["label"]
+
+
+def _end(slots: list[Slot]) -> float:
+    return next(slot.end for slot in slots if slot.name == durations().goal)

@@ -1,0 +1,138 @@
+"""The simulator's charts: strict about keys, silent about nothing, and fit for the program's values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.facts.versions import versions
+from operators.blob_csi_driver import component as blob_csi_driver
+from operators.gpu_operator import component as gpu_operator
+from operators.network_operator import component as network_operator
+from operators.nfd import component as nfd
+from operators.volcano import component as volcano
+from simulator.charts import make_schema
+from tests.support.charts import VALUES, helm
+
+OBJECTS = {
+    nfd.NAME: {"DaemonSet node-feature-discovery-worker", "Deployment node-feature-discovery-master"},
+    network_operator.NAME: {"Deployment network-operator", "Job network-operator-upgrade-crd"},
+    gpu_operator.NAME: {"Deployment gpu-operator", "ClusterPolicy cluster-policy"},
+    volcano.NAME: {"Deployment volcano-scheduler", "Job volcano-admission-init", "Service volcano-admission-service"},
+    blob_csi_driver.NAME: {
+        "CSIDriver blob.csi.azure.com",
+        "DaemonSet csi-blob-node",
+        "Deployment csi-blob-controller",
+        "ClusterRole csi-blob-node-secret-role",
+    },
+}
+
+
+def test_generated_files_are_up_to_date() -> None:
+    assert make_schema.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("chart", make_schema.NAMES)
+def test_a_charts_version_is_the_pinned_one(chart: str) -> None:
+    metadata = yaml.safe_load((make_schema.CHARTS / chart / "Chart.yaml").read_text())
+    assert metadata["version"] == versions().charts[chart].version
+
+
+def test_kubernetes_types_inside_values_are_open_and_everything_else_closed() -> None:
+    keys = "a.resources.limits.memory: str = '1Gi'\na.on: bool = True\nb.nodeSelector.kubernetes.io/os: str = 'linux'\n"
+    schema = make_schema.schema_of(keys)
+    assert schema["additionalProperties"] is False
+    assert schema["properties"]["a"]["properties"]["resources"] == {"type": ["object", "null"]}
+    assert make_schema.values_of(keys, {})["b"] == {"nodeSelector": {"kubernetes.io/os": "linux"}}
+
+
+def test_an_unreadable_key_is_named() -> None:
+    with pytest.raises(make_schema.KeysError, match="line 2"):
+        make_schema.schema_of("a: bool\nb = 1\n")
+
+
+@pytest.mark.parametrize("file", sorted(make_schema.CHARTS.glob("*/crds/*.yaml")), ids=lambda file: file.name)
+def test_crds_are_structural(file: Path) -> None:
+    """Every object level says its type, as the API server asks."""
+    for crd in yaml.safe_load_all(file.read_text()):
+        for version in crd["spec"]["versions"]:
+            _check_structural(version["schema"]["openAPIV3Schema"], crd["metadata"]["name"])
+
+
+def _check_structural(schema: dict[str, Any], path: str) -> None:
+    assert "type" in schema or "x-kubernetes-int-or-string" in schema, path
+    for name, child in schema.get("properties", {}).items():
+        _check_structural(child, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            _check_structural(schema[key], f"{path}.{key}")
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("chart", make_schema.NAMES)
+def test_the_programs_values_render(chart: str, tmp_path: Path) -> None:
+    code, text = helm("template", chart, VALUES[chart], tmp_path)
+    assert code == 0, text
+    rendered = {f"{obj['kind']} {obj['metadata']['name']}" for obj in yaml.safe_load_all(text) if obj}
+    assert rendered >= OBJECTS[chart]
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("chart", make_schema.NAMES)
+def test_lint_is_clean(chart: str, tmp_path: Path) -> None:
+    code, text = helm("lint", chart, VALUES[chart], tmp_path)
+    assert code == 0, text
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("chart", "wrong", "key"),
+    [
+        (nfd.NAME, {"worker": {"tolerationz": []}}, "tolerationz"),
+        (network_operator.NAME, {"deployCR": True}, "deployCR"),
+        (gpu_operator.NAME, {"driver": {"rdma": {"on": True}}}, "on"),
+        (volcano.NAME, {"custom": {"scheduler_replica": 2}}, "scheduler_replica"),
+        (blob_csi_driver.NAME, {"node": {"blobfuseProxy": {"blobfuseVersion": "2.2.1"}}}, "blobfuseVersion"),
+    ],
+)
+def test_a_wrong_key_is_refused(chart: str, wrong: dict[str, Any], key: str, tmp_path: Path) -> None:
+    values = make_schema.merged(VALUES[chart], wrong)
+    code, text = helm("template", chart, values, tmp_path)
+    assert code != 0
+    assert f"additional properties '{key}' not allowed" in text
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize(
+    ("chart", "unsupported", "says"),
+    [
+        (nfd.NAME, {"topologyUpdater": {"enable": True}}, "topologyUpdater.enable"),
+        (network_operator.NAME, {"nfd": {"enabled": True}}, "nfd.enabled"),
+        (gpu_operator.NAME, {"sandboxWorkloads": {"enabled": True}}, "sandboxWorkloads.enabled"),
+        (volcano.NAME, {"custom": {"colocation_enable": True}}, "custom.colocation_enable"),
+        (blob_csi_driver.NAME, {"node": {"enableAznfsMount": True}}, "node.enableAznfsMount"),
+    ],
+)
+def test_what_the_simulator_does_not_do_is_refused(
+    chart: str, unsupported: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    code, text = helm("template", chart, make_schema.merged(VALUES[chart], unsupported), tmp_path)
+    assert code != 0
+    assert says in text
+
+
+@pytest.mark.simulator
+def test_webhooks_follow_enabled_admissions(tmp_path: Path) -> None:
+    values = make_schema.merged(VALUES[volcano.NAME], {"custom": {"enabled_admissions": "/jobs/mutate,/pods/mutate"}})
+    _, text = helm("template", volcano.NAME, values, tmp_path)
+    hooks = [obj for obj in yaml.safe_load_all(text) if obj and "WebhookConfiguration" in obj["kind"]]
+    assert {hook["metadata"]["name"] for hook in hooks} == {
+        "volcano-admission-service-jobs-mutate",
+        "volcano-admission-service-pods-mutate",
+    }
+    selector = hooks[0]["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]
+    assert (selector["operator"], selector["values"]) == ("NotIn", ["ns", "kube-system"])
+    assert hooks[0]["webhooks"][0]["failurePolicy"] == "Fail"

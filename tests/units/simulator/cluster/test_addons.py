@@ -1,0 +1,58 @@
+"""What AKS's storage drivers bring into a cluster, by storageProfile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.cluster import addons
+from tests.support.fake_kube import FakeKube
+
+DEFAULT = {"fileCSIDriver": {"enabled": True}, "diskCSIDriver": {"enabled": True}, "blobCSIDriver": None}
+WITH_BLOB = DEFAULT | {"blobCSIDriver": {"enabled": True}}
+
+
+def names(kube: FakeKube, kind: str) -> list[str]:
+    return [obj["metadata"]["name"] for obj in kube.list("", kind)]
+
+
+def applied(profile: dict[str, Any], kube: FakeKube | None = None) -> FakeKube:
+    found = kube or FakeKube()
+    addons.apply(found.as_client(), profile)
+    return found
+
+
+def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
+    kube = applied(DEFAULT)
+    assert names(kube, "StorageClass") == [
+        "azurefile",
+        "azurefile-csi",
+        "azurefile-csi-premium",
+        "azurefile-premium",
+        "default",
+        "managed",
+        "managed-csi",
+        "managed-csi-premium",
+        "managed-premium",
+    ]
+    assert names(kube, "CSIDriver") == ["disk.csi.azure.com", "file.csi.azure.com"]
+    assert names(kube, "DaemonSet") == []
+
+
+def test_exactly_one_class_is_the_default() -> None:
+    annotation = "storageclass.kubernetes.io/is-default-class"
+    classes = applied(WITH_BLOB).list("", "StorageClass")
+    assert [c["metadata"]["name"] for c in classes if annotation in c["metadata"].get("annotations", {})] == ["default"]
+
+
+def test_the_blob_add_on_runs_its_node_plugin_on_tainted_nodes_too() -> None:
+    plugin = applied(WITH_BLOB).find("apps/v1", "DaemonSet", "csi-blob-node", "kube-system")
+    assert plugin is not None
+    assert plugin["spec"]["template"]["spec"]["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_an_add_on_that_is_turned_off_goes_and_what_others_made_stays() -> None:
+    own = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "mine"}, "provisioner": "x"}
+    kube = applied(DEFAULT, applied(WITH_BLOB, FakeKube(own)))
+    assert names(kube, "DaemonSet") == []
+    assert "azureblob-fuse-premium" not in names(kube, "StorageClass")
+    assert "mine" in names(kube, "StorageClass")

@@ -1,0 +1,95 @@
+"""Shares of StorageClasses: provisioned when the controller-manager asks, deleted or kept as the class says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diagnosis.cluster import Object
+from simulator.cluster import addons
+from simulator.cluster.provisioner import step
+from tests.support.fake_kube import FakeKube
+
+FILE = "file.csi.azure.com"
+
+
+def claim(provisioner: str = FILE, storage_class: str = "azurefile-csi") -> Object:
+    """One that the controller-manager has handed to a provisioner."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "home",
+            "namespace": "ai",
+            "uid": "1234",
+            "annotations": {"volume.kubernetes.io/storage-provisioner": provisioner},
+        },
+        "spec": {
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteMany"],
+            "resources": {"requests": {"storage": "100Gi"}},
+        },
+    }
+
+
+@pytest.fixture
+def kube() -> FakeKube:
+    made = FakeKube()
+    addons.apply(made.as_client(), {"fileCSIDriver": {"enabled": True}, "diskCSIDriver": {"enabled": True}})
+    return made
+
+
+def reconcile(kube: FakeKube, folder: Path) -> None:
+    found = [kube.list("", kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")]
+    step(kube.as_client(), folder, *found)
+
+
+def volumes(kube: FakeKube) -> list[Object]:
+    return kube.list("v1", "PersistentVolume")
+
+
+@pytest.mark.parametrize(("provisioner", "name"), [(FILE, "azurefile-csi"), ("disk.csi.azure.com", "managed-csi")])
+def test_a_claim_gets_a_volume_of_its_size(kube: FakeKube, tmp_path: Path, provisioner: str, name: str) -> None:
+    kube.create(claim(provisioner, name))
+    reconcile(kube, tmp_path)
+    reconcile(kube, tmp_path)
+    (made,) = volumes(kube)
+    assert made["metadata"]["name"] == "pvc-1234"
+    assert made["spec"]["capacity"] == {"storage": "100Gi"}
+    assert made["spec"]["claimRef"]["name"] == "home"
+    assert made["spec"]["csi"]["driver"] == provisioner
+    assert (tmp_path / "shares/pvc-1234").is_dir()
+
+
+def test_a_claim_of_another_provisioner_is_left_alone(kube: FakeKube, tmp_path: Path) -> None:
+    kube.create(claim("nfs.example.com"))
+    reconcile(kube, tmp_path)
+    assert volumes(kube) == []
+
+
+def test_without_the_driver_a_claim_stays_pending(tmp_path: Path) -> None:
+    kube = FakeKube(claim())
+    reconcile(kube, tmp_path)
+    assert volumes(kube) == []
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("Delete", False), ("Retain", True)])
+def test_a_released_share_goes_as_its_class_says(kube: FakeKube, tmp_path: Path, policy: str, *, kept: bool) -> None:
+    kube.patch("", "StorageClass", "azurefile-csi", None, {"reclaimPolicy": policy})
+    kube.create(claim())
+    reconcile(kube, tmp_path)
+    kube.delete("", "PersistentVolumeClaim", "home", "ai")
+    kube.patch("v1", "PersistentVolume", "pvc-1234", None, {"status": {"phase": "Released"}})
+    reconcile(kube, tmp_path)
+    assert bool(volumes(kube)) is kept
+    assert (tmp_path / "shares/pvc-1234").is_dir() is kept
+
+
+def test_a_disk_is_attached_at_once(kube: FakeKube, tmp_path: Path) -> None:
+    spec = {"attacher": "disk.csi.azure.com", "nodeName": "n"}
+    kube.create({"apiVersion": "", "kind": "VolumeAttachment", "metadata": {"name": "csi-1"}, "spec": spec})
+    reconcile(kube, tmp_path)
+    attachment = kube.find("", "VolumeAttachment", "csi-1")
+    assert attachment is not None
+    assert attachment["status"] == {"attached": True}

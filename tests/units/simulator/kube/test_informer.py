@@ -1,0 +1,64 @@
+"""The live copy of a kind: it outlasts refusals, and says what keeps it from seeing anything."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from diagnosis.cluster import Object
+from simulator.kube import informer
+from simulator.kube.client import ApiError, NoKindMatch, Resource
+from simulator.kube.informer import Informer
+
+POD = {"metadata": {"namespace": "ai", "name": "pod"}}
+
+
+class RefusingKube:
+    """Answers a list with each of the errors in turn, and then with one pod; a watch of it tells nothing."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self._errors = list(errors)
+        self.over = threading.Event()
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        return Resource(api_version, kind, "pods", namespaced=True)
+
+    def raw(self, _: str, path: str) -> Object:
+        assert path == "/api/v1/pods"
+        if self._errors:
+            raise self._errors.pop(0)
+        return {"items": [POD], "metadata": {"resourceVersion": "1"}}
+
+    def watch(self, *_: str, resource_version: str) -> Iterator[tuple[str, Object]]:
+        self.over.wait(10)
+        yield from ()
+
+
+def warnings(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *errors: Exception) -> list[str]:
+    """What is logged until the pod is seen."""
+    monkeypatch.setattr(informer, "_RETRY_S", 0)
+    kube = RefusingKube(*errors)
+    found = Informer(kube, "v1", "Pod", lambda: None)  # type: ignore[arg-type]
+    assert found.synced.wait(10)
+    assert found.get("ai", "pod") == {"apiVersion": "v1", "kind": "Pod", **POD}
+    found.stop()
+    kube.over.set()
+    return caplog.messages
+
+
+def test_what_it_may_not_see_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    forbidden = [ApiError(403, "Forbidden", "pods is forbidden") for _ in range(3)]
+    said = warnings(monkeypatch, caplog, *forbidden, NoKindMatch("v1", "Pod"))
+    assert said == [
+        "no Pod is seen until this is over: pods is forbidden",
+        'no Pod is seen until this is over: no matches for kind "Pod" in version "v1"',
+    ]
+
+
+def test_a_server_that_restarts_is_waited_for_in_silence(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert warnings(monkeypatch, caplog, httpx.ConnectError("refused"), ValueError("half a line")) == []

@@ -1,0 +1,130 @@
+"""A cluster as the node's part of CSI drivers sees it: nodes with driver pods, claims, volumes, secrets."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from diagnosis.cluster import Object
+from simulator.kubelet.csi import blob
+from simulator.kubelet.csi.claims import ClaimMounts
+from tests.support.fake_container import FakeContainer
+from tests.support.fake_kube import FakeKube
+
+ACCOUNT = "olmodata"
+SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
+
+
+@dataclass(frozen=True)
+class Service:
+    url: str = "https://127.0.0.1:1/olmodata"
+    ca_file: Path = Path("/ca.crt")
+
+
+@dataclass
+class FakeCloud:
+    """Implements Cloud: one storage account with one container, and registries that refuse what is listed."""
+
+    container: FakeContainer = field(default_factory=FakeContainer)
+    refused: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    blobs: Service | None = None
+    service: Service = Service()
+
+    def blob_service(self, account: str) -> Service | None:
+        return self.service if account == ACCOUNT else None
+
+    def may_pull(self, cluster_id: str, image: str) -> str | None:
+        self.asked.append(image)
+        return self.refused.get(image)
+
+    def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Puts the container behind every client that a mount makes."""
+
+        def client(**arguments: Any) -> FakeContainer:
+            assert arguments["account_url"] == Service().url
+            return self.container
+
+        monkeypatch.setattr(blob, "ContainerClient", client)
+
+
+def secret(**data: str) -> Object:
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sas", "namespace": "ai"}, "data": encoded}
+
+
+def sas_secret(permissions: str = "racwdl") -> Object:
+    return secret(azurestorageaccountname=ACCOUNT, azurestorageaccountsastoken=SAS.format(permissions=permissions))
+
+
+def volume(driver: str = blob.NAME, mode: str = "ReadWriteMany", options: tuple[str, ...] = (), **csi: Any) -> Object:
+    """A PersistentVolume as the program makes it for a container."""
+    source: Object = {
+        "driver": driver,
+        "volumeHandle": "handle",
+        "volumeAttributes": {"containerName": "data", "protocol": "fuse2"},
+        "nodeStageSecretRef": {"name": "sas", "namespace": "ai"},
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "ai-data", "annotations": {}},
+        "spec": {"accessModes": [mode], "mountOptions": list(options), "csi": source | csi},
+    }
+
+
+CLAIM: Object = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data", "namespace": "ai"},
+    "spec": {"volumeName": "ai-data"},
+    "status": {"phase": "Bound"},
+}
+
+
+def driver_pod(node: str, *, ready: bool = True) -> Object:
+    image = "mcr.microsoft.com/oss/v2/kubernetes-csi/blob-csi:v1.27.5"
+    return {
+        "metadata": {"name": f"csi-blob-node-{node}", "namespace": "kube-system", "uid": f"driver-{node}"},
+        "spec": {"nodeName": node, "containers": [{"name": "blob", "image": image}]},
+        "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
+    }
+
+
+def pod(uid: str, node: str = "n1", **spec: Any) -> Object:
+    container = {"name": "c", "image": "x.azurecr.io/olmo:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": uid, "namespace": "ai", "uid": uid},
+        "spec": {"nodeName": node, "containers": [container], "volumes": volumes, **spec},
+    }
+
+
+@dataclass
+class Cluster:
+    """Everything there, in order; tests take away or change."""
+
+    folder: Path
+    azure: FakeCloud = field(default_factory=FakeCloud)
+    pods: list[Object] = field(default_factory=lambda: [driver_pod("n1"), driver_pod("n2")])
+    kube: FakeKube = field(default_factory=lambda: FakeKube(CLAIM, volume(), sas_secret()))
+
+    def __post_init__(self) -> None:
+        self.claims = ClaimMounts(self.kube.as_client(), self.azure, self.folder, lambda: self.pods)
+
+    def has(self, *objects: Mapping[str, Any]) -> None:
+        for obj in objects:
+            self.kube.replace(dict(obj))
+
+    def lacks(self, kind: str, name: str, namespace: str = "ai") -> None:
+        self.kube.delete("v1", kind, name, namespace)
+
+    def events(self) -> list[str]:
+        return [event["message"] for event in self.kube.list("v1", "Event")]

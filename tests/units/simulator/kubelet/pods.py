@@ -1,0 +1,62 @@
+"""Containers of pods on a node of a fake cluster."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import Any, cast
+
+from diagnosis.cluster import Object
+from simulator.kubelet import folders
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.logs import LogFile
+from simulator.kubelet.volumes import PodVolumes
+from tests.units.simulator.kubelet.cluster import Cluster
+
+
+def make(
+    name: str = "train-0", *, volumes: tuple[Object, ...] = (), init: tuple[Object, ...] = (), **container: Any
+) -> Object:
+    """A pod with one container `main`, to which the other arguments belong."""
+    main: Object = {"name": "main", "image": "dev.azurecr.io/olmo:1", **container}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ai", "uid": name, "annotations": {}, "labels": {}},
+        "spec": {
+            "nodeName": "n1",
+            "restartPolicy": "Never",
+            "containers": [main],
+            "initContainers": list(init),
+            "volumes": list(volumes),
+        },
+        "status": {"phase": "Pending", "podIP": "10.1.2.3"},
+    }
+
+
+def context(cluster: Cluster, pod: Object, container: Object | None = None) -> ContainerContext:
+    """The pod's main container, or another of its containers."""
+    metadata, node = pod["metadata"], pod["spec"]["nodeName"]
+    volumes = PodVolumes(
+        cluster.kube.as_client(),
+        pod,
+        cluster.folder / "pods" / metadata["uid"],
+        node_root(cluster, node),
+        "",
+        cluster.claims,
+        {"cpu": "95690m", "memory": "98765432Ki"},
+    )
+    return ContainerContext(
+        pod=pod,
+        container=container or pod["spec"]["containers"][0],
+        node={"metadata": {"name": node}},
+        volumes=volumes,
+        logfile=LogFile(folders.logs_of(cluster.folder, pod) / (container or pod["spec"]["containers"][0])["name"]),
+        tls=cast(ssl.SSLContext, None),
+        neighbours=lambda: cluster.pods,
+        choose_port=lambda port: port,
+    )
+
+
+def node_root(cluster: Cluster, node: str) -> Path:
+    return cluster.folder / "nodes" / node

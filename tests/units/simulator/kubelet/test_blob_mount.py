@@ -1,0 +1,248 @@
+"""A mounted container and its folder stay alike; nothing in the folder leads the simulator out of it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.kubelet.csi import confined, mount
+from simulator.kubelet.csi.mount import BlobMount
+from tests.support.fake_container import FakeContainer
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def mounted(container: FakeContainer, folder: Path, told: list[str], *, read_only: bool = False) -> BlobMount:
+    return BlobMount(container.as_client(), folder, read_only=read_only, report=told.append)
+
+
+def test_the_folder_has_the_blobs_and_their_folders(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(readme=b"hello", data__part0=b"\x01\x02", empty=b"")
+    container.put("logs", b"", hdi_isfolder="true")
+    path = mounted(container, tmp_path / "m", told).path
+    assert (path / "readme").read_text() == "hello"
+    assert (path / "data/part0").read_bytes() == b"\x01\x02"
+    assert (path / "empty").read_bytes() == b""
+    assert (path / "logs").is_dir()
+
+
+def test_what_pods_write_change_and_remove_reaches_the_container(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(old=b"1", gone=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "step10").mkdir()
+    (made.path / "step10/model.pt").write_text("weights")
+    (made.path / "old").write_text("changed")
+    (made.path / "gone").unlink()
+    made.flush()
+    assert container.text() == {"old": "changed", "step10/model.pt": "weights"}
+    assert told == []
+
+
+def test_files_that_are_being_written_wait_for_their_end(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "checkpoint").write_text("half")
+    made._upload(settled=True)
+    assert container.text() == {}
+    made.flush()
+    assert container.text() == {"checkpoint": "half"}
+
+
+def test_a_further_pod_sees_what_others_wrote_meanwhile(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(kept=b"1", gone=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    container.put("kept", b"new")
+    container.put("more", b"3")
+    del container.blobs["gone"]
+    made.refresh()
+    assert {file.name: file.read_text() for file in made.path.iterdir()} == {"kept": "new", "more": "3"}
+
+
+def test_what_a_pod_is_writing_is_not_overwritten(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(log=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "log").write_text("mine")
+    container.put("log", b"of another node")
+    made._take()
+    assert (made.path / "log").read_text() == "mine"
+
+
+def test_a_container_that_no_longer_opens_is_told_and_stays_mounted(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told, read_only=True)
+    container.permissions = ""
+    made.refresh()
+    assert told == ["reading the container failed: AuthorizationPermissionMismatch"]
+    assert (made.path / "data").exists()
+
+
+def test_a_sas_without_delete_brings_the_file_back_and_tells(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer("rwl", data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "data").unlink()
+    made.refresh()
+    assert (made.path / "data").read_text() == "1"
+    assert told == ["deleting data failed: AuthorizationPermissionMismatch"]
+
+
+def test_a_read_only_mount_sends_nothing(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer("rl", data=b"1")
+    made = mounted(container, tmp_path / "m", told, read_only=True)
+    (made.path / "written-from-outside").write_text("x")
+    made.flush()
+    assert container.text() == {"data": "1"}
+
+
+def test_of_a_very_large_blob_the_beginning_is_there(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount, "WHOLE_BYTES", 4)
+    monkeypatch.setattr(mount, "_BEGINNING_BYTES", 2)
+    container = FakeContainer(big=b"abcdefgh")
+    made = mounted(container, tmp_path / "m", told)
+    made.flush()
+    assert (made.path / "big").read_bytes() == b"ab" + b"\0" * 6
+    assert container.text() == {"big": "abcdefgh"}
+
+
+def test_links_that_a_pod_makes_are_neither_read_nor_written_through(tmp_path: Path, told: list[str]) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("of this machine")
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "file").symlink_to(secret / "key")
+    (made.path / "folder").symlink_to(secret)
+    made.flush()
+    assert container.text() == {}
+    container.put("folder/key", b"overwritten")
+    container.put("file", b"overwritten")
+    made.refresh()
+    assert (secret / "key").read_text() == "of this machine"
+    assert "folder/key" in told[0]
+
+
+# -- what must never be taken for a deletion ---------------------------------------------------------------------------
+
+
+def test_an_unmounted_folder_may_go_and_its_blobs_stay(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    made.close()
+    shutil.rmtree(made.path)
+    made.refresh()
+    assert container.text() == {"data": "1"}
+
+
+def test_unmounting_waits_for_the_copy_that_is_under_way(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = FakeContainer(data=b"1")
+    made = mounted(container, tmp_path / "m", told)
+    reached, go_on = threading.Event(), threading.Event()
+    files = confined.files
+
+    def slowly(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+        reached.set()
+        go_on.wait(10)
+        return files(root)
+
+    monkeypatch.setattr(confined, "files", slowly)
+    copying = threading.Thread(target=made.flush)
+    copying.start()
+    reached.wait(10)
+    closing = threading.Thread(target=made.close)
+    closing.start()
+    closing.join(0.2)
+    assert closing.is_alive()
+    go_on.set()
+    closing.join(10)
+    shutil.rmtree(made.path)
+    copying.join(10)
+    assert container.text() == {"data": "1"}
+
+
+@pytest.mark.parametrize("closed", ["data", "."])
+def test_a_folder_that_cannot_be_read_is_not_an_empty_one(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    container = FakeContainer(data__shard=b"1", readme=b"2")
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "new").write_text("3")
+    really = os.open
+
+    def refuse(path: str | Path, *arguments: Any, **named: Any) -> int:
+        if Path(path).name == Path(made.path, closed).name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return really(path, *arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        made.flush()
+    assert container.text() == {"data/shard": "1", "readme": "2"}
+    assert "nothing is written while a folder cannot be read: [Errno 13] Permission denied" in told[0]
+    made.flush()
+    assert container.text() == {"data/shard": "1", "new": "3", "readme": "2"}
+
+
+# -- names and files that lead elsewhere -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["../up", "/root", "a//b", "a/./b", "", "a/../../b"])
+@pytest.mark.parametrize("metadata", [{}, {"hdi_isfolder": "true"}])
+def test_names_that_lead_elsewhere_are_neither_files_nor_folders(
+    tmp_path: Path, told: list[str], name: str, metadata: dict[str, str]
+) -> None:
+    assert not confined.is_plain(name)
+    container = FakeContainer()
+    container.put(name, b"x", **metadata)
+    made = mounted(container, tmp_path / "deep/m", told)
+    assert list(made.path.iterdir()) == []
+    assert list(tmp_path.rglob("*")) == [tmp_path / "deep", made.path]
+
+
+def test_a_file_where_others_have_a_folder_is_told_and_the_rest_is_copied(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "logs").write_text("a file")
+    container.put("logs", b"", hdi_isfolder="true")
+    container.put("more", b"1")
+    made._take()
+    assert told == ["logs: [Errno 20] Not a directory: 'logs'"]
+    assert (made.path / "more").read_text() == "1"
+
+
+def test_copying_goes_on_by_itself_after_what_is_told(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount, "EVERY_S_UNREMEMBERED", 0.01)
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "logs").write_text("a file")
+    container.put("logs", b"", hdi_isfolder="true")
+    eventually(lambda: told)
+    container.put("more", b"1")
+    eventually((made.path / "more").exists)
+    made.close()
+
+
+def test_a_pipe_in_the_way_of_a_copy_holds_nothing_up(tmp_path: Path, told: list[str]) -> None:
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    os.mkfifo(made.path / ".blobfuse-partial-data")
+    container.put("data", b"1")
+    taking = threading.Thread(target=made._take, daemon=True)
+    taking.start()
+    taking.join(10)
+    assert (made.path / "data").read_text() == "1"

@@ -1,0 +1,128 @@
+"""Mounts against the real blob service: real SAS, real refusals, real blobs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, unquote
+
+import pytest
+
+from simulator.azure.data_plane import DataPlane
+from simulator.cluster.certificates import Authority
+from simulator.kubelet.csi import blob
+from simulator.kubelet.csi.mount import BlobMount
+from tests.support.blob_account import ACCOUNT, BlobAccount, blob_account
+from tests.units.simulator.kubelet.cluster import FakeCloud, Service, volume
+
+pytestmark = pytest.mark.simulator
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
+    with blob_account(tmp_path_factory.mktemp("blobs")) as started:
+        started.container(started.service_sas("cw")).upload_blob("shards/0", b"tokens", overwrite=True)
+        yield started
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def mount(account: BlobAccount, folder: Path, told: list[str], container: str = "data", **secret: str) -> BlobMount:
+    """The container by a secret of these keys (in lower case, without `azurestorageaccount`)."""
+    data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
+    made = volume(volumeAttributes={"containerName": container})
+    cloud = DataPlane(account.arm.server.world)
+    return blob.stage(made, data, cloud, folder / "mount", read_only=False, report=told.append)
+
+
+def refusal(account: BlobAccount, folder: Path, container: str = "data", **secret: str) -> str:
+    with pytest.raises(blob.StageError) as refused:
+        mount(account, folder, [], container, **secret)
+    return str(refused.value)
+
+
+def test_a_sas_that_reads_and_lists_mounts_read_only(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    mounted = mount(account, tmp_path, told, sastoken=account.service_sas("rl"))
+    assert (mounted.path / "shards/0").read_bytes() == b"tokens"
+    assert mounted.read_only
+
+
+def test_a_sas_that_writes_carries_files_there_and_back(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    writer = mount(account, tmp_path / "a", told, sastoken=account.service_sas("racwdl"))
+    reader = mount(account, tmp_path / "b", told, sastoken=account.service_sas("rl"))
+    assert not writer.read_only
+    (writer.path / "empty").touch()
+    (writer.path / "step10").mkdir()
+    (writer.path / "step10/model.pt").write_bytes(bytes(range(256)) * 4096)
+    writer.flush()
+    reader.refresh()
+    assert (reader.path / "step10/model.pt").read_bytes() == bytes(range(256)) * 4096
+    assert (reader.path / "empty").read_bytes() == b""
+    (writer.path / "step10/model.pt").unlink()
+    (writer.path / "empty").unlink()
+    writer.flush()
+    reader.refresh()
+    assert [file.name for file in reader.path.iterdir() if file.is_file()] == []
+    assert told == []
+
+
+def test_what_was_sent_is_not_sent_again(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    writer = mount(account, tmp_path, told, sastoken=account.service_sas("racwdl"))
+    (writer.path / "once").write_text("1")
+    writer.flush()
+    before = account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag
+    writer.refresh()
+    assert account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag == before
+
+
+def test_the_account_key_mounts(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    key = account.arm.call("POST", f"{ACCOUNT}/listKeys").json()["keys"][0]["value"]
+    mounted = mount(account, tmp_path, told, key=key)
+    assert (mounted.path / "shards/0").exists()
+    assert not mounted.read_only
+
+
+def test_an_expired_sas(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, sastoken=account.service_sas(hours=-1))
+    assert "[BlockBlob::TestPipeline : [AuthenticationFailed]]" in words
+    assert "[the SAS expired at" in words
+
+
+def test_a_sas_that_cannot_list(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, sastoken=account.service_sas("r"))
+    assert "[BlockBlob::TestPipeline : [AuthorizationPermissionMismatch]]" in words
+
+
+def test_a_sas_of_another_container(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, "other", sastoken=account.service_sas("rl"))
+    assert "[BlockBlob::TestPipeline : [AuthenticationFailed]]" in words
+
+
+def test_a_container_that_is_not_there(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, "missing", sastoken=account.service_sas("rl", container="missing"))
+    assert "[BlockBlob::TestPipeline : [ContainerNotFound]]" in words
+
+
+def test_a_key_of_another_account(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, key=base64.b64encode(b"x" * 64).decode())
+    assert "[BlockBlob::TestPipeline : [AuthenticationFailed]]" in words
+
+
+def test_an_account_that_is_not_there(account: BlobAccount, tmp_path: Path) -> None:
+    words = refusal(account, tmp_path, name="elsewhere", sastoken=account.service_sas("rl"))
+    assert "lookup elsewhere.blob.core.windows.net on 168.63.129.16:53: no such host" in words
+
+
+def test_an_error_tells_nobody_the_sas(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    stranger = Authority(tmp_path / "pki", "stranger")
+    azure = FakeCloud(service=Service(account.url, Path(stranger.path("ca", "crt"))))
+    sas = account.service_sas("rl")
+    data = {"azurestorageaccountname": "olmodata", "azurestorageaccountsastoken": sas}
+    with pytest.raises(blob.StageError) as refused:
+        blob.stage(volume(), data, azure, tmp_path, read_only=False, report=told.append)
+    assert "certificate verify failed" in str(refused.value)
+    assert parse_qs(sas)["sig"][0] not in unquote(str(refused.value))

@@ -1,0 +1,137 @@
+"""What the device manager gives to pods, and when it takes it back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from config.facts.skus import catalogue
+from diagnosis.cluster import Object
+from simulator.kubelet.admission import Admission
+from simulator.kubelet.devices import GPU, DeviceManager, Unavailable
+from simulator.kubelet.events import Teller
+from simulator.world.hardware import NodeHardware, node_hardware
+from tests.support.fake_kube import FakeKube
+
+HCA = "nvidia.com/mlnxnics"
+NODE = "aks-gpu-1-vmss000000"
+HARDWARE = node_hardware(catalogue()["Standard_ND96isr_H100_v5"], NODE)
+
+
+def pod(uid: str, count: int = 8, phase: str = "Pending") -> Object:
+    container = {"name": "main", "resources": {"limits": {GPU: str(count), HCA: str(count)}}}
+    return {
+        "metadata": {"uid": uid},
+        "spec": {"nodeName": NODE, "containers": [container]},
+        "status": {"phase": phase},
+    }
+
+
+def allocate(devices: DeviceManager, wants: Object) -> tuple[list[int], int]:
+    """The GPUs that a pod gets, and how many HCAs."""
+    given = devices.allocate(wants, HARDWARE, {GPU: 8, HCA: 8})
+    return given["gpus"], len(given["hcas"])
+
+
+def test_two_pods_share_no_device_and_each_keeps_its_own() -> None:
+    there = [pod("a", 4), pod("b", 4)]
+    devices = DeviceManager(lambda: there)
+    assert [allocate(devices, one) for one in (*there, *there)] == [([0, 1, 2, 3], 4), ([4, 5, 6, 7], 4)] * 2
+
+
+def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
+    """The scheduler binds it as soon as it sees that end: before the kubelet has looked at anything else."""
+    there = [pod("a")]
+    devices = DeviceManager(lambda: there)
+    assert allocate(devices, there[0]) == (list(range(8)), 8)
+    there[:] = [pod("a", phase="Succeeded"), pod("b")]
+    assert allocate(devices, there[1]) == (list(range(8)), 8)
+    assert set(devices.held()) == {"b"}
+
+
+def test_what_a_deleted_pod_held_is_free() -> None:
+    there = [pod("a")]
+    devices = DeviceManager(lambda: there)
+    allocate(devices, there[0])
+    there.clear()
+    assert devices.held() == {}
+
+
+# -- devices that are gone between scheduling and start ----------------------------------------------------------------
+
+
+def broken(gpu: int) -> NodeHardware:
+    """A node of which one GPU has fallen off the bus."""
+    return replace(HARDWARE, gpus=tuple(replace(each, healthy=each.index != gpu) for each in HARDWARE.gpus))
+
+
+@pytest.mark.parametrize(
+    ("offered", "message"),
+    [
+        ({GPU: 7, HCA: 8}, f"requested number of devices unavailable for {GPU}. Requested: 8, Available: 7"),
+        ({GPU: 0, HCA: 8}, f"no healthy devices present; cannot allocate unhealthy devices {GPU}"),
+        ({GPU: 8, HCA: 0}, f"no healthy devices present; cannot allocate unhealthy devices {HCA}"),
+    ],
+)
+def test_a_pod_gets_all_of_its_devices_or_none(offered: dict[str, int], message: str) -> None:
+    late = pod("late")
+    devices = DeviceManager(lambda: [late])
+    with pytest.raises(Unavailable, match=f"^{re.escape(message)}$"):
+        devices.allocate(late, broken(5), offered)
+    assert devices.held() == {}
+
+
+def test_what_is_in_use_is_not_available_and_a_broken_device_in_use_counts_once() -> None:
+    there = [pod("a", 4), pod("b", 4)]
+    devices = DeviceManager(lambda: there)
+    allocate(devices, there[0])
+    with pytest.raises(Unavailable, match="Requested: 4, Available: 3"):
+        devices.allocate(there[1], broken(5), {GPU: 7, HCA: 8})
+    assert devices.allocate(there[1], broken(0), {GPU: 7, HCA: 8})["gpus"] == [4, 5, 6, 7]
+
+
+def test_a_resource_that_no_plugin_has_registered_is_let_pass() -> None:
+    """`isDevicePluginResource`: what no device plugin is known for is no matter of the device manager."""
+    assert DeviceManager(list).allocate(pod("a"), HARDWARE, {})["gpus"] == []
+
+
+def test_a_pod_that_runs_keeps_its_devices_when_the_simulator_starts_again() -> None:
+    running = pod("a", phase="Running")
+    given = DeviceManager(lambda: [running]).allocate(running, broken(5), {GPU: 7, HCA: 8}, runs=True)
+    assert given["gpus"] == list(range(8))
+
+
+def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
+    message = f"Allocate failed due to requested number of devices unavailable for {GPU}. Requested: 8, Available: 7"
+    message += ", which is unexpected"
+    late = pod("late")
+    late |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": "ai", "uid": "late"}}
+    kube, offered = FakeKube(late), {GPU: 7, HCA: 8}
+    devices = DeviceManager(lambda: [late])
+    admission = Admission(
+        kube.as_client(), lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube.as_client())
+    )
+    assert not admission.admits(late, {})
+    found = kube.objects["Pod", "ai", "late"]["status"]
+    assert {key: found[key] for key in ("phase", "reason", "message")} == {
+        "phase": "Failed",
+        "reason": "UnexpectedAdmissionError",
+        "message": f"Pod was rejected: {message}",
+    }
+    (event,) = kube.list("v1", "Event", "ai")
+    assert (event["type"], event["reason"], event["message"]) == ("Warning", "UnexpectedAdmissionError", message)
+    offered[GPU] = 8  # the kubelet has made up its mind, even before it sees the pod as failed
+    assert not admission.admits(late, {})
+
+
+def test_a_pod_that_is_admitted_once_stays_so() -> None:
+    there = pod("a")
+    offered = {GPU: 8, HCA: 8}
+    devices = DeviceManager(lambda: [there])
+    kube = FakeKube().as_client()
+    admission = Admission(kube, lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube))
+    assert admission.admits(there, {})
+    offered[GPU] = 0
+    assert admission.admits(there, {})

@@ -1,0 +1,35 @@
+"""What pods and machines leave on this machine goes with them, also while no simulator ran."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulator.kubelet import folders
+from tests.units.simulator.kubelet.pods import make
+
+NODE = {"metadata": {"name": "n1", "uid": "machine-2"}}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    for path in ("pods/there/run", "pods/gone/volumes/data", "nodes/n1/machine-1/mnt", "nodes/n1/machine-2/mnt"):
+        (tmp_path / path).mkdir(parents=True)
+    for path in ("pod-logs/ai_there_there/main", "pod-logs/ai_there_gone/main"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "0.log").touch()
+    (tmp_path / "shares/pvc-1").mkdir(parents=True)
+    return tmp_path
+
+
+def test_only_what_is_there_keeps_its_files(cluster: Path) -> None:
+    folders.sweep(cluster, [make("there")], [NODE])
+    kept = {str(path.relative_to(cluster)) for path in cluster.glob("*/*")}
+    assert kept == {"pods/there", "pod-logs/ai_there_there", "nodes/n1", "shares/pvc-1"}
+    assert [path.name for path in (cluster / "nodes/n1").iterdir()] == ["machine-2"]
+
+
+def test_a_cluster_without_pods_keeps_none(cluster: Path) -> None:
+    folders.sweep(cluster, [], [])
+    assert [*cluster.glob("pod*/*"), *cluster.glob("nodes/*/*")] == []

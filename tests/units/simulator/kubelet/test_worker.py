@@ -1,0 +1,275 @@
+"""The life of a pod that the simulator runs itself: what it waits for, in order, and what is told of it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError
+from simulator.kubelet import folders
+from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.events import Teller
+from simulator.kubelet.logs import logs_in
+from simulator.kubelet.programs import OneShot, PodContext
+from simulator.kubelet.pulls import ImagePulls
+from simulator.kubelet.runner import FAKED_S, Runnable
+from simulator.kubelet.worker import PodServices, PodWorker
+from tests.support.waiting import eventually
+from tests.units.simulator.kubelet.cluster import Cluster
+from tests.units.simulator.kubelet.pods import context, make
+
+IMAGE = "dev.azurecr.io/olmo:1"
+CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    made.azure.connect(monkeypatch)
+    yield made
+    made.claims.stop()
+
+
+def start(
+    cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
+) -> PodWorker:
+    """`knows` says of a container whether it runs at all; else nothing does."""
+    cluster.has(pod)
+    cluster.pods.append(pod)
+    program: Runnable = OneShot(run)
+    services = PodServices(
+        kube=cluster.kube.as_client(),
+        context=lambda pod, container: context(cluster, pod, container),
+        program=lambda container: program if knows(container) else None,
+        serve=lambda ip, ctx, program: None,
+        unserve=lambda ip: None,
+        pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
+        teller=Teller(cluster.kube.as_client()),
+    )
+    return PodWorker(services, pod, "10.1.2.3", "10.224.0.4")
+
+
+def status(cluster: Cluster, name: str = "train-0") -> Object:
+    pod = cluster.kube.find("v1", "Pod", name, "ai")
+    assert pod is not None
+    found: Object = pod["status"]
+    return found
+
+
+def waiting(cluster: Cluster) -> Object:
+    state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
+    return state
+
+
+def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    cluster.pods = []  # no driver yet
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: "driver name blob.csi.azure.com not found" in waiting(cluster).get("message", ""))
+    assert waiting(cluster)["reason"] == "ContainerCreating"
+    assert cluster.azure.asked == []
+    cluster.pods = Cluster(cluster.folder).pods
+    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
+    assert status(cluster)["phase"] == "Pending"
+    cluster.azure.refused = {}
+    worker.join()
+    assert status(cluster)["phase"] == "Succeeded"
+    assert {event["reason"] for event in cluster.kube.list("v1", "Event")} >= {"FailedMount", "Failed"}
+
+
+def test_a_missing_environment_is_a_configuration_error(cluster: Cluster) -> None:
+    reference = {"secretKeyRef": {"name": "jupyter", "key": "password"}}
+    pod = make(env=[{"name": "PASSWORD", "valueFrom": reference}])
+    worker = start(cluster, pod, lambda ctx: None)
+    eventually(lambda: waiting(cluster).get("reason") == "CreateContainerConfigError")
+    assert waiting(cluster)["message"] == 'secret "jupyter" not found'
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluster: Cluster) -> None:
+    seen: list[dict[str, str]] = []
+    original = cluster.kube.patch
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            seen.append(cluster.azure.container.text())
+        return original(*arguments, **named)
+
+    cluster.kube.patch = patch  # type: ignore[method-assign]
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    start(cluster, pod, lambda ctx: _write(ctx, "/data/step10")).join()
+    assert seen == [{"step10": "weights"}]
+
+
+UNAVAILABLE = ApiError(500, "InternalError", "rpc error: code = Unavailable desc = transport is closing")
+FORBIDDEN = ApiError(403, "Forbidden", "pods is forbidden")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "told"),
+    [
+        (
+            [httpx.ConnectError("connection refused"), UNAVAILABLE, ApiError(429, "TooManyRequests", "later")],
+            "Succeeded",
+        ),
+        ([FORBIDDEN], "Running"),
+    ],
+)
+def test_the_end_is_told_once_the_api_server_and_etcd_are_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, refusals: list[Exception], told: str
+) -> None:
+    original, left = cluster.kube.patch, iter(refusals)
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        if arguments[-1].get("status", {}).get("phase") == "Succeeded":
+            for refusal in left:
+                raise refusal
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(cluster.kube, "patch", patch)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == told
+
+
+def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluster) -> None:
+    ran: list[str] = []
+
+    def run(ctx: PodContext) -> None:
+        ran.append(ctx.container["name"])
+        raise RuntimeError("no disks")
+
+    pod = make(init=({"name": "prepare", "image": IMAGE},))
+    start(cluster, pod, run).join()
+    assert ran == ["prepare"]
+    assert status(cluster)["phase"] == "Failed"
+
+
+@pytest.mark.parametrize("of_job", [True, False])
+def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluster: Cluster, *, of_job: bool) -> None:
+    pod = make(init=({"name": "prepare", "image": IMAGE},), image="docker.io/me/mine:1")
+    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train", "uid": "train"}] if of_job else []
+    ran: list[str] = []
+    known = lambda container: container["name"] == "prepare"  # noqa: E731
+    worker = start(cluster, pod, lambda ctx: ran.append(ctx.container["name"]), known)
+    eventually(lambda: status(cluster)["phase"] == ("Succeeded" if of_job else "Running"))
+    if not of_job:
+        time.sleep(2 * FAKED_S)
+        assert worker.alive
+        assert status(cluster)["phase"] == "Running"
+        worker.stop(delete=False)
+    worker.join()
+    assert ran == ["prepare"]
+
+
+def test_a_container_that_fails_again_and_again_backs_off(cluster: Cluster) -> None:
+    def fail(ctx: PodContext) -> None:
+        raise RuntimeError("no disks")
+
+    pod = make()
+    pod["spec"]["restartPolicy"] = "Always"
+    worker = start(cluster, pod, fail)
+    eventually(lambda: waiting(cluster).get("reason") == "CrashLoopBackOff")
+    container = status(cluster)["containerStatuses"][0]
+    assert container["restartCount"] == 1  # the first time it was started again at once
+    assert container["lastState"]["terminated"]["exitCode"] == 1
+    assert status(cluster)["phase"] == "Running"
+    worker.stop(delete=False)
+    worker.join()
+
+
+def test_an_api_server_that_does_not_answer_is_asked_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, refusals = ContainerContext.env, iter([httpx.ConnectError("connection refused"), OSError("disk full")])
+
+    def env(ctx: ContainerContext) -> Mapping[str, str]:
+        for refusal in refusals:
+            raise refusal
+        return original(ctx)
+
+    monkeypatch.setattr(ContainerContext, "env", env)
+    start(cluster, make(), lambda ctx: None).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+def test_a_running_container_sees_its_config_map_change(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.kubelet.worker._REFRESH_S", 0.05)
+    stored: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf", "namespace": "ai"}}
+    cluster.has(stored | {"data": {"actions": "enqueue"}})
+    volume: Object = {"name": "conf", "configMap": {"name": "conf"}}
+    pod = make(volumes=(volume,), volumeMounts=[{"name": "conf", "mountPath": "/conf"}])
+
+    def run(ctx: PodContext) -> None:
+        path = Path(ctx.host_path("/conf/actions"))
+        assert path.read_text() == "enqueue"
+        cluster.has(stored | {"data": {"actions": "allocate"}})
+        eventually(lambda: path.read_text() == "allocate")
+
+    start(cluster, pod, run).join()
+    assert status(cluster)["phase"] == "Succeeded"
+
+
+def test_a_condition_keeps_its_time_while_it_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = (f"2026-01-01T00:00:{second:02}Z" for second in itertools.count())
+    monkeypatch.setattr("simulator.kubelet.status.now", lambda: next(times))
+    start(cluster, make(), lambda ctx: None).join()
+    since = {entry["type"]: entry["lastTransitionTime"] for entry in status(cluster)["conditions"]}
+    assert since["PodScheduled"] < since["Ready"]
+
+
+def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> None:
+    starts = iter(("first", "second"))
+
+    def run(ctx: PodContext) -> None:
+        ctx.log(begun := next(starts))
+        if begun == "first":
+            raise RuntimeError("no disks")
+
+    pod = make()
+    pod["spec"]["restartPolicy"] = "OnFailure"
+    start(cluster, pod, run).join()
+    first, second = (log.read_text() for log in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
+    assert first.splitlines()[-1].endswith("RuntimeError: no disks")
+    assert second.endswith("stdout F second\n")
+
+
+def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
+    cluster.azure.refused[IMAGE] = "not found"
+    done = threading.Event()
+    worker = start(cluster, make(), lambda ctx: done.set())
+    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
+    worker.stop(delete=True)
+    worker.join()
+    assert cluster.kube.find("v1", "Pod", "train-0", "ai") is None
+    assert not done.is_set()
+
+
+def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job holds its pods by a finalizer until it knows, and starts another in their place only then."""
+    phases: list[str] = []
+    monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
+    running, stop = threading.Event(), threading.Event()
+
+    def run(_: PodContext) -> None:
+        running.set()
+        stop.wait(10)
+        raise RuntimeError("terminated")
+
+    worker = start(cluster, make(), run)
+    assert running.wait(10)
+    worker.stop(delete=True)
+    stop.set()
+    worker.join()
+    assert phases == ["Failed"]
+
+
+def _write(ctx: PodContext, path: str) -> None:
+    Path(ctx.host_path(path)).write_text("weights")

@@ -1,0 +1,134 @@
+"""What a node offers, by which device plugins are ready there and what they are told to offer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from config.facts import skus
+from simulator.operators.device_plugins import (
+    SHARED_CONFIG,
+    SRIOV_CONFIG,
+    PluginConfigError,
+    extended_resources,
+    sriov_pools,
+)
+from simulator.world.faults import Fault, FaultKind
+from simulator.world.hardware import NodeHardware, node_hardware
+from tests.support.fake_kube import node, pod
+
+H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
+DRIVER = pod("driver", {"app": "nvidia-driver-daemonset"})
+PLUGIN = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
+OFED = pod("ofed", {"nvidia.com/ofed-driver": ""})
+SRIOV = pod("sriov", {"app": "sriovdp"})
+MLNXNICS = {
+    "resourcePrefix": "nvidia.com",
+    "resourceName": "mlnxnics",
+    "selectors": {"vendors": ["15b3"], "linkTypes": ["infiniband"], "isRdma": True},
+}
+
+
+def hardware(sku: str = H100, *faults: Fault) -> NodeHardware:
+    return node_hardware(skus.sku(sku), "n", faults)
+
+
+def offered(
+    pods: list[dict[str, Any]],
+    files: dict[str, Any] | None = None,
+    hw: NodeHardware | None = None,
+    *,
+    host_driver: bool = False,
+    labels: dict[str, str] | None = None,
+) -> dict[str, int]:
+    texts = {
+        path: value.encode() if isinstance(value, str) else json.dumps(value).encode()
+        for path, value in (files or {}).items()
+    }
+    where = node("n", H100, host_driver=host_driver, labels=labels)
+    return extended_resources(where, pods, hw or hardware(), lambda _, path: texts.get(path))
+
+
+def test_gpus_need_driver_and_device_plugin() -> None:
+    assert offered([DRIVER, PLUGIN]) == {"nvidia.com/gpu": 8}
+    assert offered([DRIVER]) == offered([PLUGIN]) == offered([]) == {}
+    assert offered([DRIVER, pod("plugin", {"app": "nvidia-device-plugin-daemonset"}, ready=False)]) == {}
+
+
+def test_the_node_images_own_driver_will_do() -> None:
+    assert offered([PLUGIN], host_driver=True) == {"nvidia.com/gpu": 8}
+
+
+def test_a_lost_gpu_is_not_offered() -> None:
+    assert offered([DRIVER, PLUGIN], hw=hardware(H100, Fault("n", FaultKind.GPU, "3"))) == {"nvidia.com/gpu": 7}
+
+
+def test_time_slicing_multiplies_gpus() -> None:
+    plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
+    plugin["spec"]["containers"][0]["env"] = [{"name": "DEFAULT_CONFIG", "value": "plain"}]
+    slices = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    files = {"/available-configs/plain": "version: v1", "/available-configs/four": slices}
+    assert offered([DRIVER, plugin], files) == {"nvidia.com/gpu": 8}
+    chosen = {"nvidia.com/device-plugin.config": "four"}
+    assert offered([DRIVER, plugin], files, labels=chosen) == {"nvidia.com/gpu": 32}
+
+
+def test_infiniband_needs_ofed_and_the_sriov_plugin() -> None:
+    files = {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}
+    assert offered([OFED, SRIOV], files) == {"nvidia.com/mlnxnics": 8}
+    assert offered([SRIOV], files) == {"nvidia.com/mlnxnics": 0}
+    assert offered([OFED], files) == {}
+
+
+def test_an_hca_that_is_down_is_not_offered() -> None:
+    hw = hardware(H100, Fault("n", FaultKind.HCA, "mlx5_2"))
+    assert offered([OFED, SRIOV], {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}, hw) == {"nvidia.com/mlnxnics": 7}
+
+
+def test_a_node_without_infiniband_offers_none() -> None:
+    files = {SRIOV_CONFIG: {"resourceList": [MLNXNICS]}}
+    assert offered([OFED, SRIOV], files, hardware(T4)) == {"nvidia.com/mlnxnics": 0}
+
+
+@pytest.mark.parametrize(
+    ("selectors", "count"),
+    [
+        ({"vendors": ["15b3"]}, 9),
+        ({"devices": ["101e"]}, 8),
+        ({"devices": ["101c"]}, 0),
+        ({"linkTypes": ["ether"]}, 1),
+        ([{"linkTypes": ["ether"]}, {"devices": ["101e"]}], 9),
+        ({"vendors": ["8086"]}, 0),
+    ],
+)
+def test_selectors(selectors: Any, count: int) -> None:
+    files = {SRIOV_CONFIG: {"resourceList": [{"resourceName": "x", "selectors": selectors}]}}
+    assert offered([OFED, SRIOV], files) == {"intel.com/x": count}
+
+
+def test_a_device_belongs_to_the_first_resource_that_takes_it() -> None:
+    both = {"resourceList": [MLNXNICS, {"resourceName": "all", "selectors": {"vendors": ["15b3"]}}]}
+    assert offered([OFED, SRIOV], {SRIOV_CONFIG: both}) == {"nvidia.com/mlnxnics": 8, "intel.com/all": 1}
+
+
+def test_the_shared_plugin_offers_as_many_as_may_share() -> None:
+    entry = {"resourceName": "shared_ib", "rdmaHcaMax": 63, "selectors": {"linkTypes": ["infiniband"]}}
+    files = {SHARED_CONFIG: {"configList": [entry]}}
+    assert offered([OFED, pod("shared", {"app": "rdma-shared-dp"})], files) == {"rdma/shared_ib": 63}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"{", "must be JSON"),
+        (b"{}", "resourceList"),
+        (b'{"resourceList": [{}]}', "no resourceName"),
+        (b'{"resourceList": [{"resourceName": "x", "selectors": {"pfNames": ["ib0"]}}]}', "pfNames"),
+    ],
+)
+def test_a_bad_configuration_is_refused_and_offers_nothing(text: bytes, says: str) -> None:
+    with pytest.raises(PluginConfigError, match=says):
+        sriov_pools(text)
+    assert offered([OFED, SRIOV], {SRIOV_CONFIG: text.decode()}) == {}

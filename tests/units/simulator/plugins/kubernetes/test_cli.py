@@ -1,0 +1,164 @@
+"""The plugin under the real engine and the Python SDK."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from simulator.kube.client import KubeClient
+from tests.support.plugin_stack import PluginStack, outcome
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.simulator
+
+PROGRAM = """
+ns = k8s.core.v1.Namespace("team", opts=options)
+meta = {{"namespace": ns.metadata.name}}
+k8s.core.v1.ConfigMap("settings", metadata=meta, data={{"a": "{value}"}}, opts=options)
+password = pulumi.Output.secret("hunter2")
+k8s.core.v1.Secret("keys", metadata=meta, string_data={{"password": password}}, opts=options)
+account = k8s.core.v1.ServiceAccount("runner", metadata=meta, opts=options)
+role = k8s.rbac.v1.Role("reader", metadata=meta, opts=options,
+    rules=[{{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}}])
+k8s.rbac.v1.RoleBinding("reads", metadata=meta, opts=options,
+    role_ref={{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role.metadata.name}},
+    subjects=[{{"kind": "ServiceAccount", "name": account.metadata.name, "namespace": ns.metadata.name}}])
+release = k8s.helm.v3.Release("rel", name="rel", chart="{chart}", namespace=ns.metadata.name, values={{"size": {size}}},
+    opts=options)
+pulumi.export("namespace", ns.metadata.name)
+pulumi.export("status", release.status.status)
+"""
+
+
+@pytest.fixture
+def stack(tmp_path: Path, kubeconfig: str) -> PluginStack:
+    return PluginStack(tmp_path / "stack", kubeconfig)
+
+
+def test_a_stack_comes_up_changes_and_goes(stack: PluginStack, kube: KubeClient, chart: Path) -> None:
+    stack.program(PROGRAM.format(value="1", size=2, chart=chart))
+    assert stack.pulumi("preview").code == 0
+    first = stack.up()
+    assert first.code == 0, first.output
+    namespace = stack.pulumi("stack", "output", "namespace").output.strip()
+    assert namespace.startswith("team-")
+    assert stack.pulumi("stack", "output", "status").output.strip() == "deployed"
+
+    again = stack.pulumi("preview", "--expect-no-changes", "--diff")
+    assert again.code == 0, again.output
+    refreshed = stack.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes")
+    assert refreshed.code == 0, refreshed.output
+
+    stack.program(PROGRAM.format(value="2", size=3, chart=chart))
+    changed = stack.up()
+    assert changed.code == 0, changed.output
+    assert kube.get("v1", "ConfigMap", "rel", namespace)["data"] == {"size": "3"}
+
+    kept = "".join(path.read_text() for path in (stack.folder / "state").rglob("*.json"))
+    assert "hunter2" not in kept
+    assert "client-key-data" not in kept
+    down = stack.pulumi("destroy", "--yes", "--skip-preview")
+    assert down.code == 0, down.output
+    assert kube.find("v1", "Namespace", namespace) is None
+
+
+NOWHERE = {"no": "such-node"}  # pods that find no node go at once, too
+STUCK = """
+deployment = k8s.apps.v1.Deployment("stuck", opts=options, metadata={{"name": "stuck", "namespace": "{namespace}",
+    "annotations": {{"pulumi.com/timeoutSeconds": "{timeout}"}}}},
+    spec={{"selector": {{"match_labels": {{"app": "a"}}}}, "template": {{
+        "metadata": {{"labels": {{"app": "a"}}, "annotations": {{"simulator/run-by": "kwok"}}}},
+        "spec": {{"node_selector": {selector}, "containers": [{{"name": "c", "image": "x",
+            "env": [{{"name": "BIG", "value": "x" * 20000}}]}}]}}}}}})
+"""
+
+
+def test_what_failed_to_become_ready_is_kept_and_tried_again(
+    stack: PluginStack, kube: KubeClient, namespace: str
+) -> None:
+    stack.program(STUCK.format(namespace=namespace, timeout=2, selector=NOWHERE))
+    failed = stack.up()
+    assert failed.code != 0
+    assert "'stuck' timed out waiting to be Ready" in failed.output
+    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in failed.output
+    assert stack.state("stuck")["initErrors"]
+    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is not None
+
+    stack.program(STUCK.format(namespace=namespace, timeout=60, selector={}))
+    mended = stack.up()
+    assert mended.code == 0, mended.output
+    assert "initErrors" not in stack.state("stuck")
+
+    stack.program("")
+    gone = stack.up()
+    assert gone.code == 0, gone.output
+    assert kube.find("apps/v1", "Deployment", "stuck", namespace) is None
+
+
+def test_interrupting_an_up_keeps_what_was_made(stack: PluginStack, kube: KubeClient, namespace: str) -> None:
+    stack.program(STUCK.format(namespace=namespace, timeout=300, selector=NOWHERE))
+    process = stack.start("up", "--yes", "--skip-preview")
+    try:
+        eventually(lambda: kube.find("apps/v1", "Deployment", "stuck", namespace), "the deployment", seconds=120)
+    finally:
+        process.send_signal(signal.SIGINT)
+        output = outcome(process, 120)
+    assert process.returncode != 0
+    assert 'Resource operation was cancelled for "stuck"' in output
+    assert stack.state("stuck")["id"] == f"{namespace}/stuck"
+
+
+UNKNOWN_CLUSTER = """
+import pulumi_kubernetes.core.v1 as core
+
+later = core.ConfigMap("holds", metadata={{"name": "holds", "namespace": "{namespace}"}}, opts=options,
+    data={{"kubeconfig": os.environ["KUBECONFIG_TEXT"]}})
+second = k8s.Provider("second", kubeconfig=later.data["kubeconfig"], cluster_identifier=later.metadata.uid)
+inside = pulumi.ResourceOptions(provider=second)
+core.ConfigMap("inside", metadata={{"namespace": "{namespace}"}}, opts=inside)
+k8s.helm.v3.Release("rel", name="rel", chart="{chart}", namespace="{namespace}", opts=inside)
+"""
+
+
+def test_a_cluster_that_is_still_to_come(stack: PluginStack, namespace: str, chart: Path) -> None:
+    stack.program(UNKNOWN_CLUSTER.format(namespace=namespace, chart=chart))
+    preview = stack.pulumi("preview")
+    assert preview.code == 0, preview.output
+    up = stack.up()
+    assert up.code == 0, up.output
+    again = stack.pulumi("preview", "--expect-no-changes", "--diff")
+    assert again.code == 0, again.output
+
+
+def test_a_missing_chart_is_told_before_anything_is_made(stack: PluginStack) -> None:
+    stack.program('k8s.helm.v3.Release("rel", chart="./nochart", opts=options)\n')
+    preview = stack.pulumi("preview")
+    assert preview.code != 0
+    assert (
+        'property chart value {./nochart} has a problem: path "./nochart" not found; check the chart name and '
+        "repository configuration." in preview.output
+    )
+
+
+def test_the_text_of_what_is_imported_changes_nothing(
+    stack: PluginStack, kube: KubeClient, namespace: str, kubeconfig: str, tmp_path: Path
+) -> None:
+    data = {"plain": "1", "special": 'say "${x}"\n\\'}
+    kube.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}, "data": data}
+    )
+    (tmp_path / "kubeconfig").write_text(kubeconfig)
+    stack.environment["KUBECONFIG"] = str(tmp_path / "kubeconfig")
+    program = stack.folder / "__main__.py"
+    program.write_text("")
+    imported = stack.pulumi(
+        "import", "kubernetes:core/v1:ConfigMap", "found", f"{namespace}/a", "--yes", "--out", "text"
+    )
+    assert imported.code == 0, imported.output
+    text = (stack.folder / "text").read_text()
+    assert 'found = kubernetes.core.v1.ConfigMap("found",' in text
+    program.write_text(text)
+    again = stack.pulumi("preview", "--expect-no-changes", "--diff")
+    assert again.code == 0, again.output

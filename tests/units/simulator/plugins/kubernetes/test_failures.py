@@ -1,0 +1,173 @@
+"""What the user sees when something is wrong: each row of the table observed of the official plugin."""
+
+from __future__ import annotations
+
+import threading
+
+import grpc
+import pytest
+import yaml
+from pulumi.runtime.proto import provider_pb2
+
+from simulator.kube.client import KubeClient
+from simulator.plugins.kubernetes.options import GOES_ON
+from simulator.plugins.marshal import Properties
+from tests.support.plugin_engine import Failed, KubernetesPlugin
+
+pytestmark = pytest.mark.simulator
+
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+
+
+def config_map(namespace: str, name: str = "x") -> Properties:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+
+
+@pytest.fixture
+def waits(plugin: KubernetesPlugin, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the plugin would have waited, in units; it does not."""
+    found: list[float] = []
+    monkeypatch.setattr(plugin.provider.session, "sleep", found.append)
+    plugin.provider.session.retry_unit = 1
+    return found
+
+
+def test_an_object_that_exists_already(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
+    plugin.create(CONFIG_MAP, "first", config_map(namespace))
+    with pytest.raises(Failed) as failure:
+        plugin.create(CONFIG_MAP, "second", config_map(namespace))
+    message = str(failure.value)
+    assert message.startswith(
+        f'resource "urn:pulumi:test::ai-on-aks::{CONFIG_MAP}::second" was not successfully created'
+    )
+    assert 'by the Kubernetes API server: configmaps "x" already exists' in message
+    for advice in ("alias", "Patch resource", "import", "upsertExistingObjects"):
+        assert advice in message
+    assert failure.value.partial is None
+    assert waits == []
+
+
+def test_an_object_that_exists_already_can_be_upserted(kubeconfig: str, namespace: str) -> None:
+    plugin = KubernetesPlugin({"kubeconfig": kubeconfig, "upsertExistingObjects": "true"})
+    plugin.create(CONFIG_MAP, "first", config_map(namespace))
+    second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
+    assert second.state["data"] == {"a": "2"}
+    plugin.close()
+
+
+def test_what_a_killed_plugin_made_is_taken_over_where_that_is_asked_for(
+    kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(GOES_ON, "true")
+    plugin = KubernetesPlugin({"kubeconfig": kubeconfig})
+    first = plugin.create(CONFIG_MAP, "first", config_map(namespace) | {"data": {"a": "1", "b": "1"}})
+    plugin.update(first, config_map(namespace) | {"data": {"a": "1", "b": "2"}})  # which hands it over
+    second = plugin.create(CONFIG_MAP, "second", config_map(namespace) | {"data": {"a": "2"}})
+    assert second.state["data"] == {"a": "2"}
+    plugin.close()
+
+
+def test_what_others_made_is_not_taken_over(
+    kubeconfig: str, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(GOES_ON, "true")
+    kube.create(config_map(namespace) | {"data": {"a": "1"}})
+    plugin = KubernetesPlugin({"kubeconfig": kubeconfig})
+    with pytest.raises(Failed, match="already exists"):
+        plugin.create(CONFIG_MAP, "theirs", config_map(namespace))
+    plugin.close()
+
+
+def test_an_unknown_kind(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
+    manifest = {"apiVersion": "missing.test/v1", "kind": "Thing", "metadata": {"namespace": namespace, "name": "x"}}
+    with pytest.raises(Failed) as failure:
+        plugin.create("kubernetes:missing.test/v1:Thing", "thing", manifest)
+    assert (
+        "failed because the Kubernetes API server reported that the apiVersion for this resource does not exist. "
+        in str(failure.value)
+    )
+    assert 'Verify that any required CRDs have been created: no matches for kind "Thing"' in str(failure.value)
+    assert waits == [1, 2, 4, 8, 16, 32]
+
+
+def test_a_kind_that_comes_while_it_is_waited_for(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    threading.Timer(1, lambda: kube.create(crd("late"))).start()
+    plugin.provider.session.retry_unit = 0.5
+    manifest = {"apiVersion": "late.test/v1", "kind": "Late", "metadata": {"namespace": namespace, "name": "x"}}
+    assert plugin.create("kubernetes:late.test/v1:Late", "late", manifest).id == f"{namespace}/x"
+    kube.delete("apiextensions.k8s.io/v1", "CustomResourceDefinition", "lates.late.test")
+
+
+def test_a_kind_that_went_takes_its_objects_along(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    definition = plugin.create("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition", "crd", crd("brief"))
+    manifest = {"apiVersion": "brief.test/v1", "kind": "Brief", "metadata": {"namespace": namespace, "name": "x"}}
+    resource = plugin.create("kubernetes:brief.test/v1:Brief", "x", manifest)
+    plugin.delete(definition)
+    assert plugin.refresh(resource) is None
+    plugin.delete(resource)
+
+
+def test_a_missing_namespace(plugin: KubernetesPlugin, waits: list[float]) -> None:
+    with pytest.raises(Failed, match='namespaces "nowhere" not found'):
+        plugin.create(CONFIG_MAP, "x", config_map("nowhere"))
+    assert waits == [1, 2, 4, 8, 16, 32]
+
+
+def test_an_invalid_object(plugin: KubernetesPlugin, namespace: str, waits: list[float]) -> None:
+    with pytest.raises(Failed, match='ConfigMap "Not A Name" is invalid: metadata.name: Invalid value'):
+        plugin.create(CONFIG_MAP, "x", config_map(namespace, "Not A Name"))
+    assert waits == []
+
+
+def test_an_unreachable_cluster(kubeconfig: str) -> None:
+    config = yaml.safe_load(kubeconfig)
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    plugin = KubernetesPlugin({"kubeconfig": yaml.safe_dump(config)})
+    expected = (
+        "configured Kubernetes cluster is unreachable: unable to load schema information from the API server: "
+        'GET "https://127.0.0.1:1/api"'
+    )
+    with pytest.raises(Failed) as failure:
+        plugin.create(CONFIG_MAP, "x", config_map("default"))
+    assert str(failure.value).startswith(expected)
+    assert plugin.preview(CONFIG_MAP, "x", config_map("default"))["metadata"]["name"] == "x"
+    plugin.close()
+
+
+def test_objects_of_an_unreachable_cluster_can_be_dropped(
+    kubeconfig: str, plugin: KubernetesPlugin, namespace: str
+) -> None:
+    resource = plugin.create(CONFIG_MAP, "x", config_map(namespace))
+    dead = KubernetesPlugin({"kubeconfig": "apiVersion: v1\nkind: Config\n"})
+    with pytest.raises(Failed, match="PULUMI_K8S_DELETE_UNREACHABLE"):
+        dead.refresh(resource)
+    with pytest.raises(Failed, match="PULUMI_K8S_DELETE_UNREACHABLE"):
+        dead.delete(resource)
+    dead.close()
+    dropping = KubernetesPlugin({"kubeconfig": "apiVersion: v1\nkind: Config\n", "deleteUnreachable": "true"})
+    assert dropping.refresh(resource) is None
+    dropping.delete(resource)
+    dropping.close()
+
+
+def test_a_cluster_that_goes_while_it_is_used(kubeconfig: str, plugin: KubernetesPlugin, namespace: str) -> None:
+    plugin.provider.session.kube.server = ""
+    plugin.provider.session.kube._http.base_url = "https://127.0.0.1:1"
+    with pytest.raises(Failed, match="configured Kubernetes cluster is unreachable"):
+        plugin.create(CONFIG_MAP, "x", config_map(namespace))
+
+
+def test_functions_of_the_official_plugin_only(plugin: KubernetesPlugin) -> None:
+    with pytest.raises(grpc.RpcError) as failure:
+        plugin.stub.Invoke(provider_pb2.InvokeRequest(tok="kubernetes:helm:template"))
+    assert "needs the official kubernetes plugin" in failure.value.details()
+
+
+def crd(name: str) -> Properties:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": name.capitalize(), "plural": f"{name}s", "singular": name}
+    spec = {"group": f"{name}.test", "scope": "Namespaced", "names": names, "versions": [version]}
+    metadata = {"name": f"{name}s.{name}.test"}
+    api_version = "apiextensions.k8s.io/v1"
+    return {"apiVersion": api_version, "kind": "CustomResourceDefinition", "metadata": metadata, "spec": spec}

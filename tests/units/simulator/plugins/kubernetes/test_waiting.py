@@ -1,0 +1,237 @@
+"""What is waited for, what is shown meanwhile, and what is left when the time is up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from simulator.kube.client import ApiError, KubeClient
+from simulator.plugins.kubernetes import awaiters
+from simulator.plugins.marshal import Properties
+from tests.support.plugin_engine import Failed, KubernetesPlugin, Resource
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.simulator
+
+RUNS = {"simulator/run-by": "kwok"}  # pods with this annotation become ready, or complete; others stay pending
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+
+def manifest(
+    api_version: str, kind: str, namespace: str, spec: Properties, annotations: dict[str, str] | None = None
+) -> Properties:
+    metadata: Properties = {"name": "it", "namespace": namespace}
+    if annotations:
+        metadata["annotations"] = {f"pulumi.com/{name}": value for name, value in annotations.items()}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def pods(*, run: bool, **spec: Any) -> Properties:
+    containers = [{"name": "c", "image": "x"}]
+    metadata = {"labels": {"app": "a"}, "annotations": RUNS if run else {}}
+    return {"metadata": metadata, "spec": {"containers": containers, **spec}}
+
+
+def deployment(namespace: str, *, run: bool, annotations: dict[str, str] | None = None) -> Properties:
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": pods(run=run)}
+    return manifest("apps/v1", "Deployment", namespace, spec, annotations)
+
+
+def created_once_said(plugin: KubernetesPlugin, kube: KubeClient, kind: str, obj: Properties, message: str) -> Resource:
+    """Makes an object whose pods stay pending, and lets them run when the plugin has said what it waits for."""
+    namespace = obj["metadata"]["namespace"]
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(plugin.create, kind, "it", obj)
+        try:
+            eventually(lambda: message in plugin.engine.messages, f"the plugin says: {message}")
+            eventually(lambda: kube.list("v1", "Pod", namespace), "it has its pod, which comes after the object")
+        finally:
+            for pod in kube.list("v1", "Pod", namespace):
+                kube.patch("v1", "Pod", pod["metadata"]["name"], namespace, {"metadata": {"annotations": RUNS}})
+        return creating.result()
+
+
+def test_a_deployment_is_waited_for(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    message = "Waiting for app ReplicaSet to be available (0/1 Pods available)"
+    resource = created_once_said(plugin, kube, DEPLOYMENT, deployment(namespace, run=False), message)
+    conditions = {item["type"]: item["status"] for item in resource.state["status"]["conditions"]}
+    assert conditions["Available"] == "True"
+
+
+def test_a_new_image_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+    first = deployment(namespace, run=True)
+    resource = plugin.create(DEPLOYMENT, "d", first)
+    second = deployment(namespace, run=True)
+    second["spec"]["template"]["spec"]["containers"][0]["image"] = "y"
+    updated = plugin.update(resource, second)
+    assert updated.state["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    assert updated.state["status"]["readyReplicas"] == 1
+
+
+def test_stateful_and_daemon_sets_are_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+    selector = {"matchLabels": {"app": "a"}}
+    spec = {"selector": selector, "serviceName": "s", "template": pods(run=True)}
+    stateful = plugin.create("kubernetes:apps/v1:StatefulSet", "s", manifest("apps/v1", "StatefulSet", namespace, spec))
+    assert stateful.state["status"]["readyReplicas"] == 1
+    spec = {"selector": selector, "template": pods(run=True)}
+    daemons = plugin.create("kubernetes:apps/v1:DaemonSet", "d", manifest("apps/v1", "DaemonSet", namespace, spec))
+    assert daemons.state["status"]["numberReady"] == 1
+
+
+def test_a_job_is_done_when_it_has_succeeded(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    message = f'Waiting for Job "{namespace}/it" to succeed (Active: 1 | Succeeded: 0 | Failed: 0)'
+    job = manifest("batch/v1", "Job", namespace, {"template": pods(run=False, restartPolicy="Never")})
+    resource = created_once_said(plugin, kube, "kubernetes:batch/v1:Job", job, message)
+    assert resource.state["status"]["succeeded"] == 1
+
+
+def test_a_job_that_fails_for_good_ends_the_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    nowhere = {"no": "such-node"}
+    spec = {"template": pods(run=False, restartPolicy="Never", nodeSelector=nowhere), "activeDeadlineSeconds": 1}
+    with pytest.raises(Failed, match="'it' was created but failed to initialize") as failure:
+        plugin.create("kubernetes:batch/v1:Job", "j", manifest("batch/v1", "Job", namespace, spec))
+    assert failure.value.partial is not None
+    assert any("[DeadlineExceeded]" in reason for reason in failure.value.partial.reasons)
+
+
+def test_a_service_waits_for_ready_endpoints(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    metadata = {"name": "p", "namespace": namespace, "labels": {"app": "a"}}
+    kube.create({"apiVersion": "v1", "kind": "Pod", **pods(run=False), "metadata": metadata})
+    address = {"phase": "Running", "podIP": "10.9.8.7", "podIPs": [{"ip": "10.9.8.7"}]}
+    status = {**address, "conditions": [{"type": "Ready", "status": "False"}]}
+    kube.patch("v1", "Pod", "p", namespace, {"status": status}, subresource="status")
+    spec = {"selector": {"app": "a"}, "ports": [{"port": 80}]}
+    unready = manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "6"})
+    with pytest.raises(Failed) as failure:
+        plugin.create("kubernetes:core/v1:Service", "s", unready)
+    assert failure.value.partial is not None
+    assert failure.value.partial.reasons[1].startswith("Service does not target any Pods. Selected Pods may not be")
+
+
+def test_a_service_that_selects_nothing_is_done_when_its_time_is_up(plugin: KubernetesPlugin, namespace: str) -> None:
+    spec = {"selector": {"app": "nobody"}, "ports": [{"port": 80}]}
+    resource = plugin.create(
+        "kubernetes:core/v1:Service", "s", manifest("v1", "Service", namespace, spec, {"timeoutSeconds": "1"})
+    )
+    assert resource.state["spec"]["clusterIP"]
+    assert plugin.refresh(resource)
+
+
+def test_a_custom_resource_waits_for_a_field(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    wanted = {"waitFor": "jsonpath={.status.phase}=Active"}
+    claim = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{namespace}-w"}}
+    claim["metadata"]["annotations"] = {f"pulumi.com/{name}": value for name, value in wanted.items()}  # type: ignore[index]
+    resource = plugin.create("kubernetes:core/v1:Namespace", "w", claim)
+    assert resource.state["status"]["phase"] == "Active"
+    plugin.delete(resource)
+
+
+def test_what_a_field_holds_is_shown_while_it_is_waited_for(plugin: KubernetesPlugin, namespace: str) -> None:
+    annotations = {"waitFor": "jsonpath={.data.state}=Closed", "timeoutSeconds": "1"}
+    waits = manifest("v1", "ConfigMap", namespace, {}, annotations) | {"data": {"state": "Open"}}
+    del waits["spec"]
+    with pytest.raises(Failed, match="'it' timed out waiting to be Ready"):
+        plugin.create("kubernetes:core/v1:ConfigMap", "c", waits)
+    assert 'Waiting for {.data.state}=Closed (found "Open")' in plugin.engine.messages
+
+
+def test_conditions_can_be_waited_for_as_a_list(plugin: KubernetesPlugin, namespace: str) -> None:
+    annotations = {"waitFor": '["condition=Available", "jsonpath={.status.readyReplicas}=1"]'}
+    resource = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=True, annotations=annotations))
+    assert resource.state["status"]["readyReplicas"] == 1
+
+
+def test_a_timeout_leaves_the_object_in_cluster_and_state(
+    plugin: KubernetesPlugin, namespace: str, kube: KubeClient
+) -> None:
+    stuck = deployment(namespace, run=False, annotations={"timeoutSeconds": "3"})
+    expected = (
+        f'resource "urn:pulumi:test::ai-on-aks::{DEPLOYMENT}::d" was successfully created, but the Kubernetes API '
+        "server reported that it failed to fully initialize or become live: 'it' timed out waiting to be Ready"
+    )
+    with pytest.raises(Failed) as failure:
+        plugin.create(DEPLOYMENT, "d", stuck)
+    assert str(failure.value) == expected
+    partial = failure.value.partial
+    assert partial is not None
+    assert partial.id == f"{namespace}/it"
+    assert "[MinimumReplicasUnavailable] Deployment does not have minimum availability." in partial.reasons
+    assert kube.find("apps/v1", "Deployment", "it", namespace) is not None
+
+
+def test_the_resource_option_sets_the_timeout(plugin: KubernetesPlugin, namespace: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(Failed, match="timed out"):
+        plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False), timeout=1)
+    assert time.monotonic() - started < awaiters.DEFAULT_TIMEOUT_SECONDS
+
+
+def test_skip_await_makes_what_never_becomes_ready(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    made = plugin.create(DEPLOYMENT, "d", deployment(namespace, run=False, annotations={"skipAwait": "true"}))
+    assert made.id == f"{namespace}/it"
+    assert not kube.get("apps/v1", "Deployment", "it", namespace)["status"].get("readyReplicas")
+
+
+def test_cancel_ends_a_wait(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        creating = pool.submit(plugin.create, DEPLOYMENT, "d", deployment(namespace, run=False))
+        try:
+            eventually(lambda: kube.find("apps/v1", "Deployment", "it", namespace), "the deployment is there")
+        finally:
+            plugin.cancel()
+        with pytest.raises(Failed, match='Resource operation was cancelled for "it"') as failure:
+            creating.result()
+    assert failure.value.partial is not None
+
+
+def test_deletion_waits_until_the_object_is_gone(plugin: KubernetesPlugin, namespace: str, kube: KubeClient) -> None:
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "namespace": namespace}}
+    held["metadata"]["finalizers"] = ["test.invalid/holds"]  # type: ignore[index]
+    resource = plugin.create("kubernetes:core/v1:ConfigMap", "held", held)
+    with pytest.raises(Failed, match="timed out waiting for the condition") as failure:
+        plugin.delete(resource, timeout=1)
+    assert failure.value.partial is not None
+    assert any("finalizers might be preventing deletion" in message for message in plugin.engine.messages)
+
+    def release() -> None:
+        with kube_of(plugin) as client:
+            client.patch("v1", "ConfigMap", "held", namespace, {"metadata": {"finalizers": None}})
+
+    threading.Timer(1, release).start()
+    plugin.delete(resource)
+    assert kube.find("v1", "ConfigMap", "held", namespace) is None
+
+
+def kube_of(plugin: KubernetesPlugin) -> KubeClient:
+    return KubeClient.from_kubeconfig(plugin.variables["kubeconfig"])
+
+
+def test_a_wait_outlasts_an_api_server_that_does_not_reach_etcd(
+    plugin: KubernetesPlugin, namespace: str, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, refused = KubeClient.get, {"Available": 2, "gone": 2}
+
+    def get(self: KubeClient, api_version: str, kind: str, name: str, namespace: str | None = None) -> Properties:
+        found: Properties = original(self, api_version, kind, name, namespace)
+        if kind == "Deployment":
+            waits_for = "gone" if found["metadata"].get("deletionTimestamp") else "Available"
+            if refused[waits_for]:
+                refused[waits_for] -= 1
+                raise ApiError(500, "InternalError", "rpc error: code = Unavailable desc = connection refused")
+        return found
+
+    monkeypatch.setattr(KubeClient, "get", get)
+    wanted = deployment(namespace, run=True)
+    wanted["metadata"]["finalizers"] = ["example.com/hold"]
+    resource = plugin.create(DEPLOYMENT, "it", wanted)
+    assert resource.state["status"]["availableReplicas"] == 1
+    with ThreadPoolExecutor(1) as pool:
+        deleting = pool.submit(plugin.delete, resource)
+        eventually(lambda: refused == {"Available": 0, "gone": 0}, "the wait goes on after each refusal")
+        kube.patch("apps/v1", "Deployment", "it", namespace, {"metadata": {"finalizers": None}})
+        deleting.result()
+    assert kube.find("apps/v1", "Deployment", "it", namespace) is None

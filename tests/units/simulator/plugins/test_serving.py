@@ -1,0 +1,91 @@
+"""A plugin's process: it prints its port, answers, and ends with its parent or when the engine interrupts it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import grpc
+import pytest
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from simulator.plugins.azure_native import VERSION
+from tests.support.waiting import eventually
+
+PLUGIN = [sys.executable, "-m", "simulator.plugins.azure_native"]
+# Starts the plugin, tells its port and process id, and ends at once.
+PARENT = """
+import subprocess, sys
+plugin = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, text=True)
+print(plugin.stdout.readline().strip(), plugin.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _version(port: str) -> str:
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        version: str = provider_pb2_grpc.ResourceProviderStub(channel).GetPluginInfo(Empty(), timeout=20).version
+    return version
+
+
+@contextlib.contextmanager
+def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
+    """An endpoint that takes requests and never answers, so that a call stays under way: its environment and socket."""
+    with socket.socket() as listener, tempfile.NamedTemporaryFile("w") as token:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.settimeout(30)
+        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}, listener
+
+
+def test_plugin_ends_with_its_parent_whatever_is_under_way() -> None:
+    command = [sys.executable, "-c", PARENT, *PLUGIN]
+    with (
+        _unanswering_azure() as (environment, azure),
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | environment
+        ) as parent,
+    ):
+        assert parent.stdout is not None
+        port, pid = parent.stdout.readline().split()
+        assert _version(port) == VERSION
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = provider_pb2_grpc.ResourceProviderStub(channel)
+            call = stub.CheckConfig.future(
+                provider_pb2.CheckRequest(urn="urn:pulumi:dev::p::pulumi:providers:azure-native::x")
+            )
+            connection, _ = azure.accept()
+            with connection:
+                assert not call.done()
+                parent.kill()
+                eventually(lambda: not _alive(int(pid)), "the plugin ends")
+            assert call.exception(20) is not None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_plugin_ends_when_the_engine_says_so(number: signal.Signals) -> None:
+    """The engine interrupts each plugin at the end of every command, and kills those that are there 5 s later."""
+    with subprocess.Popen(PLUGIN, stdout=subprocess.PIPE, text=True) as plugin:
+        assert plugin.stdout is not None
+        plugin.stdout.readline()
+        try:
+            plugin.send_signal(number)
+            assert plugin.wait(20) == 0
+        finally:
+            plugin.kill()

@@ -1,0 +1,280 @@
+"""The script of docker/local-nvme-scratch in a sandbox: on new, used and broken nodes, next to disks of others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.facts import skus
+from operators.local_nvme_scratch.component import pod_spec
+from simulator.sandbox import machine, sandbox
+from simulator.world.hardware import LOCAL_DISK, NVME_OS_DISK, Disk
+from tests.units.simulator.sandbox.node import Node
+
+POD = pod_spec("registry.test/local-nvme-scratch:1")
+SETUP, WITNESS = POD["initContainers"][0], POD["containers"][0]
+NO_NVME = "Standard_NC4as_T4_v3"
+
+
+@pytest.fixture(autouse=True)
+def _needs_sandbox() -> None:
+    assert sandbox.available() is None
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """A node of eight local disks, as it comes."""
+    return Node(tmp_path)
+
+
+def set_up(node: Node, **environment: str) -> tuple[int, str]:
+    """Runs the pod's init container, as its manifest has it."""
+    extra = [{"name": name, "value": value} for name, value in environment.items()]
+    return node.run(POD, SETUP | {"env": [*SETUP["env"], *extra]})
+
+
+def mounts(node: Node) -> list[str]:
+    return (node.root / machine.MOUNTS).read_text().splitlines()
+
+
+# -- a node as it comes ------------------------------------------------------------------------------------------------
+
+
+def test_all_local_disks_become_one_file_system_mounted_on_the_node(node: Node) -> None:
+    code, log = set_up(node)
+    assert code == 0
+    assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in log
+    assert {node.disk(disk.name)["raid"]["uuid"] for disk in node.hardware.nvme} == {
+        node.disk("nvme0n1")["raid"]["uuid"]
+    }
+    assert node.disk("md127")["filesystem"]["type"] == "xfs"
+    assert mounts(node)[1:] == ["/dev/md127 /mnt/nvme xfs rw,noatime 0 0"]
+    assert (node.root / "mnt/nvme/scratch").stat().st_mode & 0o7777 == 0o1777
+
+
+def test_a_pod_is_ready_only_while_the_file_system_is_mounted(node: Node) -> None:
+    probe = WITNESS | {"command": WITNESS["readinessProbe"]["exec"]["command"]}
+    assert node.run(POD, probe)[0] != 0
+    set_up(node)
+    assert node.run(POD, probe)[0] == 0
+
+
+def test_one_disk_needs_no_array(node: Node) -> None:
+    node.change(nvme=node.hardware.nvme[:1])
+    code, log = set_up(node)
+    assert code == 0
+    assert "ready: /dev/nvme0n1 (1 disks)" in log
+    assert "filesystem" in node.disk("nvme0n1")
+
+
+def test_the_file_system_can_be_ext4(node: Node) -> None:
+    assert set_up(node, FILESYSTEM="ext4")[0] == 0
+    assert node.disk("md127")["filesystem"]["type"] == "ext4"
+
+
+# -- a used node -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("disks", [1, 8])
+@pytest.mark.parametrize("restart", ["pod", "node"])
+def test_what_is_there_is_kept(node: Node, disks: int, restart: str) -> None:
+    node.change(nvme=node.hardware.nvme[:disks])
+    set_up(node)
+    (node.root / "mnt/nvme/scratch/data").write_text("precious")
+    if restart == "node":
+        node.reboot()
+        assert not (node.root / "mnt/nvme/scratch").exists()
+    before = node.disks()
+    code, log = set_up(node)
+    assert code == 0
+    assert "keeping the file system" in log
+    assert (node.root / "mnt/nvme/scratch/data").read_text() == "precious"
+    assert node.disks() == before
+    assert len(mounts(node)) == 2
+
+
+def test_another_file_system_is_kept_though_the_setting_changed(node: Node) -> None:
+    set_up(node, FILESYSTEM="ext4")
+    assert set_up(node, FILESYSTEM="xfs")[0] == 0
+    assert node.disk("md127")["filesystem"]["type"] == "ext4"
+
+
+def test_an_array_that_the_node_started_by_itself_under_another_name_is_used(node: Node) -> None:
+    set_up(node)
+    node.reboot()
+    node.run(POD, SETUP | {"command": ["sh", "-c", "mdadm --assemble --homehost=any /dev/md/x /dev/nvme*n1"]})
+    assert set_up(node)[0] == 0
+    assert len(mounts(node)) == 2
+
+
+def raid(**fields: Any) -> str:
+    return json.dumps({"raid": {"name": "any:nvme-scratch", "uuid": "u", "devices": 8, "number": 0, **fields}})
+
+
+LEFTOVERS: dict[str, dict[str, str]] = {
+    "an array that was never finished": {"nvme0n1": raid(), "nvme1n1": raid(number=1)},
+    "a superblock of somebody's array": {"nvme3n1": raid(name="host:data", devices=2)},
+    "a file system of another use": {"nvme5n1": '{"filesystem": {"type": "ext4", "label": "old", "uuid": "f"}}'},
+}
+
+
+@pytest.mark.parametrize("leftover", LEFTOVERS)
+def test_leftovers_on_disks_that_nobody_uses_are_done_anew(node: Node, leftover: str) -> None:
+    for disk, content in LEFTOVERS[leftover].items():
+        (node.root / "dev" / disk).write_text(content)
+    code, log = set_up(node)
+    assert code == 0
+    assert "creating a RAID 0 of 8 disks" in log
+    assert "ready: /dev/md127" in log
+
+
+def test_a_start_that_was_killed_before_formatting_goes_on(node: Node) -> None:
+    create = "mdadm --create /dev/md/nvme-scratch --run --homehost=any --name=nvme-scratch --level=0 --raid-devices=8"
+    node.run(POD, SETUP | {"command": ["sh", "-c", f"{create} /dev/nvme*n1"]})
+    code, log = set_up(node)
+    assert code == 0
+    assert "creating" not in log
+    assert "formatting /dev/md127" in log
+
+
+@pytest.mark.parametrize("started_by_the_node", [False, True])
+def test_a_lost_disk_is_told_and_nothing_is_overwritten(node: Node, started_by_the_node: bool) -> None:
+    set_up(node)
+    node.reboot()
+    node.change(nvme=node.hardware.nvme[:-1])
+    if started_by_the_node:
+        node.run(POD, SETUP | {"command": ["sh", "-c", "mdadm --assemble --homehost=any /dev/md/x /dev/nvme*n1"]})
+    before = node.disks()
+    code, log = set_up(node)
+    assert code == 1
+    assert "the scratch array has 8 disks, of which this node shows 7" in log
+    assert "Replace the node" in log
+    assert node.disks() == before
+
+
+def test_a_disk_that_falls_off_a_running_array_is_told(node: Node) -> None:
+    set_up(node)
+    node.change(nvme=node.hardware.nvme[:-1])
+    code, log = set_up(node)
+    assert code == 1
+    assert "/dev/md127 has lost a disk, and with it the data of RAID 0. Replace the node" in log
+
+
+# -- other people's disks ----------------------------------------------------------------------------------------------
+
+
+def with_partition(node: Node) -> None:
+    (node.root / "sys/block/nvme2n1/nvme2n1p1").mkdir()
+
+
+def mounted_elsewhere(node: Node) -> None:
+    with (node.root / machine.MOUNTS).open("a") as table:
+        table.write("/dev/nvme2n1 /var/lib/docker ext4 rw 0 0\n")
+
+
+def in_another_array(node: Node) -> None:
+    (node.root / "dev/nvme2n1").write_text(raid(name="host:data", devices=1))
+    (node.root / "sys/block/nvme2n1/holders/md0").mkdir()
+
+
+def in_a_volume_group(node: Node) -> None:
+    (node.root / "sys/block/nvme2n1/holders/dm-0").mkdir()
+
+
+REFUSED: dict[str, tuple[Callable[[Node], None], str]] = {
+    "a partition": (with_partition, "/dev/nvme2n1 has partitions"),
+    "a mount elsewhere": (mounted_elsewhere, "/dev/nvme2n1 is mounted at /var/lib/docker"),
+    "another array": (in_another_array, "/dev/nvme2n1 is part of /dev/md0, which is not the scratch array"),
+    "a volume group": (in_a_volume_group, "/dev/nvme2n1 is part of /dev/dm-0"),
+}
+
+
+@pytest.mark.parametrize("use", REFUSED)
+def test_a_disk_in_use_is_left_alone(node: Node, use: str) -> None:
+    prepare, message = REFUSED[use]
+    prepare(node)
+    before = node.disks()
+    code, log = set_up(node)
+    assert code == 1
+    assert message in log
+    assert "it is left alone" in log
+    assert node.disks() == before
+    assert not (node.root / "mnt/nvme/scratch").exists()
+
+
+def test_a_mount_of_somebody_else_is_left_alone(node: Node) -> None:
+    with (node.root / machine.MOUNTS).open("a") as table:
+        table.write("/dev/sdb1 /mnt/nvme ext4 rw 0 0\n")
+    code, log = set_up(node)
+    assert code == 1
+    assert "/dev/sdb1 is mounted at /mnt/nvme, where /dev/md127 should be" in log
+
+
+@pytest.mark.parametrize("os_disk", [Disk("sda", "Virtual Disk", 1), Disk("nvme8n1", NVME_OS_DISK, 1, "c008:00:00.0")])
+def test_the_os_disk_is_never_touched(node: Node, os_disk: Disk) -> None:
+    node.change(os_disk=os_disk)
+    (node.root / "dev" / os_disk.name).write_text('{"raid": {"name": "any:nvme-scratch", "uuid": "u", "devices": 9}}')
+    before = node.disks()[os_disk.name]
+    assert set_up(node)[0] == 0
+    assert node.disks()[os_disk.name] == before
+    assert not list((node.root / "sys/block" / os_disk.name / "holders").iterdir())
+
+
+def test_newer_vm_families_have_their_os_disk_on_nvme_too(tmp_path: Path) -> None:
+    """A GB200 node: its OS disk is nvme0n1, and only its model tells it from the local ones."""
+    node = Node(tmp_path, sku="Standard_ND128isr_NDR_GB200_v6")
+    assert (node.hardware.os_disk.name, node.hardware.os_disk.model) == ("nvme0n1", NVME_OS_DISK)
+    code, log = set_up(node)
+    assert code == 0
+    assert "creating a RAID 0 of 4 disks: nvme1n1 nvme2n1 nvme3n1 nvme4n1" in log
+    assert node.disks()["nvme0n1"] == ""
+
+
+def test_both_versions_of_azures_local_disks_are_known_and_no_other(node: Node) -> None:
+    known = [Disk("nvme0n1", LOCAL_DISK, 1), Disk("nvme1n1", f"{LOCAL_DISK} v2", 1)]
+    node.change(nvme=(*known, Disk("nvme2n1", "Someone's NVMe Disk", 1)))
+    _, log = set_up(node)
+    assert "creating a RAID 0 of 2 disks: nvme0n1 nvme1n1\n" in log
+
+
+# -- wrong surroundings ------------------------------------------------------------------------------------------------
+
+
+def test_a_node_without_nvme_is_told_what_to_do(tmp_path: Path) -> None:
+    assert skus.sku(NO_NVME).nvme is None
+    code, log = set_up(Node(tmp_path, sku=NO_NVME))
+    assert code == 1
+    assert "no disk of model 'Microsoft NVMe Direct Disk': take the label local-nvme-scratch off its pool" in log
+
+
+def test_an_unknown_file_system_is_refused_before_anything_is_done(node: Node) -> None:
+    before = node.disks()
+    code, log = set_up(node, FILESYSTEM="zfs")
+    assert code == 1
+    assert "FILESYSTEM is 'zfs'; allowed: xfs, ext4" in log
+    assert node.disks() == before
+
+
+def test_a_mount_that_stays_in_the_container_is_found_out(node: Node) -> None:
+    private = [entry | {"mountPropagation": "None"} for entry in SETUP["volumeMounts"]]
+    code, log = node.run(POD, SETUP | {"volumeMounts": private})
+    assert code == 1
+    assert "the host does not see the mount" in log
+    assert "mountPropagation Bidirectional" in log
+
+
+def test_without_the_hosts_table_of_mounts_nothing_is_done(node: Node) -> None:
+    some = [entry for entry in SETUP["volumeMounts"] if entry["name"] != "proc"]
+    code, log = node.run(POD, SETUP | {"volumeMounts": some})
+    assert code == 1
+    assert "mount the host's /proc at /host/proc" in log
+
+
+def test_without_privilege_no_disk_can_be_opened(node: Node) -> None:
+    code, _ = node.run(POD, SETUP | {"securityContext": {}})
+    assert code != 0
+    assert set(node.disks().values()) == {""}

@@ -1,0 +1,153 @@
+"""How mpirun's ranks are run on other nodes, without a sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.sandbox.commands import nccl_log, programs, rank_files, ranks, world
+from simulator.sandbox.commands.mpi_arguments import MpiError
+from simulator.sandbox.commands.ranks import Rank
+from tests.support.waiting import eventually
+
+
+class Over(Exception):
+    """Ends the second pod's sshd."""
+
+
+class Nodes:
+    """Two pods that see what the other publishes; each test plays the master in the first."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, dict[str, Any]] = {"ai/w-0": {}, "ai/w-1": {"sshd": {"port": 22}}}
+        self.phase = "Running"
+        self.over = False
+        self.master = threading.current_thread()
+
+    @property
+    def me(self) -> str:
+        return "ai/w-0" if threading.current_thread() is self.master else "ai/w-1"
+
+    def load(self) -> world.World:
+        if self.over and self.me != "ai/w-0":
+            raise Over
+        pods = {
+            key: world.Pod(
+                key, {"node": "n", "phase": self.phase if key != "ai/w-0" else "Running", "state": dict(said)}
+            )
+            for key, said in self.said.items()
+        }
+        return world.World({"n": {"ready": True}}, pods, pods[self.me])
+
+    def tell(self, name: str, document: dict[str, Any]) -> None:
+        self.said[self.me][name] = document
+
+    def ranks(self, each: int = 1) -> list[Rank]:
+        pods = self.load().pods.values()
+        placed = [(pod, local) for pod in pods for local in range(each)]
+        return [Rank(pod, local, each, number) for number, (pod, local) in enumerate(placed)]
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+    """The second pod's sshd serves."""
+    found = Nodes()
+    monkeypatch.setattr(world, "load", found.load)
+    monkeypatch.setattr(world, "tell", found.tell)
+
+    def serve() -> None:
+        with contextlib.suppress(Over):
+            ranks.serve()
+
+    sshd = threading.Thread(target=serve)
+    sshd.start()
+    yield found
+    found.over = True
+    sshd.join()
+
+
+def run(nodes: Nodes, script: str, variables: Mapping[str, str] | None = None, each: int = 1) -> Sequence[ranks.Ended]:
+    return ranks.run(nodes.ranks(each), ["bash", "-c", script], variables or {})
+
+
+def test_every_rank_is_run_and_knows_which_it_is(nodes: Nodes) -> None:
+    script = 'echo "$OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE, $OMPI_COMM_WORLD_LOCAL_RANK here, $GREETING"'
+    ended = run(nodes, script, {"GREETING": "hello"}, each=2)
+    assert [rank.output for rank in ended] == [
+        "0 of 4, 0 here, hello\n",
+        "1 of 4, 1 here, hello\n",
+        "2 of 4, 0 here, hello\n",
+        "3 of 4, 1 here, hello\n",
+    ]
+
+
+def test_nothing_of_the_containers_environment_comes_along(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_POD", "yes")
+    assert {rank.output for rank in run(nodes, "echo ${SECRET_OF_THE_POD:-no}")} == {"no\n"}
+
+
+def test_ranks_after_one_that_failed_are_not_started_on_its_node(nodes: Nodes) -> None:
+    ended = run(nodes, "[[ $OMPI_COMM_WORLD_LOCAL_RANK != 1 ]] || exit 7", each=3)
+    assert [(rank.rank, rank.code) for rank in ended] == [(0, 0), (1, 7), (3, 0), (4, 7)]
+
+
+def test_a_signal_is_an_exit_code(nodes: Nodes) -> None:
+    assert {rank.code for rank in run(nodes, "kill -9 $$")} == {137}
+
+
+def test_a_program_that_is_not_there_is_said_to_be(nodes: Nodes) -> None:
+    ended = ranks.run(nodes.ranks(), ["metaseq-rain"], {})
+    assert {rank.code for rank in ended} == {1}
+    assert "unable to find or run the executable metaseq-rain: No such file or directory" in ended[0].output
+
+
+def test_a_node_that_goes_away_ends_the_job(nodes: Nodes) -> None:
+    placed = nodes.ranks()
+    nodes.phase = "Failed"
+    with pytest.raises(MpiError, match="lost communication with a remote daemon: w-1 is gone"):
+        programs.run(placed, ["true"], {})
+
+
+def test_a_node_whose_sshd_has_died_ends_the_job(nodes: Nodes) -> None:
+    placed = nodes.ranks()
+    del nodes.said["ai/w-1"]["sshd"]
+    nodes.over = True
+    with pytest.raises(MpiError, match="lost communication with a remote daemon: w-1 is gone"):
+        programs.run(placed, ["true"], {})
+
+
+def test_a_plain_programs_output_is_the_jobs(nodes: Nodes, capsys: pytest.CaptureFixture[str]) -> None:
+    assert programs.run(nodes.ranks(), ["echo", "hello"], {}, tag=True) == (0, 0)
+    assert capsys.readouterr().out == "[1,0]<stdout>:hello\n[1,1]<stdout>:hello\n"
+
+
+def test_different_frameworks_are_refused(nodes: Nodes) -> None:
+    script = f'echo "{{\\"module\\": \\"m$OMPI_COMM_WORLD_RANK\\", \\"options\\": {{}}}}" >"${ranks.CALL}"'
+    with pytest.raises(MpiError, match="different frameworks: m0, m1"):
+        programs.run(nodes.ranks(), ["bash", "-c", script], {})
+
+
+@pytest.mark.parametrize("pod", ["ai/w-0", "ai/w-1"], ids=["of mpirun itself", "of another node"])
+def test_lines_of_a_played_rank_come_into_its_files(
+    nodes: Nodes, pod: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world, "load_self", lambda: {"pod": "ai/w-0"})
+    files = [tmp_path / "one", tmp_path / "other"]
+    lines = [str(number) for number in range(rank_files.KEPT)]
+    writer = rank_files.Writer(nodes.load().pods[pod], [str(file) for file in files])
+    for line in lines:
+        writer.append(line)
+        time.sleep(0.01)
+    eventually(lambda: all(file.exists() and file.read_text().endswith("99\n") for file in files))
+    assert [file.read_text().split() for file in files] == [lines, lines], "each line once, in order"
+
+
+def test_the_log_of_a_rank_names_it_when_tagged(capsys: pytest.CaptureFixture[str]) -> None:
+    nccl_log.Log({}, tag=True).line("hello", 3)
+    assert capsys.readouterr().out == "[1,3]<stdout>:hello\n"

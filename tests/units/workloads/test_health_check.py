@@ -1,0 +1,136 @@
+"""The health check: what is checked on each VM size, and the job that does it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+
+import workloads
+from config.facts.skus import catalogue
+from config.problems.errors import SettingsError
+from tests.support.pools import A100, H100, H200, RDMA, T4, pool
+from tests.support.settings import load
+from workloads.health_check import WORKLOAD
+from workloads.health_check.checks import CheckName, configuration
+from workloads.health_check.manifests import Run, command, files, job_spec
+from workloads.health_check.options import NAME, HealthCheckOptions
+
+TOPOLOGY = "/opt/health-check/topology.xml"
+
+
+def checks(vm_sku: str, *leave_out: str) -> list[str]:
+    text = configuration(pool(vm_sku).sku, TOPOLOGY, leave_out)
+    return [line.removeprefix(" * || ") for line in text.splitlines() if not line.startswith("#")]
+
+
+def run(vm_sku: str = H100, nodes: int = 2, **options: Any) -> Run:
+    chosen = HealthCheckOptions(**options)
+    return Run(name=NAME, options=chosen, pool=pool(vm_sku), nodes=nodes, image="aksnhc:1", rdma_resource=RDMA)
+
+
+def template(**fields: Any) -> dict[str, Any]:
+    found: dict[str, Any] = job_spec(run(**fields))["template"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("vm_sku", "expected"),
+    [
+        (H100, "check_nccl_allreduce 460.0 1 16G /opt/health-check/topology.xml"),
+        (H200, "check_nccl_allreduce 431.0 1 16G /opt/health-check/topology.xml"),
+        (A100, "check_nccl_allreduce 228.0 1 8G /opt/health-check/topology.xml"),
+        (A100, "check_nccl_allreduce_ib_loopback 18.0 1 8G /opt/health-check/topology.xml"),
+        ("Standard_NC80adis_H100_v5", "check_nccl_allreduce 208.0 1 16G"),
+        (H100, "check_gpu_bw 48 335"),
+        (A100, "check_gpu_bw 21 235"),
+        ("Standard_ND96amsr_A100_v4", "check_gpu_bw 21 238"),
+        (H100, "check_ib_bw_gdr 380"),
+        (H200, "check_ib_bw_gdr 360"),
+        (A100, "check_ib_bw_gdr 180"),
+        (H100, "check_hw_physmem 1915071MB 1915071MB 5%"),
+        (H100, "check_hw_cpuinfo 2 96 96"),
+        (H100, "check_nvme_count 8"),
+        (T4, "check_gpu_count 1"),
+    ],
+)
+def test_limits_and_their_order(vm_sku: str, expected: str) -> None:
+    assert expected in checks(vm_sku)
+
+
+def test_devices_are_named_as_on_aks() -> None:
+    found = checks(H100)
+    assert [check for check in found if "_hw_ib" in check] == [f"check_hw_ib 400 mlx5_{i}:1" for i in range(8)]
+    assert [check for check in found if "_hw_eth" in check] == ["check_hw_eth lo", "check_hw_eth eth0"]
+
+
+def test_what_a_size_does_not_have_is_not_checked() -> None:
+    found = " ".join(checks(T4))
+    assert not re.findall("_ib|nvme|topology|nccl|nvlink|gpu_bw", found)
+
+
+def test_every_size_has_checks_and_all_are_known() -> None:
+    for size in catalogue().values():
+        if size.gpus and size.supported:
+            names = {check.split()[0] for check in checks(size.name)}
+            assert {"check_gpu_count", "check_nvsmi_healthmon"} <= names <= set(get_args(CheckName))
+
+
+def test_checks_can_be_left_out() -> None:
+    assert len(checks(H100, "check_hw_ib", "check_gpu_xid")) == len(checks(H100)) - 9
+    assert "check_gpu_xid" not in files(run(leave_out=("check_gpu_xid",))).contents["aznhc.conf"]
+
+
+def test_every_pod_takes_a_whole_node_at_the_same_time() -> None:
+    """Else two of them could be on one node, one after the other, and another node be never checked."""
+    spec = job_spec(run(nodes=3))
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 3, 3)
+    assert spec["template"]["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "health-check"
+    container = spec["template"]["spec"]["containers"][0]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
+    assert spec["template"]["spec"]["schedulerName"] == "volcano"
+
+
+def test_a_bad_node_fails_the_job_once_all_are_checked() -> None:
+    spec = job_spec(run())
+    assert spec["backoffLimitPerIndex"] == 0
+    assert "backoffLimit" not in spec
+
+
+def test_other_limits_are_another_job() -> None:
+    assert template(leave_out=("check_gpu_xid",)) != template()
+
+
+def test_overrides_come_last() -> None:
+    assert template(pod_overrides={"spec": {"priorityClassName": "low"}})["spec"]["priorityClassName"] == "low"
+
+
+def test_jobs_of_several_pools_share_no_object() -> None:
+    other = replace(run(), name=f"{NAME}-dev")
+    assert files(other).config_map == f"{NAME}-dev"
+    annotations = job_spec(other)["template"]["metadata"]["annotations"]
+    assert annotations["scheduling.k8s.io/group-name"] == f"{NAME}-dev"
+    assert f"job-name={NAME}-dev " in command("ai", other.name)
+
+
+def test_it_checks_the_whole_pool_unless_told() -> None:
+    assert WORKLOAD.nodes(HealthCheckOptions(), 5) == 5
+    assert WORKLOAD.nodes(HealthCheckOptions(num_nodes=2), 5) == 2
+
+
+def test_the_command_shows_every_verdict() -> None:
+    assert command("ai", NAME) == (
+        "kubectl logs -n ai --selector batch.kubernetes.io/job-name=health-check --tail 1 --prefix"
+    )
+
+
+def test_a_check_that_does_not_exist_cannot_be_left_out() -> None:
+    options = {"health-check": {"leaveOut": ["check_gpu_xid", "check_gpus"]}}
+    with pytest.raises(SettingsError) as caught:
+        load({"vmSku": H100, "workloads": "health-check", "workloadOptions": options}, known=workloads.find())
+    (problem,) = caught.value.problems
+    assert str(problem).startswith("workloadOptions[\"health-check\"].leaveOut[1] is 'check_gpus'")
+    assert "check_gpu_count" in problem.allowed
+    assert problem.fix == "pulumi config rm --path 'workloadOptions[\"health-check\"].leaveOut[1]'"

@@ -1,0 +1,170 @@
+"""The job that trains a model: its command line against the table, its options, its manifests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from config.schema.translate import problems_of
+from tests.support.pools import A100, H100, RDMA, pool
+from workloads import find
+from workloads.metaseq.manifests import Run, files, job
+from workloads.metaseq.options import MetaseqOptions
+
+# Of the README of edwardsp/ai-on-aks: layers, embedding, heads, batch, learning rate, model parallel. Then, derived:
+# warm-up and all updates, and the learning rate at the end.
+TABLE = {
+    "125m": (12, 768, 12, 524288, "0.0006", 2, 715, 572204, "6e-05"),
+    "350m": (24, 1024, 16, 524288, "0.0003", 2, 715, 572204, "3e-05"),
+    "760m": (24, 1536, 16, 524288, "0.00025", 2, 715, 572204, "2.5e-05"),
+    "1.3b": (24, 2048, 32, 1048576, "0.0002", 2, 357, 286102, "2e-05"),
+    "2.7b": (32, 2560, 32, 1048576, "0.00016", 4, 357, 286102, "1.6e-05"),
+    "6.7b": (32, 4096, 32, 2097152, "0.00012", 2, 178, 143051, "1.2e-05"),
+    "13b": (40, 5120, 40, 4194304, "0.0001", 2, 89, 71525, "1e-05"),
+    "30b": (48, 7168, 56, 4194304, "0.0001", 2, 89, 71525, "1e-05"),
+    "66b": (64, 9216, 72, 2097152, "8e-05", 8, 178, 143051, "8e-06"),
+    "175b": (96, 12288, 96, 2097152, "3e-05", 8, 178, 143051, "3e-06"),
+}
+NODES = {"66b": 2, "175b": 8}
+
+
+def run(size: str = "1.3b", vm_sku: str = H100, nodes: int | None = None, **options: Any) -> Run:
+    return Run(
+        options=MetaseqOptions(model_size=size, **options),
+        pool=pool(vm_sku),
+        nodes=nodes or NODES.get(size, 1),
+        image="metaseq:1",
+        rdma_resource=RDMA,
+        service_account="mpi",
+    )
+
+
+def command(run: Run) -> dict[str, str]:
+    """The options of metaseq-train, as train.sh reads them; those without a value have an empty one."""
+    found: dict[str, str] = {}
+    for word in files(run).contents["arguments"].splitlines():
+        if word.startswith("--"):
+            assert word not in found, f"{word} is given twice"
+            found[word] = ""
+        else:
+            found[list(found)[-1]] = word
+    return found
+
+
+@pytest.mark.parametrize("size", TABLE)
+def test_the_command_line_is_the_tables(size: str) -> None:
+    layers, width, heads, batch, rate, split, warmup, updates, end = TABLE[size]
+    found = command(run(size))
+    assert found["--decoder-layers"] == str(layers)
+    assert found["--decoder-embed-dim"] == str(width)
+    assert found["--decoder-ffn-embed-dim"] == str(4 * width)
+    assert found["--decoder-attention-heads"] == str(heads)
+    assert found["--model-parallel-size"] == str(split)
+    assert (found["--lr"], found["--end-learning-rate"]) == (rate, end)
+    assert found["--warmup-updates"] == str(warmup)
+    assert found["--total-num-update"] == found["--max-update"] == str(updates)
+    copies = 8 * NODES.get(size, 1) // split
+    sequences = copies * int(found["--batch-size"]) * int(found["--update-freq"])
+    assert sequences * int(found["--tokens-per-sample"]) == batch
+
+
+@pytest.mark.parametrize("size", TABLE)
+def test_sequence_parallelism_comes_without_what_metaseq_refuses_beside_it(size: str) -> None:
+    found = command(run(size))
+    assert "--sequence-parallel" in found
+    assert found["--dropout"] == "0.0"
+    assert not [option for option in found if "checkpoint" in option and "activations" in option]
+
+
+def test_it_trains_on_synthetic_data_and_keeps_no_checkpoint() -> None:
+    found = command(run())
+    assert found["--task"] == "dummy_lm"
+    assert found["--save-interval-updates"] == found["--save-interval-epochs"] == "0"
+    assert "--save-last-checkpoint" in found, "which turns it off: its default is on"
+
+
+def test_what_is_set_is_not_derived() -> None:
+    found = command(run(num_updates=20, warmup_updates=0))
+    assert (found["--max-update"], found["--total-num-update"], found["--warmup-updates"]) == ("20", "20", "0")
+
+
+def test_dashboards_are_off_unless_asked_for() -> None:
+    assert not {"--aim-repo", "--tensorboard-logdir"} & set(command(run()))
+    found = command(run(aim=True, tensorboard=True))
+    assert found["--aim-repo"] == "/workspace/aim"
+    assert found["--tensorboard-logdir"] == "/workspace/tensorboard"
+
+
+@pytest.mark.parametrize(("name", "near"), [("6.8b", "6.7b"), ("6.7B", "6.7b"), ("175", "175b"), ("huge", "1.3b")])
+def test_an_unknown_size_is_answered_with_the_list_and_a_near_one(name: str, near: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        MetaseqOptions.model_validate({"modelSize": name})
+    (problem,) = problems_of(caught.value.errors(), MetaseqOptions, {"modelSize": name}, ("workloadOptions", "metaseq"))
+    assert problem.what.startswith(f"is '{name}', an unknown model size")
+    assert problem.allowed == ", ".join(TABLE)
+    assert problem.fix == f"pulumi config set --path workloadOptions.metaseq.modelSize {near}"
+
+
+@pytest.mark.parametrize("options", [{"numNodes": 0}, {"numUpdates": 0}, {"warmupUpdates": -1}, {"aim": "maybe"}])
+def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        MetaseqOptions.model_validate(options)
+
+
+def test_the_number_of_nodes_does_not_follow_the_pools() -> None:
+    workload = find()["metaseq"]
+    assert workload.nodes(MetaseqOptions(), pool_nodes=3) == 1
+    assert workload.nodes(MetaseqOptions(num_nodes=2), pool_nodes=3) == 2
+    assert workload.keys == {"modelSize": "modelSize"}
+
+
+def test_the_job_trains_on_whole_nodes_by_ssh_from_the_master() -> None:
+    tasks = {task["name"]: task for task in job(run("66b")).spec()["tasks"]}
+    assert tasks["mpiworker"]["replicas"] == 2
+    (worker,) = tasks["mpiworker"]["template"]["spec"]["containers"]
+    (master,) = tasks["mpimaster"]["template"]["spec"]["containers"]
+    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "8", RDMA: "8"}
+    assert worker["command"] == ["/bin/bash", "/opt/metaseq/worker.sh"]
+    assert master["command"] == ["/bin/bash", "/opt/metaseq/launch.sh"]
+
+
+@pytest.mark.parametrize("vm_sku", [H100, A100])
+def test_training_knows_the_topology_and_leaves_the_switches_alone(vm_sku: str) -> None:
+    found = job(run(vm_sku=vm_sku)).environment()
+    assert found["NCCL_TOPO_FILE"] == "/opt/metaseq/topology.xml"
+    assert "topology.xml" in files(run(vm_sku=vm_sku)).contents
+    assert not [name for name in found if "SHARP" in name or "COLLNET" in name]
+
+
+def test_throughput_is_measured_against_all_gpus() -> None:
+    found = job(run("66b")).environment()
+    assert found["GPUS"] == "16"
+    assert float(found["PEAK_FLOPS"]) == pytest.approx(16 * 989e12)
+    assert float(found["FLOPS_PER_TOKEN"]) == pytest.approx(4.087e11, rel=1e-3)
+
+
+def test_another_size_changes_the_command_line_and_so_the_pods() -> None:
+    def annotations(run: Run) -> list[Any]:
+        return [task["template"]["metadata"]["annotations"] for task in job(run).spec()["tasks"]]
+
+    small, large = run("1.3b"), run("6.7b")
+    changed = {name for name, text in files(small).contents.items() if text != files(large).contents[name]}
+    assert changed == {"arguments"}
+    assert annotations(small) != annotations(large)
+    assert annotations(small) == annotations(run("1.3b"))
+
+
+def test_overrides_are_laid_over_the_workers() -> None:
+    overrides = {"spec": {"priorityClassName": "research"}}
+    tasks = {task["name"]: task["template"] for task in job(run(pod_overrides=overrides)).spec()["tasks"]}
+    assert tasks["mpiworker"]["spec"]["priorityClassName"] == "research"
+    assert "priorityClassName" not in tasks["mpimaster"]["spec"]
+
+
+def test_another_script_is_another_job() -> None:
+    before = job(run())
+    changed = replace(before.files, contents={**before.files.contents, "train.sh": "exit"})
+    assert replace(before, files=changed).spec() != before.spec()

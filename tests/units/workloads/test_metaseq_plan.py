@@ -1,0 +1,235 @@
+"""What a model takes, how its batch is reached, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple
+
+import pytest
+
+from config.facts.skus import VmSku, sku
+from config.problems.errors import Problem
+from config.schema.pools import PoolSettings
+from config.schema.workload import Ground
+from tests.support.pools import A100, H100, H200
+from workloads._training import usable_bytes
+from workloads.metaseq.memory import bytes_per_gpu
+from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.plan import Unfit, dividing_nodes, plan, usable_nodes
+from workloads.metaseq.problems import problems
+from workloads.metaseq.sizes import models
+
+FLOAT32_COPY = 16  # bytes of state per parameter with a float32 copy of the weights
+PLAIN = 12
+
+
+class PublishedSize(NamedTuple):
+    """What is known of a size: parameters (1e9), states (GB) and fewest nodes of 8 GPUs with 80 GB each.
+
+    A pair of nodes is what memory needs, and what that becomes when the batch must divide.
+    """
+
+    size: str
+    parameters: float
+    states: tuple[float, float]
+    states_alone: tuple[int, int]
+    one: tuple[int, int]
+    eight: tuple[int, int]
+    one_float32: tuple[int, int]
+    sequences: int
+    groups: int
+    most_nodes: int
+
+
+TABLE = [
+    PublishedSize("125m", 0.126, (1.5, 2.0), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
+    PublishedSize("350m", 0.357, (4.3, 5.7), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
+    PublishedSize("760m", 0.762, (9, 12), (1, 1), (1, 1), (1, 1), (1, 1), 256, 4, 64),
+    PublishedSize("1.3b", 1.318, (16, 21), (1, 1), (1, 1), (1, 1), (1, 1), 512, 4, 128),
+    PublishedSize("2.7b", 2.654, (32, 42), (1, 1), (1, 1), (1, 1), (1, 1), 512, 2, 256),
+    PublishedSize("6.7b", 6.662, (80, 107), (1, 1), (1, 1), (1, 1), (1, 1), 1024, 4, 256),
+    PublishedSize("13b", 12.858, (154, 206), (1, 1), (1, 1), (1, 1), (1, 1), 2048, 4, 512),
+    PublishedSize("30b", 29.981, (360, 480), (1, 1), (1, 1), (9, 16), (1, 1), 2048, 4, 512),
+    PublishedSize("66b", 65.728, (789, 1052), (2, 2), (2, 2), (3, 4), (2, 2), 1024, 1, 1024),
+    PublishedSize("175b", 174.616, (2095, 2794), (4, 5), (5, 8), (13, 16), (6, 8), 1024, 1, 1024),
+]
+NAMES = [row.size for row in TABLE]
+
+
+def least_nodes(name: str, hardware: VmSku, *, micro_batch: int, state_bytes: int = PLAIN) -> tuple[int, int]:
+    """Fewest nodes that have the memory, and fewest that also divide the batch."""
+    size = models().sizes[name]
+
+    def fits(nodes: int) -> bool:
+        gpus = nodes * hardware.gpus
+        need = bytes_per_gpu(size, gpus=gpus, micro_batch=micro_batch, state_bytes=state_bytes)
+        return need <= usable_bytes(hardware.gpu_memory_gb)
+
+    memory = next(nodes for nodes in range(1, 100) if fits(nodes))
+    return memory, next(nodes for nodes in dividing_nodes(size, hardware) if nodes >= memory)
+
+
+def gigabytes(name: str, nodes: int, micro_batch: int = 1, state_bytes: int = PLAIN) -> float:
+    size = models().sizes[name]
+    return bytes_per_gpu(size, gpus=8 * nodes, micro_batch=micro_batch, state_bytes=state_bytes) / 1e9
+
+
+def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
+    pool = PoolSettings(vm_sku=H100, count=count).model_copy(update={"vm_sku": vm_sku})  # also one not supported yet
+    return Ground(
+        pool_key="gpu",
+        pool=pool,
+        pool_path=(),
+        most_path=("nodeCount",),
+        nodes=nodes,
+        containers={},
+        hierarchical_namespace=True,
+        scratch=False,
+    )
+
+
+def refused(size: str, nodes: int, count: int = 2) -> Problem:
+    (problem,) = problems(MetaseqOptions(model_size=size, num_nodes=nodes), ground(nodes, count=count))
+    return problem
+
+
+def listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+@pytest.mark.parametrize("row", TABLE, ids=NAMES)
+def test_parameters_and_states(row: PublishedSize) -> None:
+    parameters = models().parameters(models().sizes[row.size])
+    assert parameters / 1e9 == pytest.approx(row.parameters, abs=5e-4)
+    for bytes_each, expected, nodes in zip((PLAIN, FLOAT32_COPY), row.states, row.states_alone, strict=True):
+        states = bytes_each * parameters
+        assert states / 1e9 == pytest.approx(expected, abs=0.5 if expected >= 9 else 0.05)
+        assert ceil(states / 8 / usable_bytes(80)) == nodes
+
+
+@pytest.mark.parametrize("row", TABLE, ids=NAMES)
+def test_fewest_nodes_by_memory_and_by_division(row: PublishedSize) -> None:
+    h100 = sku(H100)
+    assert least_nodes(row.size, h100, micro_batch=1) == row.one
+    assert least_nodes(row.size, h100, micro_batch=8) == row.eight
+    assert least_nodes(row.size, h100, micro_batch=1, state_bytes=FLOAT32_COPY) == row.one_float32
+    assert usable_nodes(models().sizes[row.size], h100)[0] == row.one[1]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=NAMES)
+def test_node_counts_that_divide_the_batch(row: PublishedSize) -> None:
+    size = models().sizes[row.size]
+    assert models().sequences(size) == row.sequences
+    assert 8 // size.model_parallel == row.groups
+    powers_of_two = [2**power for power in range(11) if 2**power <= row.most_nodes]
+    assert dividing_nodes(size, sku(H100)) == [nodes for nodes in powers_of_two if nodes <= 1000]  # AKS's most
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "micro_batch", "state_bytes", "expected"),
+    [
+        ("13b", 1, 8, PLAIN, 61),
+        ("30b", 1, 1, PLAIN, 56),
+        ("30b", 1, 1, FLOAT32_COPY, 71),
+        ("66b", 2, 1, PLAIN, 54),
+        ("66b", 2, 1, FLOAT32_COPY, 70),
+    ],
+)
+def test_gigabytes_of_one_gpu(size: str, nodes: int, micro_batch: int, state_bytes: int, expected: float) -> None:
+    assert gigabytes(size, nodes, micro_batch, state_bytes) == pytest.approx(expected, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("vm_sku", "size", "nodes"),
+    [
+        (A100, "13b", (1, 1)), (A100, "30b", (2, 2)), (A100, "66b", (4, 4)), (A100, "175b", (10, 16)),
+        (H200, "66b", (1, 1)), (H200, "175b", (3, 4)),
+    ],
+)  # fmt: skip
+def test_other_gpus_have_other_memory(vm_sku: str, size: str, nodes: tuple[int, int]) -> None:
+    assert least_nodes(size, sku(vm_sku), micro_batch=1) == nodes
+
+
+@pytest.mark.parametrize("vm_sku", [H100, H200, A100])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_plan_reaches_the_tables_batch_and_fits(name: str, vm_sku: str) -> None:
+    hardware, size = sku(vm_sku), models().sizes[name]
+    for nodes in usable_nodes(size, hardware):
+        found = plan(size, hardware, nodes)
+        sequences = found.data_parallel * found.micro_batch * found.update_freq
+        assert sequences * models().sequence == size.batch
+        need = bytes_per_gpu(size, gpus=found.gpus, micro_batch=found.micro_batch)
+        assert need <= usable_bytes(hardware.gpu_memory_gb)
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "micro_batch", "update_freq"),
+    [("125m", 1, 64, 1), ("1.3b", 1, 32, 4), ("6.7b", 1, 16, 16), ("66b", 2, 4, 128), ("175b", 8, 4, 32)],
+)
+def test_the_micro_batch_is_the_largest_that_fits(size: str, nodes: int, micro_batch: int, update_freq: int) -> None:
+    found = plan(models().sizes[size], sku(H100), nodes)
+    assert (found.micro_batch, found.update_freq) == (micro_batch, update_freq)
+
+
+def test_flops_count_weights_output_and_attention() -> None:
+    """Megatron's formula without recomputation: 72 l h^2 (1 + s / 6h + V / 12lh) per token (Narayanan et al. 2021)."""
+    size = models().sizes["175b"]
+    layers, width = size.layers, size.width
+    formula = 72 * layers * width**2 * (1 + 2048 / (6 * width) + 51200 / (12 * layers * width))
+    assert plan(size, sku(H100), 8).flops_per_token == pytest.approx(formula)
+
+
+@pytest.mark.parametrize("nodes", [3, 5, 6, 7])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_batch_divides_among_three_five_six_or_seven_nodes(name: str, nodes: int) -> None:
+    with pytest.raises(Unfit, match=rf"sequences, which {nodes} nodes cannot share equally"):
+        plan(models().sizes[name], sku(H100), nodes)
+
+
+def test_a_batch_that_does_not_divide_names_the_numbers_that_do() -> None:
+    problem = refused("6.7b", 3, count=4)
+    assert problem.path == ("workloadOptions", "metaseq", "modelSize")
+    assert problem.what == "is 6.7b, which has batches of 1024 sequences, which 3 nodes cannot share equally"
+    assert problem.allowed == "6.7b with numNodes 1, 2, 4, 8, 16, 32, 64, 128, 256"
+    assert problem.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 2"
+
+
+def test_a_model_too_big_for_the_pool_says_what_it_needs_and_what_would_fit() -> None:
+    problem = refused("175b", 2)
+    assert problem.what.startswith("is 175b, which needs 8 nodes of Standard_ND96isr_H100_v5: with 2, each GPU would")
+    assert "139 GB, and 72 of its 80 GB can be used" in problem.what
+    assert problem.allowed.startswith(f"numNodes 2 with {', '.join(NAMES[:-1])}; 175b with numNodes 8, 16,")
+    assert problem.fix == "pulumi config set --path workloadOptions.metaseq.modelSize 66b"
+
+
+def test_a_model_too_big_for_its_nodes_gets_more_where_the_pool_has_them() -> None:
+    assert refused("66b", 1).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 2"
+    assert refused("175b", 1, count=8).fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
+
+
+def test_where_no_smaller_model_would_do_either_the_fix_is_more_nodes_or_other_ones() -> None:
+    nodes, pool = problems(MetaseqOptions(model_size="175b", num_nodes=3), ground(3, count=3))
+    assert nodes.fix == "pulumi config set --path workloadOptions.metaseq.numNodes 8"
+    assert (pool.what, pool.fix) == ("is 3, but workload metaseq needs 8 nodes", "pulumi config set nodeCount 8")
+    four_gpus = ground(3, vm_sku="Standard_ND128isr_NDR_GB200_v6")
+    (problem,) = problems(MetaseqOptions(model_size="175b", num_nodes=3), four_gpus)
+    assert problem.fix == f"pulumi config set vmSku {H100}"
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
+def test_two_nodes_train_every_size_but_the_largest(name: str) -> None:
+    assert not [*problems(MetaseqOptions(model_size=name, num_nodes=2), ground(2))]
+
+
+def test_model_parallel_groups_stay_within_a_node() -> None:
+    four_gpus = sku("Standard_NC96ads_A100_v4")
+    assert plan(models().sizes["2.7b"], four_gpus, 1).data_parallel == 1
+    with pytest.raises(Unfit, match="split over 8 GPUs that must be in one node, and Standard_NC96ads_A100_v4 has 4"):
+        plan(models().sizes["66b"], four_gpus, 2)
+
+
+def test_gpus_that_are_too_small_are_refused_whatever_their_number() -> None:
+    small = sku(H100).model_copy(update={"gpu_memory_gb": 8})
+    with pytest.raises(Unfit, match="fits no number of Standard_ND96isr_H100_v5"):
+        plan(models().sizes["30b"], small, 1)
