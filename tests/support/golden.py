@@ -1,5 +1,8 @@
 """The resources of this repository's stacks and of typical ones, as JSON beside this file: a review sees what changes.
 
+`dev` is there whole; of each other stack, what differs, as a JSON merge patch (RFC 7396: what `dev` has and the stack
+does not is null, lists are whole). So a change of all stacks is one difference to read, not thirteen.
+
 After a change that is meant: `python -m tests.support.golden`, and read the difference before committing it.
 """
 
@@ -18,6 +21,7 @@ from simulator.paths import ROOT
 from tests.support.mocks import Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
+WHOLE = "dev"
 H100 = "Standard_ND96isr_H100_v5"
 H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
@@ -66,26 +70,27 @@ def keys(stack: str) -> dict[str, Any]:
 
 @functools.cache
 def run(stack: str) -> Recorder:
-    """What one stack registers; those of this repository go by the names of their files, all others by `test`."""
+    """What one stack registers; typical ones go by the name of the one that they are compared with."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
-    return program(found, Azure(stacks=others), stack if stack in FILES else "test", secret=["workloadOptions"])
+    return program(found, Azure(stacks=others), stack if stack in FILES else WHOLE, secret=["workloadOptions"])
 
 
-def resources(recorder: Recorder) -> list[dict[str, Any]]:
-    """All resources but components, in a stable order."""
-    found = [_entry(resource) for resource in recorder.registered if resource.custom]
-    names = {f"{entry['type']} {entry['name']}" for entry in found}
-    for entry in found:
-        others = {name for name in names if not name.split()[-1].startswith(platform_guard.NAME)}
+def resources(recorder: Recorder) -> dict[str, Any]:
+    """All resources but components, by type and name, in a stable order."""
+    found = {f"{made.type} {made.name}": _entry(made) for made in recorder.registered if made.custom}
+    others = {name for name in found if not name.split()[-1].startswith(platform_guard.NAME)}
+    for entry in found.values():
         if set(entry.get("dependsOn", ())) == others:
             entry["dependsOn"] = "everything else"  # their names would be here twice
-    return sorted(found, key=lambda entry: (entry["type"], entry["name"]))
+    shown: dict[str, Any] = json.loads(_OWN_IMAGE.sub(r"\1:[tag]", json.dumps(found, sort_keys=True)))
+    return shown
 
 
-def text(stack: str) -> str:
-    """The golden file's text, from the program as it is now."""
-    return _OWN_IMAGE.sub(r"\1:[tag]", json.dumps(resources(run(stack)), indent=1)) + "\n"
+def content(stack: str) -> dict[str, Any]:
+    """What the golden file has to hold, from the program as it is now."""
+    found = resources(run(stack))
+    return found if stack == WHOLE else _patch(resources(run(WHOLE)), found)
 
 
 def path(stack: str) -> Path:
@@ -93,11 +98,22 @@ def path(stack: str) -> Path:
     return FOLDER / f"{stack}.json"
 
 
+def _patch(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch that makes the one of the other."""
+    found: dict[str, Any] = {}
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            if below := _patch(old, new):
+                found[key] = below
+        elif old != new:
+            found[key] = new
+    return found
+
+
 def _entry(resource: Registered) -> dict[str, Any]:
-    entry: dict[str, Any] = {"type": resource.type, "name": resource.name}
-    if waits := [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]:
-        entry["dependsOn"] = waits
-    return {**entry, "inputs": _without_files(resource)}
+    waits = [name for name in resource.dependencies if not name.startswith("ai-on-aks:")]
+    return {**({"dependsOn": waits} if waits else {}), "inputs": _without_files(resource)}
 
 
 def _without_files(resource: Registered) -> dict[str, Any]:
@@ -112,4 +128,4 @@ def _without_files(resource: Registered) -> dict[str, Any]:
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for stack in NAMES:
-        path(stack).write_text(text(stack), encoding="utf-8")
+        path(stack).write_text(json.dumps(content(stack), indent=1) + "\n", encoding="utf-8")

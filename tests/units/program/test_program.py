@@ -19,7 +19,7 @@ from tests.support.mocks import SECRET, Azure, Recorder, program
 def test_resources_are_as_reviewed(stack: str) -> None:
     file = golden.path(stack)
     expected = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-    assert json.loads(golden.text(stack)) == expected, "meant? then run: python -m tests.support.golden"
+    assert golden.content(stack) == expected, "meant? then run: python -m tests.support.golden"
 
 
 @pytest.fixture(scope="module")

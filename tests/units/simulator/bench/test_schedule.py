@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from simulator.bench.durations import durations
 from simulator.bench.schedule import Slot, Work, schedule
 from tests.support import golden, timeline
 
-GOLDEN = golden.FOLDER
 CLUSTER = "urn:pulumi:dev::ai-on-aks::a$azure-native:containerservice:ManagedCluster::cluster"
 POLICY = "urn:pulumi:dev::ai-on-aks::a$kubernetes:mellanox.com/v1alpha1:NicClusterPolicy::nic-cluster-policy"
 GPU_OPERATOR = "urn:pulumi:dev::ai-on-aks::a$kubernetes:helm.sh/v3:Release::gpu-operator"
@@ -85,13 +83,13 @@ def test_a_job_that_is_made_early_runs_once_the_gpu_driver_is_there() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("golden", sorted(GOLDEN.glob("*.json")), ids=lambda file: file.stem)
-def test_every_resource_of_every_golden_stack_has_a_duration(golden: Path) -> None:
-    resources = json.loads(golden.read_text("utf-8"))
+@pytest.mark.parametrize("stack", golden.NAMES)
+def test_every_resource_of_every_golden_stack_has_a_duration(stack: str) -> None:
+    resources = json.loads(golden.path(stack).read_text("utf-8"))
     assert resources
     for resource in resources:
-        if ":" in resource["type"] and not resource["type"].startswith("ai-on-aks:"):
-            assert durations().step_of(f"{resource['type']} {resource['name']}") in durations().steps
+        if ":" in resource and not resource.startswith("ai-on-aks:"):
+            assert durations().step_of(resource) in durations().steps
 
 
 def test_an_unknown_type_is_an_error_that_names_it() -> None:
