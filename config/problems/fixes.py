@@ -191,8 +191,10 @@ def move_command(path: Path, there: Path, value: object) -> Fix:
         return remove_command(path)
     edits = list(islice(_values(there, value), _MAX_MOVED + 1))
     if len(edits) > _MAX_MOVED or any(edit.removes for edit in edits):
-        rename = f"rename the key {path[-1]} to {there[-1]} under {path_text(path[:-1])} in the stack file"
-        return say(f"{rename}, with all that stands below it")
+        change = f"move {path_text(path)} to {path_text(there)}"
+        if len(path) > 1 and path[:-1] == there[:-1]:
+            change = f"rename the key {path[-1]} to {there[-1]} under {path_text(path[:-1])}"
+        return say(f"{change} in the stack file, with all that stands below it")
     moved = Fix((*edits, Edit(path)))
     return moved if moved.is_command else remove_command(path)
 

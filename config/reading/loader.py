@@ -210,20 +210,34 @@ def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue)
         yield unknown_key(("workloadOptions", name), workloads, options[name], options)
 
 
-def _unknown(key: str, keys: Iterable[str], text: str, own: Collection[str], elsewhere: Path | None) -> Problem:
+def _unknown(key: str, keys: Iterable[str], text: str, own: Mapping[str, str], elsewhere: Path | None) -> Problem:
     """The problem of an unknown key, among them paths set without `--path`, and keys that stand `elsewhere`."""
     path, known = tuple(key.split(".")), sorted(keys)
     if len(path) > 1 and path[0] in known:
         fix = move_command((key,), path, text)
         return Problem((key,), "is a path, set without --path", ", ".join(known), fix, shows_value=False)
     if elsewhere and not too_much(key, text):
-        try:
-            fix = move_command((key,), elsewhere, data(text))
-        except ValueError:
-            fix = move_command((key,), elsewhere, text)
+        is_set = _at(own, elsewhere) is not None
+        fix = remove_command((key,)) if is_set else move_command((key,), elsewhere, _data(text))
         what = f"is no key at the top; in its place: {path_text(elsewhere)}"
         return Problem((key,), what, ", ".join(known), fix, shows_value=False)
     return unknown_key((key,), known, text, own)
+
+
+def _at(own: Mapping[str, str], path: Path) -> Any:
+    """What the stack file has at a path below the top, or None."""
+    here = _data(own.get(str(path[0]), ""))
+    for part in path[1:]:
+        here = here.get(str(part)) if isinstance(here, Mapping) else None
+    return here
+
+
+def _data(text: str) -> Any:
+    """A value as data; text that is none stays text."""
+    try:
+        return data(text)
+    except ValueError:
+        return text
 
 
 def _validate(parsed: dict[str, Any], model: type[StackFile], problems: list[Problem]) -> tuple[StackFile, list[Path]]:

@@ -111,10 +111,12 @@ def schema_at(schema: Schema, location: Iterable[str | int]) -> Schema:
 
 
 def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
-    """All keys of a model but those below names that users choose (a pool's)."""
+    """All keys of a model; `*` stands for names that users choose (a pool's)."""
 
     def below(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        for name in schema_at(schema_of(model), path).get("properties", {}):
+        here = schema_at(schema_of(model), path)
+        chosen = ("*",) if any(here.get(which) for which in ("additionalProperties", "patternProperties")) else ()
+        for name in (*here.get("properties", {}), *chosen):
             yield (*path, name)
             yield from below((*path, name))
 

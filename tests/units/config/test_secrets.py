@@ -75,6 +75,17 @@ def test_its_options_are_moved_where_they_can_be() -> None:
     assert found[1] == f"pulumi config set --path '{there}' 2 && pulumi config rm --path {here}"
 
 
+def test_a_password_that_stands_too_high_is_moved_without_being_printed() -> None:
+    for key, value in {"password": "hunter2", "jupyterlab": {"password": "hunter2"}}.items():
+        with pytest.raises(SettingsError) as caught:
+            load({**STACK, key: value, "workloadOptions": {}, "workloads": ""}, known=workloads.find())
+        (problem,) = caught.value.problems
+        assert problem.fix == (
+            f"pulumi config set --secret --path workloadOptions.jupyterlab.password && pulumi config rm {key}"
+        )
+        assert "hunter2" not in str(caught.value)
+
+
 def test_a_mistyped_password_is_moved_without_being_printed() -> None:
     stack = dev()
     stack["workloadOptions"]["jupyterlab"] = {"passwrod": "hunter2"}
