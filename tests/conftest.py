@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 from simulator.paths import ROOT, kube_cache
@@ -9,3 +10,11 @@ from simulator.paths import ROOT, kube_cache
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".simulator" / "pycache"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["KUBECACHEDIR"] = str(kube_cache())
+gc.set_threshold(
+    500_000, 10, 10
+)  # the SDKs' classes are a million objects: looking for cycles took a third of the time
+
+
+def pytest_collection_finish() -> None:
+    """Keeps what is imported by now out of all further looking."""
+    gc.freeze()
