@@ -23,7 +23,7 @@ class InfiniBand(Facts):
     hcas: int
     gbps: int
     """Line rate of each HCA, Gb/s."""
-    device_id: Literal["101c", "101e"]
+    device_id: str
     sharp: bool
     """Whether the fabric reduces in the switches (SHARP)."""
     aks_feature: bool = True

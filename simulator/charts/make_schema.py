@@ -1,6 +1,6 @@
 """Writes each simulated chart's `values.yaml` and strict `values.schema.json` from the keys of the upstream chart.
 
-The keys, their types and short defaults are in `config/charts/<chart>.keys`; defaults too long for those are in
+The keys, their types and short defaults are in `config/facts/charts/<chart>.keys`; defaults too long for those are in
 `long_defaults.yaml`. Run `python -m simulator.charts.make_schema` after changing either; `--check` only compares.
 """
 
@@ -17,7 +17,7 @@ import yaml
 
 CHARTS = Path(__file__).resolve().parent
 KEYS = CHARTS.parent.parent / "config" / "facts" / "charts"
-NAMES = ("node-feature-discovery", "network-operator", "gpu-operator", "volcano", "blob-csi-driver")
+NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml")))
 SUBCHART = "node-feature-discovery"
 
 # Kubernetes types inside values: any field of theirs is a valid key, whatever the defaults set.

@@ -12,7 +12,7 @@ from simulator.kubelet.events import Teller
 from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.status import ContainerState, now, pod_status
+from simulator.kubelet.status import ContainerState, has_ended, now, pod_status
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
@@ -40,9 +40,9 @@ class FakedPods:
 
     def advance(self, pod: Object, node: Object) -> None:
         """Called again until the pod is KWOK's, which its annotation says."""
-        going = pod["metadata"].get("deletionTimestamp")
-        if going or self._may_start(pod, node):
-            if not going:
+        over = has_ended(pod) or pod["metadata"].get("deletionTimestamp")  # one that was refused has ended
+        if over or self._may_start(pod, node):
+            if not over:
                 self.tell(pod)
             self._hand_over(pod)
 

@@ -1,7 +1,8 @@
 """The resources of this repository's stacks and of typical ones, as JSON beside this file: a review sees what changes.
 
 `dev` is there whole; of each other stack, what differs, as a JSON merge patch (RFC 7396: what `dev` has and the stack
-does not is null, lists are whole). So a change of all stacks is one difference to read, not thirteen.
+does not is null, lists are whole). So a change of all stacks is one difference to read, not thirteen; what `dev` alone
+gains is a line in each.
 
 After a change that is meant: `python -m tests.support.golden`, and read the difference before committing it.
 """

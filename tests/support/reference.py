@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -134,15 +134,15 @@ def _declared(field: FieldInfo) -> str:
     return f"  {field.alias}:\n    description: >-\n{wrapped}\n    default: {default}\n"
 
 
-def files() -> dict[Path, str]:
-    """Each of the files, as it is to be."""
-    return {
-        PAGE: page(PAGE.read_text("utf-8")),
-        PROJECT: project(PROJECT.read_text("utf-8")),
-        SCHEMA: stack_schema(INVENTORY),
-    }
+FILES: dict[Path, Callable[[str], str]] = {PROJECT: project, SCHEMA: lambda _: stack_schema(INVENTORY), PAGE: page}
+"""What makes of each file's text the one that it is to have. The page comes last: it may lack a line for a table."""
+
+
+def written(file: Path) -> str:
+    """One of the files, as it is to be."""
+    return FILES[file](file.read_text("utf-8"))
 
 
 if __name__ == "__main__":
-    for file, text in files().items():
-        file.write_text(text, encoding="utf-8")
+    for file in FILES:
+        file.write_text(written(file), encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.facts.skus import UnknownSku, VmSku, catalogue, nccl_profiles, sku, topologies
+from config.facts.skus import UnknownSku, VmSku, catalogue, gpu_models, nccl_profiles, sku, topologies
 
 # name: GPUs, GPU model and GB, HCAs x Gb/s, vCPUs, GiB, temporary GiB, NVMe disks. From Azure's size pages.
 EXPECTED = {
@@ -47,6 +47,8 @@ def test_gpu_sizes_are_complete(size: VmSku) -> None:
     assert size.gpu_product
     assert size.supported == (size.nccl is not None)
     assert size.nccl is None or size.nccl in nccl_profiles()
+    known = size.gpu_vendor == "amd" or size.gpu_model in gpu_models()
+    assert known or not size.supported, f"config/facts/skus.yaml has no {size.gpu_model} among its gpu_models"
 
 
 @pytest.mark.parametrize("size", FABRIC_SIZES, ids=lambda size: size.name)
@@ -61,7 +63,8 @@ def test_infiniband_sizes_have_a_topology_of_their_devices(size: VmSku) -> None:
 @pytest.mark.parametrize("name", topologies())
 def test_topologies_give_every_cpu_to_one_numa_node(name: str) -> None:
     cpus = [cpu for node in topologies()[name].numa for cpu in range(node.cpus[0], node.cpus[1] + 1)]
-    assert cpus == list(range(96))
+    (vcpus,) = {size.vcpus for size in FABRIC_SIZES if size.topology == name}
+    assert cpus == list(range(vcpus))
 
 
 @pytest.mark.parametrize("size", FABRIC_SIZES, ids=lambda size: size.name)

@@ -47,8 +47,12 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def declared(copy: Path, **operators: Any) -> Any:
     """The release that the program registers, or what it refuses."""
-    stack = {"vmSku": "Standard_ND96isr_H100_v5", "operators": {"certManager": operators}}
-    command = [sys.executable, "-c", DECLARE, json.dumps(stack)]
+    return program(copy, {"operators": {"certManager": operators}})
+
+
+def program(copy: Path, keys: dict[str, Any]) -> Any:
+    """The same, of a stack with these keys."""
+    command = [sys.executable, "-c", DECLARE, json.dumps({"vmSku": "Standard_ND96isr_H100_v5", **keys})]
     done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -62,6 +66,12 @@ def test_it_is_installed_in_its_own_namespace(copy: Path) -> None:
 
 def test_it_can_be_off(copy: Path) -> None:
     assert declared(copy, enabled=False) == []
+
+
+def test_stacks_with_simulated_charts_do_without_until_it_has_one(copy: Path) -> None:
+    charts = {"charts": {"source": "simulator/charts"}}
+    assert "a folder without cert-manager/Chart.yaml" in program(copy, charts)
+    assert program(copy, {**charts, "operators": {"certManager": {"enabled": False}}}) == []
 
 
 def test_its_settings_are_checked_as_those_of_all_others(copy: Path) -> None:

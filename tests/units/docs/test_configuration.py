@@ -15,10 +15,9 @@ from tests.support.pages import PAGES, code, rows
 from tests.support.reference import INVENTORY, PAGE, STACK_FILE, model_in
 
 
-@pytest.mark.parametrize("file", [PAGE, reference.PROJECT, reference.SCHEMA], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", reference.FILES, ids=lambda file: file.name)
 def test_files_are_as_written_from_the_models(file: Path) -> None:
-    """`python -m tests.support.reference` writes them."""
-    assert file.read_text("utf-8") == reference.files()[file]
+    assert file.read_text("utf-8") == reference.written(file), "meant? then run: python -m tests.support.reference"
 
 
 def test_page_has_every_setting() -> None:
@@ -48,7 +47,8 @@ def test_page_without_a_table_is_told_which_line_it_lacks(text: str) -> None:
 @pytest.mark.parametrize("page", [ROOT / "README.md", PAGE], ids=lambda page: page.name)
 def test_list_of_workloads_has_all(page: Path) -> None:
     (meaning,) = (row[2] for row in rows(page, "key") if row[0] == "`workloads`")
-    assert re.findall(r"`([\w-]+)`", meaning) == sorted(workloads.find())
+    named = re.findall(r"`([\w-]+)`", meaning)
+    assert named == sorted(workloads.find()), f"the row `workloads` of {page.name} has to name each"
 
 
 def leads_to(key: str, known: str) -> bool:

@@ -12,4 +12,5 @@ PAGE = ROOT / "docs" / "images.md"
 
 def test_every_image_stands_there_with_its_base() -> None:
     told = {row[0].strip("`"): {row[1].strip("`")} for row in rows(PAGE, "image")}
-    assert told == {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}
+    built = {name: set(bases((IMAGES / name / "Dockerfile").read_text("utf-8"))) for name in image_names()}
+    assert told == built, f"the table of images in {PAGE.name} has to have each"

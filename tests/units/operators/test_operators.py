@@ -150,7 +150,7 @@ def test_a_mirror_serves_the_policys_images() -> None:
 @pytest.mark.parametrize("chart", sorted(versions().charts))
 def test_a_mirror_serves_the_charts_images(chart: str) -> None:
     values = images.chart_values(chart, "mirror.example.com")
-    assert values
+    assert values, f"config/facts/charts/{chart}.keys has no key that names a registry or a repository of images"
     assert value_problems(chart, values) == []
     assert all(place.startswith("mirror.example.com") for place in leaves(values))
     assert images.chart_values(chart, None) == {}

@@ -31,6 +31,11 @@ OBJECTS = {
 }
 
 
+def test_every_chart_is_rendered_with_the_programs_values() -> None:
+    assert set(VALUES) == set(make_schema.NAMES), "tests/support/charts.py has the values of each"
+    assert set(OBJECTS) == set(make_schema.NAMES)
+
+
 def test_generated_files_are_up_to_date() -> None:
     assert make_schema.main(["--check"]) == 0
 

@@ -90,6 +90,13 @@ def test_a_driver_s_pod_whose_effect_is_simulated_is_not_told_as_faked(cluster: 
     assert "reason" not in live(cluster)["status"]
 
 
+def test_a_pod_that_its_node_has_refused_keeps_the_reason(cluster: Cluster) -> None:
+    pod = make(image="mine:1") | {"status": {"phase": "Failed", "reason": "UnexpectedAdmissionError"}}
+    cluster.has(pod)
+    faked(cluster).advance(pod, NODE)
+    assert live(cluster)["status"]["reason"] == "UnexpectedAdmissionError"
+
+
 def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster) -> None:
     pod = make(init=({"name": "prepare", "image": "busybox:1"},))
     cluster.has(pod)
