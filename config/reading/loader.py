@@ -19,14 +19,15 @@ from config.reading.trial import tried
 from config.reading.values import data, names, too_much
 from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
-from config.rules.namespaces import REGION, foreign_problems
+from config.rules.names import name_problems, namespace_problems
 from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
+from config.rules.provider_keys import REGION, foreign_problems
 from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
-from config.schema.names import StackName, name_problems, namespace_problems
+from config.schema.names import StackName
 from config.schema.operators import Installation
 from config.schema.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
 from config.schema.workload import WorkloadCatalogue

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from config.problems.errors import Problem
 from config.problems.fixes import Edit, Fix, Path
-from config.rules.namespaces import is_credential
+from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
 from config.schema.translate import Schema, schema_at, schema_of
 from config.schema.workload import WorkloadOptions

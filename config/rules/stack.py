@@ -11,9 +11,10 @@ from config.facts.skus import catalogue
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
+from config.rules.pools import pool_problems
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
-from config.schema.pools import gpu_sizes, pool_problems
+from config.schema.pools import gpu_sizes
 from config.schema.translate import unknown_key
 
 SYSTEM_POOL_VCPUS = 4

@@ -1,10 +1,8 @@
-"""GPU node pools: their settings, their rules and the names that ARM knows them by."""
+"""GPU node pools: their settings, and the names that ARM knows them by."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -12,10 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
-from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, say, set_command
 from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
-from config.schema.labels import label_problems, taint_problems
 
 MAX_NODES = 1000
 """AKS: nodes in one pool."""
@@ -137,73 +132,3 @@ def node_taints(pool: PoolSettings) -> tuple[str, ...]:
     that does not state them (pulumi-azure-native#959).
     """
     return tuple(sorted({*pool.taints, *([SPOT_TAINT] if pool.spot else [])}))
-
-
-def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    """What is wrong with one pool, beyond the types of its keys. `path` leads to it."""
-    yield from _key_problems(key, path)
-    yield from _autoscale_problems(pool, path)
-    yield from _disk_problems(pool, path)
-    yield from _scratch_problems(pool, path)
-    yield from label_problems(pool.labels, (*path, "labels"))
-    yield from taint_problems(pool.taints, (*path, "taints"))
-
-
-def _key_problems(key: str, path: Path) -> Iterator[Problem]:
-    if re.fullmatch(rf"[a-z][a-z0-9]{{0,{MAX_POOL_KEY - 1}}}", key):
-        return
-    better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
-    yield Problem(
-        path,
-        f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
-        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
-        f"AKS allows {MAX_POOL_NAME})",
-        say(
-            f"rename the key {key or repr(key)} to {better} under pools in the stack file, "
-            "with all that stands below it"
-        ),
-    )
-
-
-def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    if pool.autoscale is None:
-        return
-    low, high = pool.autoscale.min, pool.autoscale.max
-    if low > high:
-        where = (*path, "autoscale", "max")
-        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
-        high = low
-    if not low <= pool.count <= high:
-        where = (*path, "count")
-        start = min(max(pool.count, low), high)
-        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))
-
-
-def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    size = pool.sku
-    if pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
-        return
-    where = (*path, "osDiskGb")
-    fits = size.temp_gib >= MIN_OS_DISK_GB
-    fix = set_command(where, size.temp_gib) if fits else set_command((*path, "osDiskType"), "Managed")
-    yield Problem(
-        where,
-        f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",
-        f"at most {size.temp_gib}, or osDiskType Managed",
-        fix,
-    )
-
-
-def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    size = pool.sku
-    where = (*path, "localNvmeScratch")
-    if size.nvme is None and pool.local_nvme_scratch:
-        with_disks = [name for name in gpu_sizes() if catalogue()[name].nvme]
-        what = f"is true, but {size.name} has no local NVMe disks"
-        allowed = f"false, or a VM size of {', '.join(with_disks)}"
-        yield Problem(where, what, allowed, remove_command(where))
-    if SCRATCH_LABEL in pool.labels:
-        where = (*path, "labels", SCRATCH_LABEL)
-        why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
-        what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
-        yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))

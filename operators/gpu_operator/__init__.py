@@ -11,7 +11,7 @@ from config.facts.scheduling import GPU_RESOURCE
 from config.problems.errors import Problem
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, ChartSettings, Installation
 from operators.gpu_operator.component import NAME, GpuOperator
-from operators.gpu_operator.settings import one_kind_of_fabric
+from operators.gpu_operator.problems import one_kind_of_fabric
 
 _OFED = "network-operator"
 

@@ -1,4 +1,4 @@
-"""Settings of the NVIDIA Network Operator, and where it is wanted."""
+"""Settings of the NVIDIA Network Operator."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 
 import operators
 from components import platform_guard
+from config.rules.names import namespace_problems
 from config.schema.inventory import Inventory
-from config.schema.names import namespace_problems
 from tests.support import golden
 from tests.support.mocks import SECRET, Azure, Recorder, program
 

@@ -13,7 +13,7 @@ import pytest
 
 from config.facts import skus
 from config.facts.content_tags import IMAGES
-from config.schema.labels import label_problems
+from config.rules.labels import label_problems
 from operators.node_labeler.component import pod_spec
 from simulator.sandbox import devices, machine, sandbox
 from simulator.sandbox.sandbox import Mount

@@ -1,0 +1,62 @@
+"""What ARM and Kubernetes allow of the names that come of a stack's, before anything is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import run, set_command
+from config.schema.names import (
+    MAX_DNS_LABEL,
+    MAX_DNS_PREFIX,
+    MAX_NODE_RESOURCE_GROUP,
+    NODES_SUFFIX,
+    WORKLOAD_NAMESPACE,
+    Names,
+)
+
+_RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
+
+
+def name_problems(names: Names) -> Iterator[Problem]:
+    """What is wrong with names once they are derived."""
+    if len(names.dns_prefix) > MAX_DNS_PREFIX:
+        room = MAX_DNS_PREFIX - len(names.project) - 1
+        yield Problem(
+            (),
+            f"the stack's name makes the cluster's name {names.cluster!r}, {len(names.cluster)} characters long",
+            f"a stack name of at most {room} characters (the API server's DNS prefix has {MAX_DNS_PREFIX} at most)",
+            run(f"pulumi stack rename {names.stack[:room].rstrip('-._')}"),
+        )
+    yield from _resource_group_problems(names)
+
+
+def _resource_group_problems(names: Names) -> Iterator[Problem]:
+    path = ("cluster", "resourceGroup")
+    group = names.chosen_group
+    if group is None:
+        return
+    room = MAX_NODE_RESOURCE_GROUP - len(NODES_SUFFIX)
+    if not _RESOURCE_GROUP.fullmatch(group) or len(group) > room:
+        better = re.sub(r"[^A-Za-z0-9_().]+", "-", group)[:room].strip("-.") or names.cluster
+        yield Problem(
+            path,
+            f"is {group!r}, not a name that ARM takes",
+            f"at most {room} letters, digits and ( ) _ - . with no dot at the end (the nodes' group adds "
+            f"{NODES_SUFFIX})",
+            set_command(path, better),
+        )
+
+
+def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Problem]:
+    """What is wrong with a stack's name as that of the namespace of its workloads."""
+    taken = (WORKLOAD_NAMESPACE, "default", *of_operators)
+    better = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
+    if stack in taken or stack.startswith("kube-"):
+        what = f"the stack is named {stack!r}, and so would its namespace be, but the platform has one of that name"
+        yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", run(f"pulumi stack rename my-{better}"))
+    elif stack != better:
+        what = f"the stack is named {stack!r}, which Kubernetes refuses as the name of its namespace"
+        allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
+        yield Problem((), what, allowed, run(f"pulumi stack rename {better or 'my-stack'}"))

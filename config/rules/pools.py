@@ -1,0 +1,91 @@
+"""What must hold of one GPU node pool, beyond the types of its keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from config.facts.scheduling import SCRATCH_LABEL
+from config.facts.skus import catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, say, set_command
+from config.rules.labels import label_problems, taint_problems
+from config.schema.pools import (
+    MAX_NODES,
+    MAX_POOL_KEY,
+    MAX_POOL_NAME,
+    MIN_OS_DISK_GB,
+    SUFFIX_LENGTH,
+    PoolSettings,
+    gpu_sizes,
+)
+
+
+def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    """What is wrong with a pool; `path` leads to it."""
+    yield from _key_problems(key, path)
+    yield from _autoscale_problems(pool, path)
+    yield from _disk_problems(pool, path)
+    yield from _scratch_problems(pool, path)
+    yield from label_problems(pool.labels, (*path, "labels"))
+    yield from taint_problems(pool.taints, (*path, "taints"))
+
+
+def _key_problems(key: str, path: Path) -> Iterator[Problem]:
+    if re.fullmatch(rf"[a-z][a-z0-9]{{0,{MAX_POOL_KEY - 1}}}", key):
+        return
+    better = re.sub(r"^[^a-z]+|[^a-z0-9]", "", key.lower())[:MAX_POOL_KEY] or "gpu"
+    yield Problem(
+        path,
+        f"is named {key!r}, which AKS refuses as the beginning of a pool's name",
+        f"1 to {MAX_POOL_KEY} lower-case letters and digits, the first a letter (with a suffix of {SUFFIX_LENGTH}, "
+        f"AKS allows {MAX_POOL_NAME})",
+        say(
+            f"rename the key {key or repr(key)} to {better} under pools in the stack file, "
+            "with all that stands below it"
+        ),
+    )
+
+
+def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    if pool.autoscale is None:
+        return
+    low, high = pool.autoscale.min, pool.autoscale.max
+    if low > high:
+        where = (*path, "autoscale", "max")
+        yield Problem(where, f"is {high}, less than min ({low})", f"{low} to {MAX_NODES}", set_command(where, low))
+        high = low
+    if not low <= pool.count <= high:
+        where = (*path, "count")
+        start = min(max(pool.count, low), high)
+        yield Problem(where, f"is {pool.count}, outside autoscale", f"{low} to {high}", set_command(where, start))
+
+
+def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = pool.sku
+    if pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
+        return
+    where = (*path, "osDiskGb")
+    fits = size.temp_gib >= MIN_OS_DISK_GB
+    fix = set_command(where, size.temp_gib) if fits else set_command((*path, "osDiskType"), "Managed")
+    yield Problem(
+        where,
+        f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",
+        f"at most {size.temp_gib}, or osDiskType Managed",
+        fix,
+    )
+
+
+def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    size = pool.sku
+    where = (*path, "localNvmeScratch")
+    if size.nvme is None and pool.local_nvme_scratch:
+        with_disks = [name for name in gpu_sizes() if catalogue()[name].nvme]
+        what = f"is true, but {size.name} has no local NVMe disks"
+        allowed = f"false, or a VM size of {', '.join(with_disks)}"
+        yield Problem(where, what, allowed, remove_command(where))
+    if SCRATCH_LABEL in pool.labels:
+        where = (*path, "labels", SCRATCH_LABEL)
+        why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
+        what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
+        yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))
