@@ -25,8 +25,10 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 def test_a_job_on_an_empty_pool_brings_its_nodes_and_runs(stack: Stack) -> None:
     stack.up()
-    assert gpu_nodes(stack.kube) == [], "`pulumi up` waits for none"
     eventually(lambda: len(gpu_nodes(stack.kube)) == 2, "the autoscaler brings both nodes")
+    job = stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
+    for node in gpu_nodes(stack.kube):
+        assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "it comes for the job"
     assert ended(stack.kube) == "Completed"
 
 
