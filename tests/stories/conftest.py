@@ -26,7 +26,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Stack]]:
     """Makes stacks with the settings of `dev`, but of its workloads and data only the NCCL test, changed as given.
 
-    They are destroyed after the module's tests.
+    They are taken away after the module's tests, name and all: the next module may say that there is none of them.
     """
     made: list[Stack] = []
 
@@ -36,7 +36,7 @@ def new_stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
     yield create
     for stack in made:
-        stack.destroy()
+        stack.destroy("--remove")
 
 
 @pytest.hookimpl(wrapper=True)

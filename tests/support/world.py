@@ -189,8 +189,8 @@ class Stack:
                 _, _, types, name = step["urn"].split("::")
                 yield f"{types.rpartition('$')[2]} {name}", step
 
-    def destroy(self) -> str:
-        return self.pulumi("destroy", "--yes", "--skip-preview")
+    def destroy(self, *arguments: str) -> str:
+        return self.pulumi("destroy", "--yes", "--skip-preview", *arguments)
 
     def outputs(self, *arguments: str) -> Object:
         answer = self.world.run(
