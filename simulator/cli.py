@@ -9,15 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
 
 import httpx
 from rich.console import Console
 
-from simulator import daemon, environment, images, owner, paths, ports, stacks, status
+from simulator import daemon_state, environment, images, owner, paths, ports, stacks
 from simulator.cluster.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
-from simulator.up import UpFailed, down, require_known, up
 from simulator.world import commands as faults
 from simulator.world.faults import FaultError
 
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         owner.claim()
         return int(options.run(options) or 0)
-    except (Refused, UpFailed, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
+    except (Refused, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
     except PermissionError as error:
         return _failed(owner.not_allowed(error))
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),
         ("stop", stop, "stop it; its state is kept"),
-        ("status", lambda: status.show(_wide()), "what runs, and in which state it is"),
+        ("status", show, "what runs, and in which state it is"),
         ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
@@ -84,14 +85,14 @@ def _failed(text: str) -> int:
 
 def start() -> None:
     """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
-    running = daemon.running_state()
+    running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
     process = _launch() if running is None else None
     with console.status("starting the simulator"):
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while not (daemon.running_state() or {}).get("ready"):
-            if process is not None and process.poll() is not None and daemon.running_state() is None:
+        while not (daemon_state.running_state() or {}).get("ready"):
+            if process is not None and process.poll() is not None and daemon_state.running_state() is None:
                 raise Refused(f"the simulator did not start:\n{(paths.home() / 'daemon.log').read_text().strip()}")
             if time.monotonic() > deadline:
                 raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")
@@ -122,16 +123,22 @@ def _launch() -> subprocess.Popen[bytes]:
 
 def stop() -> None:
     """Ends the daemon and every process that it started; nothing to do when there is none."""
-    state = daemon.running_state()
+    state = daemon_state.running_state()
     if state is not None and state.get("pid"):
         with console.status("stopping the simulator"):
             os.kill(int(str(state["pid"])), signal.SIGTERM)
             deadline = time.monotonic() + _STOP_TIMEOUT_S
-            while daemon.running_state() is not None and time.monotonic() < deadline:
+            while daemon_state.running_state() is not None and time.monotonic() < deadline:
                 time.sleep(0.1)
     if pids := end_leftovers():
         raise Refused(f"processes {pids} of this simulator do not end, not even when killed")
     console.print("the simulator is stopped")
+
+
+def show() -> int:
+    from simulator import status  # like `up`, it takes a second that the other commands can do without
+
+    return status.show(_wide())
 
 
 def shell() -> int:
@@ -159,7 +166,8 @@ def bring_up() -> None:
     if problem := stacks.problem(stacks.chosen()):
         raise Refused(problem)
     start()
-    up()
+    with _stack_commands() as commands:
+        commands.up()
 
 
 def push_images() -> None:
@@ -172,10 +180,22 @@ def push_images() -> None:
 
 
 def take_down() -> None:
-    require_known(stacks.chosen())
-    start()
-    down()
+    with _stack_commands() as commands:
+        commands.require_known(stacks.chosen())
+        start()
+        commands.down()
     stop()
+
+
+@contextmanager
+def _stack_commands() -> Iterator[ModuleType]:
+    """`simulator.up`, whose imports take a second that the other commands can do without."""
+    from simulator import up
+
+    try:
+        yield up
+    except up.UpFailed as error:
+        raise Refused(str(error)) from error
 
 
 def _require_space() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
 import yaml
 
 from diagnosis.cluster import Object
-from simulator import files, paths, ports
+from simulator import files, ports
 from simulator.azure import subscription
 from simulator.azure.autoscaler import Autoscaler
 from simulator.azure.blobs.policy import Policy
@@ -27,59 +24,18 @@ from simulator.azure.server import Server, serve
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import NotReady
 from simulator.cluster.processes import end_leftovers
+from simulator.daemon_state import hold_lock, state_file
 from simulator.environment import kubeconfig_file, token_file
 from simulator.kubelet import volcano
 from simulator.operators import PROGRAMS
 from simulator.operators.device_plugins import extended_resources
 
 ALREADY_RUNNING = 3
-_LOCK_TIMEOUT_S = 2
 _RESUME_TIMEOUT_S = 150
 
 
 class NotResumed(Exception):
     """What an earlier daemon left undone was not done in time."""
-
-
-def lock_file() -> Path:
-    return paths.home() / "daemon.lock"
-
-
-def state_file() -> Path:
-    return paths.home() / "daemon.json"
-
-
-def hold_lock() -> IO[str] | None:
-    """The lock that a running daemon holds; None where another daemon has it."""
-    deadline = time.monotonic() + _LOCK_TIMEOUT_S
-    while (lock := _locked(fcntl.LOCK_EX)) is None and time.monotonic() < deadline:
-        time.sleep(0.05)  # others that ask whether a daemon runs hold it for a moment
-    return lock
-
-
-def _locked(kind: int) -> IO[str] | None:
-    lock_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = lock_file().open("a")
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file
-
-
-def running_state() -> dict[str, object] | None:
-    """What the running daemon says of itself (`pid`, `ready`); None when none runs."""
-    if shared := _locked(fcntl.LOCK_SH):
-        shared.close()
-        return None
-    try:
-        state: dict[str, object] = json.loads(state_file().read_text())
-    except FileNotFoundError:  # it has only just begun
-        return {"ready": False}
-    if not Path(f"/proc/{state['pid']}").exists():  # a killed daemon left it; the one that has the lock now begins
-        return {"ready": False}
-    return state
 
 
 class KubeconfigFile:

@@ -12,7 +12,7 @@ from diagnosis.finding import wrapped
 from diagnosis.report import BAD, DONE, RUNNING, Report, pods_of, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
-from simulator.kubelet.faked import FAKED
+from simulator.kubelet.status import FAKED
 
 _PUSH = "make images"
 

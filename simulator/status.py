@@ -10,7 +10,7 @@ from rich.console import Console
 
 from diagnosis.cluster import Object, condition
 from diagnosis.nodes import GPU
-from simulator import daemon, environment, paths, pools, stand_ins
+from simulator import daemon_state, environment, paths, pools, stand_ins
 from simulator.azure.kinds.pools import TYPE as AGENT_POOLS
 from simulator.azure.store import records
 from simulator.kube.client import ApiError, KubeClient
@@ -21,7 +21,7 @@ from simulator.world.faults import FaultStore
 
 def show(console: Console) -> int:
     """Exit code 0 when the simulator runs, 3 when it does not (as service managers do)."""
-    state = daemon.running_state()
+    state = daemon_state.running_state()
     running = bool(state and state.get("ready"))
     console.print(f"simulated Azure: {_running(state)}")
     for stand_in in stand_ins.ALL:

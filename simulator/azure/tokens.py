@@ -9,9 +9,10 @@ import hmac
 import json
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from simulator.azure.subscription import Subscription
+if TYPE_CHECKING:
+    from simulator.azure.subscription import Subscription
 
 LIFETIME_S = 3600
 

@@ -12,12 +12,10 @@ from simulator.kubelet.events import Teller
 from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.status import ContainerState, has_ended, now, pod_status
+from simulator.kubelet.status import FAKED, PARTLY_FAKED, ContainerState, has_ended, now, pod_status
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 
-FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
-"""Reasons in the status of pods."""
 _TEMPORARY_DISK = "/mnt/"
 """Where pods of a node put what others wait for. The node's own folders are not simulated."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from diagnosis.cluster import Object
 from simulator import files
-from simulator.kubelet.faked import FAKED, PARTLY_FAKED
+from simulator.kubelet.status import FAKED, PARTLY_FAKED
 
 _KEPT = 500
 

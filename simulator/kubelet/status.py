@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from diagnosis.cluster import Object
 
+FAKED, PARTLY_FAKED = "Faked", "PartlyFaked"
+"""Reasons of pods for which nothing runs, or not all of their containers."""
+
 
 def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

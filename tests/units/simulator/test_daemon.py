@@ -15,6 +15,7 @@ from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, Store
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import NotReady
+from simulator.daemon_state import hold_lock, lock_file, running_state, state_file
 
 CLUSTER = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/aks"
 
@@ -27,29 +28,29 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_who_asks_whether_a_daemon_runs_is_not_taken_for_one() -> None:
-    with daemon.lock_file().open("a") as asking:
+    with lock_file().open("a") as asking:
         fcntl.flock(asking, fcntl.LOCK_SH)
-        assert daemon.running_state() is None
+        assert running_state() is None
 
 
 def test_a_daemon_that_begins_waits_for_those_who_ask() -> None:
-    asking = daemon.lock_file().open("a")
+    asking = lock_file().open("a")
     fcntl.flock(asking, fcntl.LOCK_SH)
     threading.Timer(0.3, asking.close).start()
-    lock = daemon.hold_lock()
+    lock = hold_lock()
     assert lock is not None
     lock.close()
 
 
 def test_there_is_one_daemon() -> None:
-    lock = daemon.hold_lock()
+    lock = hold_lock()
     assert lock is not None
     with lock:
-        assert daemon.hold_lock() is None
-        assert daemon.running_state() == {"ready": False}  # it has said nothing yet
-        files.replace(daemon.state_file(), json.dumps({"pid": 1, "ready": True}))
-        assert daemon.running_state() == {"pid": 1, "ready": True}
-    assert daemon.running_state() is None
+        assert hold_lock() is None
+        assert running_state() == {"ready": False}  # it has said nothing yet
+        files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
+        assert running_state() == {"pid": 1, "ready": True}
+    assert running_state() is None
 
 
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
@@ -65,8 +66,8 @@ def test_a_cluster_that_does_not_boot_ends_the_daemon_and_it_says_why(
     assert daemon.main() == 1
 
     assert capsys.readouterr().err == f"kube-apiserver of {CLUSTER} did not become ready\n"
-    assert daemon.running_state() is None
-    assert not daemon.state_file().exists()
+    assert running_state() is None
+    assert not state_file().exists()
 
 
 def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
