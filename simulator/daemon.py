@@ -22,7 +22,7 @@ from simulator.azure.data_plane import DataPlane
 from simulator.azure.kinds.clusters import TYPE as CLUSTERS
 from simulator.azure.server import Server, serve
 from simulator.cluster.clusters import Clusters
-from simulator.cluster.controlplane import NotReady
+from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.processes import end_leftovers
 from simulator.daemon_state import hold_lock, state_file
 from simulator.environment import kubeconfig_file, token_file
@@ -43,17 +43,18 @@ class KubeconfigFile:
 
     def __init__(self, clusters: Clusters) -> None:
         self._clusters = clusters
-        self._written: dict[str, Object] = {}
+        self._written: dict[str, ControlPlane] = {}
 
     def write(self) -> None:
         """Only when clusters came or went, so that a context that somebody chose stays chosen."""
-        configs = {name: yaml.safe_load(running.plane.kubeconfig()) for name, running in self._clusters.all().items()}
+        planes = {name: running.plane for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
-        if not configs:
+        if not planes:
             file.unlink(missing_ok=True)
-        elif configs != self._written:
+        elif planes != self._written:
+            configs = {name: yaml.safe_load(plane.kubeconfig()) for name, plane in planes.items()}
             files.replace(file, yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
-        self._written = configs
+        self._written = planes
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:

@@ -17,19 +17,25 @@ _LOOK_S = 0.5
 
 def push_all(registries: Registries | None = None) -> dict[str, list[str]]:
     """Registers every image in every registry of the simulated Azure; what is new in each, as `<name>:<tag>`."""
-    store = registries or Registries()
-    tags = {name: content_tag(name) for name in image_names()}
+    return _push_all(registries or Registries(), _tags())
+
+
+def _tags() -> dict[str, str]:
+    return {name: content_tag(name) for name in image_names()}
+
+
+def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:
     return {registry: _push(store, registry, tags) for registry in store.names()}
 
 
 @contextmanager
 def pushed_meanwhile(registries: Registries | None = None) -> Iterator[None]:
     """Registers the images as soon as a registry appears, while `pulumi up` makes the rest."""
-    stop = threading.Event()
+    stop, store, tags = threading.Event(), registries or Registries(), _tags()
 
     def keep_pushing() -> None:
         while not stop.wait(_LOOK_S):
-            push_all(registries)
+            _push_all(store, tags)
 
     thread = threading.Thread(target=keep_pushing, name="images", daemon=True)
     thread.start()
@@ -38,7 +44,7 @@ def pushed_meanwhile(registries: Registries | None = None) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
-        push_all(registries)
+        _push_all(store, tags)
 
 
 def _push(store: Registries, registry: str, tags: dict[str, str]) -> list[str]:

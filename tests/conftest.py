@@ -10,6 +10,7 @@ from simulator.paths import ROOT, kube_cache
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".simulator" / "pycache"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["KUBECACHEDIR"] = str(kube_cache())
+os.environ.setdefault("GOGC", "400")  # a test's control plane lives for a minute: memory is cheaper than collecting it
 gc.set_threshold(
     500_000, 10, 10
 )  # the SDKs' classes are a million objects: looking for cycles took a third of the time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import ssl
 import time
@@ -47,6 +48,7 @@ class ControlPlane:
     def kubeconfig(self, user: str = "admin") -> str:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
 
+    @functools.cached_property
     def tls(self) -> ssl.SSLContext:
         """Trusts this cluster's API server; for clients that bring a token."""
         return ssl.create_default_context(cadata=self.authority.pem)

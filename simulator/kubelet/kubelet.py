@@ -52,6 +52,8 @@ from simulator.world.hardware import NodeHardware
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
 _TICK_S = 1.0
+_GATHER_S = 0.05
+"""Changes come in bursts, and one look at all pods serves a whole burst."""
 
 
 class Kubelet:
@@ -121,7 +123,8 @@ class Kubelet:
         self._pods.synced.wait()
         self._nodes.synced.wait()
         while not self._stop.is_set():
-            self._wake.wait(_TICK_S)
+            if self._wake.wait(_TICK_S):
+                self._stop.wait(_GATHER_S)
             self._wake.clear()
             try:
                 self._sync()
@@ -247,7 +250,7 @@ class Kubelet:
             node=found,
             volumes=volumes,
             logfile=LogFile(folders.logs_of(self.folder, pod) / container["name"]),
-            tls=self.plane.tls(),
+            tls=self.plane.tls,
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
             choose_port=lambda port: self._local_port((uid, container["name"], port)),
         )

@@ -33,21 +33,36 @@ class NodeKeeper:
         """`folder` is the cluster's."""
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
         self._offered: dict[str, dict[str, int]] = {}
+        self._shown: Object = {}
+        self._read: dict[tuple[str, str], bytes] = {}
 
     def sync(
         self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
     ) -> None:
+        alive = {pod["metadata"]["uid"] for pod in pods}
+        self._read = {key: content for key, content in self._read.items() if key[0] in alive}
         hardware = {node["metadata"]["name"]: self.hardware(node) for node in nodes}
         for node in nodes:
             name = node["metadata"]["name"]
             here = [pod for pod in pods if pod["spec"]["nodeName"] == name]
             self._mark_fault(node, here, up=hardware[name].up)
-            offered = self._offers(node, here, hardware[name], lambda pod, path: _file(context, pod, path))
+            offered = self._offers(node, here, hardware[name], partial(self._file, context))
             self._offered[name] = offered
             patch = status_patch(node, offered)
             if patch:
                 self._patch_status(name, patch)
         self._show_world(nodes, pods, hardware)
+
+    def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
+        """A file that a pod mounts, as it was when first read: device plugins read theirs when they start.
+
+        The GPU Operator does not watch its config map; the network operator restarts its plugins by a hash of theirs
+        (Mellanox/network-operator issue 1831), which the SR-IOV plugin needs (its issue 276).
+        """
+        key = (pod["metadata"]["uid"], path)
+        if key not in self._read and (found := _file(context, pod, path)) is not None:
+            self._read[key] = found
+        return self._read.get(key)
 
     def hardware(self, node: Object) -> NodeHardware:
         return hardware_of(node)
@@ -112,7 +127,9 @@ class NodeKeeper:
             for folder in run_folder(folders.of_pod(self._folder, pod), "").glob("*/pod"):
                 states[snapshot.pod_key(pod)] = states.get(snapshot.pod_key(pod), {}) | snapshot.states_of(folder)
         world = snapshot.snapshot(nodes, pods, hardware, allocations, states)
-        snapshot.write(world, self._folder / "world")
+        if world != self._shown:
+            snapshot.write(world, self._folder / "world")
+            self._shown = world
 
 
 def internal_ip(node: Object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from diagnosis.cluster import Object
 from simulator import jobs
 from simulator.kubelet import placements
 from tests.support.world import Stack, eventually
@@ -27,18 +28,23 @@ _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"
 
 def observed(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """By name, with the verdicts of those that judge."""
-    found = jobs.observe(platform.kube, stack.workloads(), _record(platform))
+    return _observed(stack.workloads(), platform)
+
+
+def _observed(outputs: Object, platform: Stack) -> dict[str, jobs.Workload]:
+    found = jobs.observe(platform.kube, outputs, _record(platform))
     return {workload.name: jobs.judged(platform.kube, workload) for workload in found}
 
 
 def ended(stack: Stack, platform: Stack) -> dict[str, jobs.Workload]:
     """All workloads once each is done, or has failed."""
+    outputs = stack.workloads()
 
     def all_done() -> dict[str, jobs.Workload]:
-        found = observed(stack, platform)
+        found = _observed(outputs, platform)
         return found if all(each.failed or each.phase == DONE[each.name] for each in found.values()) else {}
 
-    found: dict[str, jobs.Workload] = eventually(all_done, "all workloads are done", 400)
+    found: dict[str, jobs.Workload] = eventually(all_done, "all workloads are done", 400, every=1)
     return found
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 
-def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120) -> Any:
-    """The first true value of `condition`; fails saying `what` did not come true."""
+def eventually(condition: Callable[[], Any], what: str = "it happens", seconds: float = 120, every: float = 0.1) -> Any:
+    """The first true value of `condition`, asked `every` so many seconds; fails saying `what` did not come true."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
+        time.sleep(every)
     return value
 
 

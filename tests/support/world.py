@@ -231,7 +231,7 @@ def job_phase(kube: KubeClient, name: str = "nccl-allreduce", namespace: str = "
 def ended(kube: KubeClient, name: str = "nccl-allreduce") -> str:
     """The phase in which the job ended."""
     final = ("Completed", "Failed", "Terminated", "Aborted")
-    phase: str = eventually(lambda: (p := job_phase(kube, name)) in final and p, f"job {name} ends", 180)
+    phase: str = eventually(lambda: (p := job_phase(kube, name)) in final and p, f"job {name} ends", 180, every=0.5)
     return phase
 
 
