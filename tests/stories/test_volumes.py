@@ -19,7 +19,8 @@ def cluster(world: World) -> Iterator[AzureCluster]:
     made = AzureCluster(world, "volumes")
     made.create()
     made.create_container("tokens")
-    made.blobs("tokens").upload_blob("shards/0", b"17 tokens", overwrite=True)
+    with made.blobs("tokens") as blobs:
+        blobs.upload_blob("shards/0", b"17 tokens", overwrite=True)
     made.mount_container("tokens", made.sas("tokens", "rl"))
     yield made
     made.delete()
@@ -38,7 +39,8 @@ def test_a_pod_reads_through_a_sas_that_cannot_write(cluster: AzureCluster) -> N
     text = cluster.log("careless")
     assert text.startswith("17 tokens")
     assert "Read-only file system" in text
-    assert [blob.name for blob in cluster.blobs("tokens").list_blobs()] == ["shards/0"]
+    with cluster.blobs("tokens") as blobs:
+        assert [blob.name for blob in blobs.list_blobs()] == ["shards/0"]
 
 
 def test_what_a_pod_wrote_is_in_the_container_when_it_has_ended(cluster: AzureCluster) -> None:
@@ -46,7 +48,8 @@ def test_what_a_pod_wrote_is_in_the_container_when_it_has_ended(cluster: AzureCl
     cluster.mount_container("checkpoints", cluster.sas("checkpoints", "racwdl"))
     cluster.run("trainer", "mkdir /data/step10; echo weights >/data/step10/model.pt", claim="checkpoints")
     cluster.log("trainer")
-    assert cluster.blobs("checkpoints").download_blob("step10/model.pt").readall() == b"weights\n"
+    with cluster.blobs("checkpoints") as blobs:
+        assert blobs.download_blob("step10/model.pt").readall() == b"weights\n"
 
 
 @pytest.mark.parametrize(

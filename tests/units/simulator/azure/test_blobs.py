@@ -148,8 +148,10 @@ def test_anonymous_request(account: BlobAccount) -> None:
 
 def test_account_that_is_not_there(account: BlobAccount) -> None:
     url = f"{account.blobs.endpoint}/nobody"
-    client = ContainerClient(url, "data", account.service_sas(), connection_verify=str(account.blobs.ca_file))
-    with pytest.raises(ResourceNotFoundError, match=r"There is no storage account nobody"):
+    with (
+        ContainerClient(url, "data", account.service_sas(), connection_verify=str(account.blobs.ca_file)) as client,
+        pytest.raises(ResourceNotFoundError, match=r"There is no storage account nobody"),
+    ):
         names(client)
 
 
