@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, text in (
         ("start", start, "start the simulated Azure of this checkout"),
         ("stop", stop, "stop it; its state is kept"),
-        ("status", show, "what runs, and in which state it is"),
+        ("status", show_status, "what runs, and in which state it is"),
         ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
@@ -135,8 +135,8 @@ def stop() -> None:
     console.print("the simulator is stopped")
 
 
-def show() -> int:
-    from simulator import status  # like `up`, it takes a second that the other commands can do without
+def show_status() -> int:
+    from simulator import status  # like `simulator.up`, it takes a second that the other commands can do without
 
     return status.show(_wide())
 

@@ -21,6 +21,7 @@ _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
 def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What processes of the simulator get of this one's environment; GOGC, with which tests spare Go's collector."""
     keep = {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR", "GOGC") if key in os.environ}
     return {**keep, **(extra or {}), MARK: str(paths.home().resolve())}
 

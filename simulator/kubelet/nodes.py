@@ -34,13 +34,14 @@ class NodeKeeper:
         self._kube, self._devices, self._offers, self._folder = kube, devices, offers, folder
         self._offered: dict[str, dict[str, int]] = {}
         self._shown: Object = {}
-        self._read: dict[tuple[str, str], bytes] = {}
+        self._read: dict[str, tuple[tuple[str, int], bytes]] = {}
+        """By pod: which file, after how many restarts, and what was in it."""
 
     def sync(
         self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
     ) -> None:
         alive = {pod["metadata"]["uid"] for pod in pods}
-        self._read = {key: content for key, content in self._read.items() if key[0] in alive}
+        self._read = {uid: read for uid, read in self._read.items() if uid in alive}
         hardware = {node["metadata"]["name"]: self.hardware(node) for node in nodes}
         for node in nodes:
             name = node["metadata"]["name"]
@@ -54,15 +55,20 @@ class NodeKeeper:
         self._show_world(nodes, pods, hardware)
 
     def _file(self, context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:
-        """A file that a pod mounts, as it was when first read: device plugins read theirs when they start.
+        """A file that a pod mounts, as it was when its containers started, or when another became the pod's file.
 
-        The GPU Operator does not watch its config map; the network operator restarts its plugins by a hash of theirs
-        (Mellanox/network-operator issue 1831), which the SR-IOV plugin needs (its issue 276).
+        Device plugins read theirs then: SR-IOV's and the shared RDMA one in `main` (cmd/sriovdp/main.go,
+        cmd/k8s-rdma-shared-dp/main.go), NVIDIA's also when the node's label names another
+        (cmd/config-manager/main.go of k8s-device-plugin). Who changes a file restarts the pods.
         """
-        key = (pod["metadata"]["uid"], path)
-        if key not in self._read and (found := _file(context, pod, path)) is not None:
-            self._read[key] = found
-        return self._read.get(key)
+        restarts = sum(each.get("restartCount", 0) for each in pod.get("status", {}).get("containerStatuses", []))
+        uid, wanted = pod["metadata"]["uid"], (path, restarts)
+        if (known := self._read.get(uid)) and known[0] == wanted:
+            return known[1]
+        content = _file(context, pod, path)
+        if content is not None:
+            self._read[uid] = wanted, content
+        return content
 
     def hardware(self, node: Object) -> NodeHardware:
         return hardware_of(node)
