@@ -26,12 +26,22 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     source, registry = installation.stack.charts.source, installation.stack.images.registry
     if source is not None and (what := _source_fault(installation, source, is_file)):
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
-    if registry is not None and not re.fullmatch(REGISTRY, registry):
+    if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()
-        better = host if re.fullmatch(REGISTRY, host) else "mirror.example.com/nvidia"
+        better = "mirror.example.com/nvidia" if _registry_fault(host) else host
         allowed = "a registry's host, with a path or not, and no scheme: mirror.example.com/nvidia"
-        yield Problem(path, f"is {registry!r}, not a registry", allowed, set_command(path, better))
+        yield Problem(path, f"is {registry!r}, {what}", allowed, set_command(path, better))
+
+
+def _registry_fault(registry: str) -> str:
+    """Also of a name without dot and port, before which images are Docker Hub's (distribution/reference, normalize.go:
+    splitDockerDomain).
+    """
+    if not re.fullmatch(REGISTRY, registry):
+        return "not a registry"
+    host = registry.partition("/")[0]
+    return "" if set(host) & {".", ":"} or host == "localhost" else "which images take for a folder of Docker Hub"
 
 
 def _source_fault(installation: Installation, source: str, is_file: IsFile) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from config.schema.base import AS_TEXT, may_be
+from config.schema.base import may_be
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _HOST = rf"{_LABEL}(?:\.{_LABEL})*(?::[0-9]+)?"
@@ -23,10 +23,3 @@ Image = Annotated[
     may_be("an image reference, as in registry.example.com/nccl-test:1.0"),
 ]
 """A whole image reference; its registry, tag and digest may be left out."""
-Tag = Annotated[
-    str,
-    StringConstraints(pattern=rf"^{_TAG}$"),
-    AS_TEXT,
-    may_be("an image's tag: at most 128 letters, digits, '_', '.' and '-', a letter, digit or '_' first"),
-]
-"""An image's tag alone."""

@@ -6,9 +6,16 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from config.schema.base import EMPTY_IS_UNSET, may_be
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, may_be
 from config.schema.operators import ChartSettings
-from config.schema.references import Tag
+
+OfedVersion = Annotated[
+    str,
+    StringConstraints(pattern=r"^(doca\d+(\.\d+)*-)?\d{2}\.\d{2}-\d+(\.\d+){3,4}(-\d+)?$"),
+    AS_TEXT,
+    may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
+]
+"""As in every release of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
 
 
 class NetworkOperatorSettings(ChartSettings):
@@ -20,7 +27,7 @@ class NetworkOperatorSettings(ChartSettings):
         may_be("at most 63 lower-case letters, digits, '-', '_' and '.', a letter or digit at both ends"),
     ] = "mlnxnics"
     """The resource's name after `nvidia.com/`."""
-    ofed_version: Annotated[Tag | None, EMPTY_IS_UNSET] = None
+    ofed_version: Annotated[OfedVersion | None, EMPTY_IS_UNSET] = None
     """Tag of the OFED driver's image, as `doca3.4.1-26.04-1.1.0.0-1`; by default the one in
     `config/facts/versions.yaml`.
 

@@ -75,23 +75,23 @@ def report(kube: KubeClient, state: str) -> None:
 
 
 def test_the_update_succeeds_at_once_and_leaves_no_annotation(stack: PluginStack, kube: KubeClient) -> None:
-    stack.program(policy("1"))
+    stack.program(policy("26.01-1.0.0.0-0"))
     assert stack.up().code == 0
     report(kube, "ready")
-    stack.program(policy("1") + PATCH)
+    stack.program(policy("26.01-1.0.0.0-0") + PATCH)
     assert stack.up().code == 0
     assert WAIT_FOR in kube.get(*POLICY)["metadata"]["annotations"]
     report(kube, "notReady")  # OFED pods of the older template stay until somebody deletes them
 
-    stack.program(policy("2") + PATCH)  # the defect, with three seconds in place of ten minutes
+    stack.program(policy("26.04-1.1.0.0-0") + PATCH)  # the defect, with three seconds in place of ten minutes
     failed = stack.up()
     assert failed.code != 0
     assert "Waiting for {.status.state}=ready" in failed.output, failed.output
 
-    stack.program(policy("3", annotations={"pulumi.com/skipAwait": "true"}))
+    stack.program(policy("26.07-1.0.0.0-0", annotations={"pulumi.com/skipAwait": "true"}))
     succeeded = stack.up()
     assert succeeded.code == 0, succeeded.output
     live = kube.get(*POLICY)
-    assert live["spec"]["ofedDriver"]["version"] == "3"
+    assert live["spec"]["ofedDriver"]["version"] == "26.07-1.0.0.0-0"
     assert live["status"]["state"] == "notReady"
     assert WAIT_FOR not in live["metadata"]["annotations"]
