@@ -101,9 +101,14 @@ def load_settings(
     def read(keys: Keys) -> tuple[Settings, list[Problem]]:
         return _read({key: text for key, text in keys.items() if text != ""}, privacy, asked)
 
+    @functools.cache  # fixes are tried alone and together, often the same ones
+    def found_in(items: tuple[tuple[str, str], ...]) -> list[Problem]:
+        return read(dict(items))[1]
+
     settings, problems = read(given)
     if problems:
-        raise SettingsError(tried(problems, given, lambda keys: read(keys)[1], privacy), around.stack.name)
+        fixed = tried(problems, given, lambda keys: found_in(tuple(keys.items())), privacy)
+        raise SettingsError(fixed, around.stack.name)
     return settings
 
 

@@ -1,22 +1,36 @@
-"""Real programs of this machine that a sandbox needs, with their libraries, and where they appear inside."""
+"""Programs that a sandbox needs, and where they appear inside: real ones with their libraries, and simulated ones."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
+import py_compile
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from simulator import paths
 from simulator.sandbox import PATH
 
 PYTHON_HOME = "/opt/simulator/python"
 PYTHON = f"{PYTHON_HOME}/bin/python3"
 EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
 """Those that scripts and simulated commands use and that load libraries of their own."""
+COMMANDS = "/opt/simulator/lib"
+"""Where the modules of simulated commands are."""
+_COMMAND_MODULES = (
+    "__init__.py",
+    "files.py",
+    "relay.py",
+    "sandbox/__init__.py",
+    "world/__init__.py",
+    "world/network.py",
+)
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
@@ -68,11 +82,44 @@ def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
     return ((str(packages), target), *_libraries(tuple(modules)))
 
 
+def command_binds() -> tuple[Bind, ...]:
+    """The modules of simulated commands, as they are now, compiled: a job starts dozens of commands, and none can write.
+
+    A folder of its own for each state of them: containers that run keep theirs.
+    """
+    package = paths.ROOT / "simulator"
+    sources = [package / name for name in _COMMAND_MODULES] + sorted((package / "sandbox" / "commands").glob("*.py"))
+    stats = [(source, source.stat()) for source in sources]
+    state = repr([(str(source), stat.st_mtime_ns, stat.st_size) for source, stat in stats])
+    folder = paths.bytecode() / "sandbox" / hashlib.sha256(f"{sys.version}{state}".encode()).hexdigest()[:16]
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=folder.parent))
+        for source in sources:
+            _compile(source, fresh, source.relative_to(paths.ROOT))
+        fresh.chmod(0o755)
+        try:
+            fresh.rename(folder)
+        except OSError:  # another process was first
+            shutil.rmtree(fresh)
+    return ((str(folder), COMMANDS),)
+
+
+def _compile(source: Path, folder: Path, name: Path) -> None:
+    """Copies a module, with its bytecode where Python looks for it."""
+    copied = folder / name
+    copied.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, copied)
+    bytecode = copied.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+    never_checked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(copied), str(bytecode), f"{COMMANDS}/{name}", doraise=True, invalidation_mode=never_checked)
+
+
 def _libraries(programs: tuple[str, ...]) -> list[Bind]:
     """All shared libraries of the programs, the loader included. Static programs have none."""
     ldd = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False)
-    paths = sorted(set(_LIBRARY.findall(ldd.stdout)))
-    return [(str(Path(path).resolve()), _inside(path)) for path in paths]
+    found = sorted(set(_LIBRARY.findall(ldd.stdout)))
+    return [(str(Path(path).resolve()), _inside(path)) for path in found]
 
 
 def _inside(library: str) -> str:

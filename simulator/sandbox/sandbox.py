@@ -47,7 +47,6 @@ PROC_HIDDEN = (
     "scsi",
     "timer_list",
 )
-LIBRARY = "/opt/simulator/lib/simulator"
 IMAGE_PYTHON = "/usr/local"
 """Where images that have Python have it, as the official ones do."""
 PACKAGES = "/opt/packages"
@@ -202,8 +201,6 @@ def _proc(spec: SandboxSpec) -> list[str]:
 
 def _program_files(image: Image) -> list[str]:
     """Real programs, the image's files, and the simulated commands with the interpreter that runs them."""
-    modules = ["__init__.py", "files.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py"]
-    own = [*modules, "sandbox/commands"]
     try:
         programs = executables.binds(image.executables)
     except executables.MissingExecutables as error:
@@ -214,7 +211,7 @@ def _program_files(image: Image) -> list[str]:
         *executables.python_binds(),
         *(executables.python_binds(IMAGE_PYTHON) if image.python else ()),
         *(executables.package_binds(image.packages, PACKAGES) if image.packages else ()),
-        *((str(_PACKAGE / name), f"{LIBRARY}/{name}") for name in own),
+        *executables.command_binds(),
         *((launcher, path) for path in image.commands),
         *image.files,
     ]

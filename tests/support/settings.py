@@ -138,7 +138,7 @@ def load(
 
     here = StackName("organization", "ai-on-aks", name)
     around = Surroundings(stack=here, is_file=is_file, outputs_of=outputs_of)
-    inventory = Inventory(operators.find(), known)
+    inventory = Inventory(INVENTORY.operators, known)
     return load_settings(as_engine(stack), around, inventory, secret_keys={f"ai-on-aks:{key}" for key in secret})
 
 

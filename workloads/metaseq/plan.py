@@ -58,7 +58,7 @@ def plan(size: ModelSize, sku: VmSku, nodes: int) -> Plan:
         shape = f"is split over {size.model_parallel} GPUs that must be in one node"  # they exchange every activation
         raise Unfit(f"{shape}, and {sku.name} has {sku.gpus}")
     sequences = models().sequences(size)
-    if nodes not in dividing_nodes(size, sku):
+    if not _divides(size, sku, nodes):
         raise Unfit(f"has batches of {sequences} sequences, which {nodes} nodes cannot share equally")
     gpus = nodes * sku.gpus
     share = sequences * size.model_parallel // gpus
@@ -72,8 +72,11 @@ def dividing_nodes(size: ModelSize, sku: VmSku) -> list[int]:
     """Numbers of nodes among which the batch divides, the least first; none where a model does not fit into a node."""
     if sku.gpus % size.model_parallel:
         return []
-    groups = sku.gpus // size.model_parallel
-    return [nodes for nodes in range(1, MAX_NODES + 1) if models().sequences(size) % (groups * nodes) == 0]
+    return [nodes for nodes in range(1, MAX_NODES + 1) if _divides(size, sku, nodes)]
+
+
+def _divides(size: ModelSize, sku: VmSku, nodes: int) -> bool:
+    return models().sequences(size) % (nodes * sku.gpus // size.model_parallel) == 0
 
 
 def usable_nodes(size: ModelSize, sku: VmSku) -> list[int]:

@@ -161,7 +161,8 @@ def mends(problems: Sequence[Problem], stack: dict[str, Any]) -> None:
     told = {(problem.path, problem.what) for problem in problems}
     for problem in fixes:
         assert (problem.path, problem.what) not in left, problem.fix
-        assert (problem.path, problem.what) not in found_in(commands.mended(stack, problem.fix)), "not by itself"
+        alone = found_in(commands.mended(stack, problem.fix)) if len(fixes) > 1 else left
+        assert (problem.path, problem.what) not in alone, "not by itself"
         for path, value in commands.parsed(problem.fix):
             new = {what for where, what in left - told if where[: len(path)] == tuple(path)}
             assert value is None or not new or refused_without(after, path), (problem.fix, new)
