@@ -23,14 +23,8 @@ EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
 """Those that scripts and simulated commands use and that load libraries of their own."""
 COMMANDS = "/opt/simulator/lib"
 """Where the modules of simulated commands are."""
-_COMMAND_MODULES = (
-    "__init__.py",
-    "files.py",
-    "relay.py",
-    "sandbox/__init__.py",
-    "world/__init__.py",
-    "world/network.py",
-)
+_SHARED = ("__init__.py", "files.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py")
+"""Modules of the simulator that they import."""
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
 Bind = tuple[str, str]
@@ -83,12 +77,12 @@ def package_binds(packages: Path, target: str) -> tuple[Bind, ...]:
 
 
 def command_binds() -> tuple[Bind, ...]:
-    """The modules of simulated commands, as they are now, compiled: a job starts dozens of commands, and none can write.
+    """The modules of simulated commands as they are now, compiled: a job starts dozens of them, and none can write.
 
     A folder of its own for each state of them: containers that run keep theirs.
     """
     package = paths.ROOT / "simulator"
-    sources = [package / name for name in _COMMAND_MODULES] + sorted((package / "sandbox" / "commands").glob("*.py"))
+    sources = [package / name for name in _SHARED] + sorted((package / "sandbox" / "commands").glob("*.py"))
     stats = [(source, source.stat()) for source in sources]
     state = repr([(str(source), stat.st_mtime_ns, stat.st_size) for source, stat in stats])
     folder = paths.bytecode() / "sandbox" / hashlib.sha256(f"{sys.version}{state}".encode()).hexdigest()[:16]
