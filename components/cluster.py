@@ -70,6 +70,10 @@ class Cluster(Component):
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
+            # Stated when empty too, or taking ranges away would change nothing.
+            api_server_access_profile=containerservice.ManagedClusterAPIServerAccessProfileArgs(
+                authorized_ip_ranges=list(cluster.authorized_ip_ranges)
+            ),
             # Nothing here uses it: pods that users bring along trade its tokens for identities in Azure.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             network_profile=containerservice.ContainerServiceNetworkProfileArgs(

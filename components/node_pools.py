@@ -79,6 +79,7 @@ class NodePools(Component):
             node_taints=list(node_taints(pool)),
             **_scaling(pool, self._rdma_resource),
             **_priority(pool),
+            **_upgrades(pool),
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 replace_on_changes=_IMMUTABLE,
@@ -121,6 +122,15 @@ def _scaling(pool: PoolSettings, rdma_resource: str) -> dict[str, Any]:
     # (its README for Azure), to which AKS hands those of the pool.
     offer = f"k8s.io_cluster-autoscaler_node-template_resources_{rdma_resource.replace('/', '_')}"
     return {**bounds, "tags": {offer: str(pool.sku.infiniband.hcas)}}
+
+
+def _upgrades(pool: PoolSettings) -> dict[str, Any]:
+    """In place, a node after the other, where a node more is seldom to be had: AKS would add one first, which needs its
+    vCPUs in the quota too (AKS's page on rolling upgrades). Spot pools set neither (azurerm#19355, #31129).
+    """
+    if pool.spot or pool.sku.infiniband is None:
+        return {}
+    return {"upgrade_settings": containerservice.AgentPoolUpgradeSettingsArgs(max_surge="0", max_unavailable="1")}
 
 
 def _priority(pool: PoolSettings) -> dict[str, Any]:

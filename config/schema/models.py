@@ -10,6 +10,7 @@ from pydantic import Field, SerializeAsAny, StringConstraints
 from config.facts.skus import VmSku, sku
 from config.facts.versions import versions
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, may_be
+from config.schema.ip_ranges import IpRanges
 from config.schema.names import Names, StackName
 from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
@@ -60,8 +61,9 @@ class ClusterSettings(Model):
     resource_group: str | None = None
     """Its name; by default the cluster's; refused for a platform that is up in another."""
     kubernetes_version: Text = versions().kubernetes.default
-    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (each
-    with a node more, for which there must be quota); the system pool's command is told after it.
+    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (with
+    InfiniBand in place, others with a node more, for which there must be quota); the system pool's command is told
+    after it.
     """
     entra: bool = True
     """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
@@ -76,6 +78,10 @@ class ClusterSettings(Model):
     deployer_type: PrincipalType | None = None
     """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
     `cluster.login` `azurecli`, else a service principal.
+    """
+    authorized_ip_ranges: IpRanges = ()
+    """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
+    or kubectl must be in one, CI too; the cluster's nodes always may.
     """
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
     """`Free`, `Standard` or `Premium`."""

@@ -13,10 +13,12 @@ TOTAL = "cores"
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 
 
-def check(world: World, resource: ResourceId, location: str, sku: skus.VmSku, properties: Body) -> None:
-    """Raises ArmError if the pool's nodes are more than what the others leave of the quota."""
+def check(
+    world: World, resource: ResourceId, location: str, sku: skus.VmSku, properties: Body, *, surge: int = 0
+) -> None:
+    """Raises ArmError if the pool's nodes, with `surge` more of an upgrade, are more than the quota has left."""
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
-    wanted = properties["count"] * sku.vcpus
+    wanted = (properties["count"] + surge) * sku.vcpus
     before = usages(world, location, without=None)
     used = usages(world, location, without=resource)
     own = before.get(family, 0) - used.get(family, 0)

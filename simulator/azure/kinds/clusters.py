@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from ipaddress import ip_network
 
 from simulator.azure.errors import ArmError, bad_request, in_progress
 from simulator.azure.ids import ResourceId
@@ -180,10 +181,23 @@ def _check_access(properties: Body) -> None:
     if not properties.get("dnsPrefix") and not properties.get("fqdnSubdomain"):
         message = "Required parameter 'properties.dnsPrefix' is missing (null)."
         raise bad_request(message, code="InvalidParameter", target="properties.dnsPrefix")
+    ranges = properties.get("apiServerAccessProfile", {}).get("authorizedIPRanges", [])
+    if not_cidr := [text for text in ranges if not _is_range(text)]:
+        message = f"authorizedIPRanges has what is no IPv4 address or CIDR range: {', '.join(not_cidr)}."
+        raise bad_request(message, code="InvalidParameter", target="properties.apiServerAccessProfile")
     workload = properties.get("securityProfile", {}).get("workloadIdentity", {})
     if workload.get("enabled") and not properties["oidcIssuerProfile"]["enabled"]:
         message = "Workload identity needs the OIDC issuer: set oidcIssuerProfile.enabled to true."
         raise bad_request(message, target="properties.securityProfile.workloadIdentity")
+
+
+def _is_range(text: str) -> bool:
+    """By the first address of it (AKS's page on authorized IP ranges)."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_profiles(world: World, resource: ResourceId, profiles: list[Body], existing: Record | None) -> None:

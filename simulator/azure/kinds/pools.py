@@ -5,6 +5,7 @@ Texts of refusals: Azure's, where an issue or a support article quotes them (Azu
 
 from __future__ import annotations
 
+import math
 from ipaddress import ip_network
 from typing import Any
 
@@ -71,12 +72,13 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
     _check_count(properties, record, existing)
+    _check_spot_upgrades(properties)
     _fill(properties, cluster, sku)
     _check_rules(properties, record.id.name, sku, scaled=existing is not None and _is_scaled(existing.properties))
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster, sku)
     _check_addresses(world, properties, record.id, cluster)
-    quota.check(world, record.id, cluster.body["location"], sku, properties)
+    quota.check(world, record.id, cluster.body["location"], sku, properties, surge=_surge(properties, existing))
     if existing is None:
         record.facts |= _facts(world, cluster)
     properties["provisioningState"] = "Updating" if existing else "Creating"
@@ -187,7 +189,7 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         "type": "VirtualMachineScaleSets",
         "orchestratorVersion": cluster.properties["kubernetesVersion"],
         "powerState": {"code": "Running"},
-        "upgradeSettings": {"maxSurge": "10%"},
+        "upgradeSettings": {} if properties.get("scaleSetPriority") == "Spot" else {"maxSurge": "10%"},
     }
     if sku.gpu_vendor == "nvidia":
         defaults["gpuProfile"] = {"driver": "Install"}
@@ -213,6 +215,7 @@ def _check_rules(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) 
         "properties.scaleSetEvictionPolicy": _spot_problem(properties),
         "properties.osDiskType": _disk_problem(properties, sku),
         "properties.gpuProfile": _gpu_problem(properties, sku),
+        "properties.upgradeSettings": _upgrade_problem(properties),
     }
     problems = [Problem(path, f"Agent pool '{name}': {text}") for path, text in checks.items() if text]
     if problems:
@@ -254,6 +257,44 @@ def _disk_problem(properties: Body, sku: skus.VmSku) -> str:
     if properties["osDiskType"] == "Ephemeral" and properties["scaleDownMode"] == "Deallocate":
         return "scaleDownMode Deallocate needs osDiskType Managed."
     return ""
+
+
+def _check_spot_upgrades(properties: Body) -> None:
+    """The two refusals as hashicorp/terraform-provider-azurerm#19355 and #31129 quote them."""
+    settings = properties.get("upgradeSettings", {})
+    more = " Please see https://aka.ms/aks-naming-rules for more details."
+    for name, target, what in (
+        ("maxSurge", "agentPoolProfile.upgrade.maxSurge", f"max surge.{more}"),
+        ("maxUnavailable", "agentPoolProfile.upgradeSettings.maxUnavailable", "maxUnavailable."),
+    ):
+        if properties.get("scaleSetPriority") == "Spot" and settings.get(name):
+            message = f"The value of parameter {target} is invalid. Error details: Spot pools can't set {what}"
+            raise bad_request(message, code="InvalidParameter", target=target)
+
+
+def _upgrade_problem(properties: Body) -> str:
+    """Rules of AKS's page on rolling upgrades, in our words: nobody quotes Azure's."""
+    settings = properties.get("upgradeSettings", {})
+    if _is_system(properties) and _amount(settings.get("maxUnavailable", "0"), 100):
+        return "a system pool cannot have maxUnavailable."
+    if "maxSurge" in settings and not _amount(settings["maxSurge"], 100):
+        return "" if _amount(settings.get("maxUnavailable", "0"), 100) else "without maxSurge it needs maxUnavailable."
+    return ""
+
+
+def _surge(properties: Body, existing: Record | None) -> int:
+    """Nodes that an upgrade must add; 0 for what is no upgrade, and for one in place.
+
+    From Kubernetes 1.35 on, AKS goes on with one where there is no quota for more (its page on rolling upgrades).
+    """
+    if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
+        return 0
+    return min(_amount(properties.get("upgradeSettings", {}).get("maxSurge", "0"), properties["count"]), 1)
+
+
+def _amount(text: str, of: int) -> int:
+    """A number, or a percentage, rounded up."""
+    return math.ceil(int(text[:-1]) * of / 100) if text.endswith("%") else min(int(text), of)
 
 
 def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_network
+from typing import Any
 
 import pulumi
 import pytest
@@ -18,10 +19,8 @@ AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
 """Of nodes and of services, where nobody brings a network along."""
 
 
-def declared(version: str = "1.35") -> Registered:
-    settings = settings_with(
-        cluster=ClusterSettings(kubernetes_version=version),
-    )
+def declared(version: str = "1.35", **cluster: Any) -> Registered:
+    settings = settings_with(cluster=ClusterSettings.model_validate({"kubernetesVersion": version, **cluster}))
     return deploy(lambda: Cluster("cluster", settings, pulumi.Output.from_input("group"))).one(":ManagedCluster")
 
 
@@ -30,6 +29,15 @@ def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
     assert network == ip_network(POD_CIDR)
     assert network.num_addresses // 256 > MAX_NODES
     assert not any(network.overlaps(ip_network(other)) for other in AKS_NETWORKS)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [([], []), (["137.117.106.88/29", "20.1.2.3"], ["137.117.106.88/29", "20.1.2.3/32"])],
+)
+def test_the_api_server_is_open_to_all_but_for_authorized_ranges(given: list[str], sent: list[str]) -> None:
+    """An empty list too is sent: taking ranges away must open it again."""
+    assert declared(authorizedIpRanges=given).inputs["apiServerAccessProfile"] == {"authorizedIPRanges": sent}
 
 
 def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> None:

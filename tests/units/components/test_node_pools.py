@@ -48,6 +48,12 @@ def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
     assert upgraded.inputs["agentPoolName"] == declared("1.35").inputs["agentPoolName"]  # in place
 
 
+def test_an_upgrade_of_infiniband_nodes_needs_no_node_more() -> None:
+    assert declared().inputs["upgradeSettings"] == {"maxSurge": "0", "maxUnavailable": "1"}
+    assert "upgradeSettings" not in declared(vmSku=T4).inputs, "AKS's default: a node is added first"
+    assert "upgradeSettings" not in declared(spot=True).inputs, "ARM refuses both settings of Spot pools"
+
+
 def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
     """All of it that the program sets, on Spot pools; another VM size replaces it in the provider's own eyes."""
     spot = declared(spot=True)

@@ -28,6 +28,23 @@ def refused(arm: Arm, body: dict[str, Any]) -> tuple[str, str, str | None]:
     return error["code"], error["message"], error.get("target")
 
 
+# -- who may reach it --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["home", "137.117.106.90/29", "1.2.3.4/33"])
+def test_authorized_ranges_are_addresses_or_cidr(group: Arm, bad: str) -> None:
+    body = cluster_body(apiServerAccessProfile={"authorizedIPRanges": ["137.117.106.88/29", "8.8.8.8", bad]})
+    code, message, _ = refused(group, body)
+    assert code == "InvalidParameter"
+    assert message == f"authorizedIPRanges has what is no IPv4 address or CIDR range: {bad}."
+
+
+def test_authorized_ranges_are_200_at_most(group: Arm) -> None:
+    ranges = [f"8.8.{number}.8/32" for number in range(201)]
+    _, message, _ = refused(group, cluster_body(apiServerAccessProfile={"authorizedIPRanges": ranges}))
+    assert "the most is 200" in message
+
+
 # -- identity and login ------------------------------------------------------------------------------------------------
 
 

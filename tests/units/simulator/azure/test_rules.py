@@ -10,6 +10,11 @@ from simulator.azure.subscription import guid
 from tests.support.arm import CLUSTER, GROUP, H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
 
 ADMIN_ROLE = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+SPOT = {"scaleSetPriority": "Spot"}
+
+
+def upgrades(**settings: str) -> dict[str, Any]:
+    return {"upgradeSettings": settings}
 
 
 @pytest.mark.parametrize(
@@ -39,6 +44,12 @@ ADMIN_ROLE = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
         ("gpu", {"vmSize": "Standard_D4ads_v5"}, "InvalidParameter", "has no GPU"),
         ("sys", {"vmSize": "Standard_D2s_v3", "gpuProfile": None, "mode": "System"}, "SystemPoolSkuTooLow", "4"),
         ("gpu", {"osDiskType": "Ephemeral", "osDiskSizeGB": 2000}, "InvalidParameter", "does not fit"),
+        ("gpu", {**SPOT, **upgrades(maxSurge="1")}, "InvalidParameter", "Spot pools can't set max surge."),
+        ("gpu", {**SPOT, **upgrades(maxUnavailable="1")}, "InvalidParameter", "Spot pools can't set maxUnavailable."),
+        ("gpu", upgrades(maxSurge="0"), "InvalidParameter", "without maxSurge it needs maxUnavailable"),
+        ("gpu", upgrades(maxSurge="0%", maxUnavailable="0"), "InvalidParameter", "without maxSurge it needs"),
+        ("gpu", upgrades(maxSurge="one"), "InvalidParameter", "A number of nodes, or a percentage of them"),
+        ("gpu", {"mode": "System", **upgrades(maxUnavailable="1")}, "InvalidParameter", "cannot have maxUnavailable"),
     ],
 )
 def test_pool_refused(cluster: Arm, name: str, changes: dict[str, Any], code: str, part: str) -> None:
@@ -112,6 +123,30 @@ def test_spot_pool_is_marked_and_has_a_quota_of_its_own(cluster: Arm) -> None:
     _, code, message = cluster.refusal(cluster.put(pool_path("spot2"), pool_body(scaleSetPriority="Spot", count=1)))
     assert code == "ErrCode_InsufficientVCPUQuota"
     assert "remaining 0 for family lowPriorityCores" in message
+
+
+@pytest.mark.parametrize(
+    ("settings", "status"), [({"maxSurge": "33%"}, 400), ({"maxSurge": "0", "maxUnavailable": "1"}, 200)]
+)
+def test_an_upgrade_needs_quota_for_a_node_more_unless_it_is_in_place(
+    cluster: Arm, settings: dict[str, str], status: int
+) -> None:
+    cluster.put(pool_path(), pool_body(count=10, **upgrades(**settings)))
+    cluster.done()
+    cluster.put(CLUSTER, cluster_body(kubernetesVersion="1.36"))
+    cluster.done()
+    answer = cluster.put(pool_path(), pool_body(count=10, orchestratorVersion="1.36", **upgrades(**settings)))
+    assert answer.status_code == status
+    if status == 400:
+        assert "requested 1056, remaining 960" in cluster.refusal(answer)[2], "from 1.35 on one node is enough"
+
+
+def test_spot_pools_have_no_upgrade_settings(cluster: Arm) -> None:
+    cluster.put(pool_path(), pool_body(**SPOT))
+    cluster.put(pool_path("regular"), pool_body())
+    cluster.done()
+    assert cluster.get(pool_path())["properties"]["upgradeSettings"] == {}
+    assert cluster.get(pool_path("regular"))["properties"]["upgradeSettings"] == {"maxSurge": "10%"}
 
 
 def test_quota_is_shown_as_used(cluster: Arm) -> None:
