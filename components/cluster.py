@@ -10,6 +10,8 @@ from pulumi_azure_native import containerservice
 
 from components._base import Component
 from config.facts.scheduling import SYSTEM_TAINT
+from config.problems.fixes import set_command
+from config.schema.maintenance import MaintenanceWindow, reimages
 from config.schema.models import Settings, SystemPool
 from config.schema.storage import StorageSettings
 
@@ -40,20 +42,25 @@ class Cluster(Component):
         name: str,
         settings: Settings,
         resource_group: pulumi.Output[str],
+        *,
+        node_os_channel: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`node_os_channel` is the one that the cluster has now, if it is up."""
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
-        self.resource = self._cluster()
+        self.resource = self._cluster(chosen_channel(settings, node_os_channel))
         self.name = self.resource.name
+        if window := settings.cluster.maintenance_window:
+            self._node_os_window(window)
         self.id = self.resource.id
         self.kubelet_object_id = self._kubelet_object_id()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
 
-    def _cluster(self) -> containerservice.ManagedCluster:
+    def _cluster(self, node_os_channel: str) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
         return containerservice.ManagedCluster(
             "cluster",
@@ -85,11 +92,28 @@ class Cluster(Component):
             ),
             # A node that is upgraded under a running job kills it: only a change of the settings upgrades any.
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
-                upgrade_channel="none", node_os_upgrade_channel="None"
+                upgrade_channel="none", node_os_upgrade_channel=node_os_channel
             ),
             storage_profile=_storage_profile(self.settings.storage),
             agent_pool_profiles=[_system_pool(cluster.system_pool)],
             opts=self.child(custom_timeouts=_TIMEOUTS),
+        )
+
+    def _node_os_window(self, window: MaintenanceWindow) -> None:
+        containerservice.MaintenanceConfiguration(
+            "node-os-window",
+            resource_group_name=self.resource_group,
+            resource_name_=self.name,
+            config_name="aksManagedNodeOSUpgradeSchedule",
+            maintenance_window=containerservice.MaintenanceWindowArgs(
+                schedule=containerservice.ScheduleArgs(
+                    weekly=containerservice.WeeklyScheduleArgs(day_of_week=window.day, interval_weeks=1)
+                ),
+                start_time=window.start_time,
+                duration_hours=window.hours,
+                utc_offset=window.utc_offset,
+            ),
+            opts=self.child(),
         )
 
     def _entra(self) -> containerservice.ManagedClusterAADProfileArgs | None:
@@ -123,6 +147,30 @@ class Cluster(Component):
                 f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
                 "&& pulumi up --refresh"
             )
+
+
+def chosen_channel(settings: Settings, has: str | None) -> str:
+    """That of the settings; unset, it stays as the cluster `has` it where another would make all nodes anew.
+
+    Both are told as a warning.
+    """
+    cluster, path = settings.cluster, ("cluster", "nodeOsChannel")
+    wanted: str = cluster.node_os_channel
+    if has is None or not reimages(has, wanted):
+        return wanted
+    if "node_os_channel" in cluster.model_fields_set:
+        keep = set_command(path, has).text(settings.stack)
+        pulumi.log.warn(
+            f"cluster.nodeOsChannel is {wanted}, and the cluster has {has}: AKS makes each of its nodes anew for that, "
+            f"under what runs there. Keep it: {keep}"
+        )
+        return wanted
+    change, keep = (set_command(path, channel).text(settings.stack) for channel in (wanted, has))
+    pulumi.log.warn(
+        f"the cluster's nodes have the OS channel {has}, which stays, because AKS would make each of them anew for "
+        f"{wanted}. Do so while no job runs: {change} && pulumi up -s {settings.stack}; or keep it: {keep}"
+    )
+    return has
 
 
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:

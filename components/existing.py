@@ -39,6 +39,12 @@ class Existing:
     account: storage.GetStorageAccountResult | None
 
     @property
+    def node_os_channel(self) -> str | None:
+        """Of the cluster that is up."""
+        profile = self.cluster.auto_upgrade_profile if self.cluster else None
+        return profile.node_os_upgrade_channel if profile else None
+
+    @property
     def node_counts(self) -> dict[str, int]:
         """How many nodes each pool of the cluster has now, by its name in ARM."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()

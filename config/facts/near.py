@@ -22,7 +22,9 @@ def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     wanted = name.lower()
     matches = difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)
     if not matches:
-        matches = [found for found in by_lower if difflib.get_close_matches(wanted, [found.split("-")[0]], cutoff=0.6)]
+        first_words = {candidate.split("-")[0] for candidate in by_lower}
+        likely = set(difflib.get_close_matches(wanted, first_words, len(first_words) + 1, cutoff=0.6))
+        matches = [found for found in by_lower if found.split("-")[0] in likely]
     if not matches and wanted:
         matches = [candidate for candidate in by_lower if wanted in candidate][:limit]
     return [by_lower[match] for match in matches]

@@ -52,8 +52,12 @@ class _Offer:
         return [edit for edit in self._edits() if edit.asks]
 
     def then(self, fix: Fix) -> Fix:
-        """What it changes, and behind it what the fix does, whose edit of a key takes the place of one of its own."""
-        edits = {edit.path: edit for edit in (*self._edits(), *fix.edits)}
+        """What it changes, and behind it what the fix does, whose edit of a key takes the place of its own there, or of
+        all below a key that it takes out.
+        """
+        gone = [edit.path for edit in fix.edits if edit.removes]
+        own = [edit for edit in self._edits() if not any(edit.path[: len(path)] == path for path in gone)]
+        edits = {edit.path: edit for edit in (*own, *fix.edits)}
         return Fix(tuple(edits.values()))
 
     @property
@@ -65,6 +69,11 @@ class _Offer:
     def paths(self) -> set[Path]:
         """The keys that it changes."""
         return {edit.path for edit in self._edits()}
+
+    def touches(self, other: _Offer) -> bool:
+        """Whether both change a key, or one of them a key below one of the other's."""
+        pairs = ((own, its) for own in self.paths for its in other.paths)
+        return any(own[: len(its)] == its or its[: len(own)] == own for own, its in pairs)
 
     def _edits(self) -> tuple[Edit, ...]:
         fix = self.choices[0]
@@ -180,7 +189,7 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
             guilty = [offer for offer, found in alone if (problem.path, problem.what) in found]
             offer = (*guilty, able[-1])[0]
             hidden = _Offer(problem, [fix])
-            if not offer.takes_out and not any(hidden.paths & each.paths for each in offers):
+            if not offer.takes_out and not any(hidden.touches(each) for each in offers):
                 offers = [*offers, hidden] if hidden.mends(_tried([*offers, hidden], keys, look)) else offers
                 continue
             longer = _Offer(offer.problem, [offer.then(fix)])

@@ -8,19 +8,28 @@ from typing import Any
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
 from config.rules.platform_stack import in_platform
-from config.schema.models import Placement, Settings
+from config.schema.maintenance import ROLLING
+from config.schema.models import ClusterSettings, Placement, Settings
 from config.schema.storage import StorageSettings, next_rotation
 
 
 def warnings(settings: Settings) -> Iterator[str]:
     """What to say of a stack's containers and workloads, each with the command that mends it."""
     if not settings.lender:
+        yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
         yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
             found = in_platform(found, str(settings.lender.stack))
         yield from (problem.text(settings.stack) for problem in found)
+
+
+def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
+    if cluster.node_os_channel in ROLLING and cluster.maintenance_window is None:
+        path = ("cluster", "maintenanceWindow")
+        why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
+        yield Problem(path, f"is not set: {why}", "a weekly window", set_command((*path, "day"), "Sunday"))
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:

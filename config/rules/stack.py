@@ -12,6 +12,7 @@ from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.rules.pools import pool_problems
+from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
 from config.schema.pools import gpu_sizes
@@ -111,6 +112,14 @@ def _login(stack: StackFile) -> Iterator[Problem]:
             yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
 
 
+def _maintenance(stack: StackFile) -> Iterator[Problem]:
+    cluster = stack.cluster
+    if cluster.maintenance_window and cluster.node_os_channel not in ROLLING:
+        path = ("cluster", "maintenanceWindow")
+        what = f"never opens: with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls no images"
+        yield Problem(path, what, f"nothing, or cluster.nodeOsChannel {' or '.join(ROLLING)}", remove_command(path))
+
+
 def _operators(installation: Installation) -> Iterator[Problem]:
     """What each operator's own rules say, what it needs of others, and values that its chart does not have."""
     for operator in installation.operators.values():
@@ -144,4 +153,5 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _pools,
     _system_pool,
     _login,
+    _maintenance,
 )

@@ -11,6 +11,7 @@ from config.facts.skus import VmSku, sku
 from config.facts.versions import versions
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, may_be
 from config.schema.ip_ranges import IpRanges
+from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.names import Names, StackName
 from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
@@ -83,6 +84,13 @@ class ClusterSettings(Model):
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
     or kubectl must be in one, CI too; the cluster's nodes always may.
     """
+    node_os_channel: NodeOsChannel = "Unmanaged"
+    """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
+    and `NodeImage` AKS rolls images, in the window; `None` leaves it to you. Unless set, a cluster that is up keeps its
+    own.
+    """
+    maintenance_window: MaintenanceWindow | None = None
+    """When AKS may roll images, each week; by default at any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
     """`Free`, `Standard` or `Premium`."""
     system_pool: SystemPool = SystemPool()

@@ -21,6 +21,11 @@ MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
     "Microsoft.Resources/resourceGroups": ("2024-03-01", resources, ("ResourceGroup",)),
     "Microsoft.ContainerService/managedClusters": ("2025-09-01", containerservice, ("ManagedCluster",)),
     "Microsoft.ContainerService/managedClusters/agentPools": ("2025-09-01", containerservice, ("AgentPool",)),
+    "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": (
+        "2025-09-01",
+        containerservice,
+        ("MaintenanceConfiguration",),
+    ),
     "Microsoft.Authorization/roleAssignments": (
         "2022-04-01",
         authorization,
@@ -38,7 +43,7 @@ MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
 _JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "object": "object"}
 _KNOWN_VALUES = re.compile(r"Known values are:\s*(.*?)\.(?:\s|$)", re.DOTALL)
 _BOUNDS = ("minimum", "maximum", "pattern", "min_items", "max_items")
-_TEXT = {"iso-8601", "duration", "bytearray"}
+_TEXT = {"iso-8601", "date", "duration", "bytearray"}
 
 
 @dataclass(frozen=True)

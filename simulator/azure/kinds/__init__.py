@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simulator.azure.ids import GROUP_TYPE
-from simulator.azure.kinds import accounts, clusters, container_registries, containers, groups, pools, roles
+from simulator.azure.kinds import (
+    accounts,
+    clusters,
+    container_registries,
+    containers,
+    groups,
+    maintenance,
+    pools,
+    roles,
+)
 from simulator.azure.world import Kind
 
 KINDS: Mapping[str, Kind] = {
@@ -14,6 +23,7 @@ KINDS: Mapping[str, Kind] = {
         GROUP_TYPE: groups.ResourceGroups(),
         clusters.TYPE: clusters.ManagedClusters(),
         pools.TYPE: pools.AgentPools(),
+        maintenance.TYPE: maintenance.MaintenanceConfigurations(),
         roles.TYPE: roles.RoleAssignments(),
         container_registries.TYPE: container_registries.ContainerRegistries(),
         accounts.TYPE: accounts.StorageAccounts(),

@@ -135,6 +135,12 @@ DEFINITIONS: Mapping[str, Definition] = {
             replaces=frozenset({"vmSize", "gpuInstanceProfile", "networkProfile.nodePublicIPTags"}),
         ),
         Definition(
+            "azure-native:containerservice:MaintenanceConfiguration",
+            "Microsoft.ContainerService/managedClusters/maintenanceConfigurations",
+            path=f"{_CLUSTER}/maintenanceConfigurations/{{configName}}",
+            autoname="copy",
+        ),
+        Definition(
             "azure-native:authorization:RoleAssignment",
             "Microsoft.Authorization/roleAssignments",
             path="/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",

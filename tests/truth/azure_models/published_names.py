@@ -12,6 +12,7 @@ from unittest import mock
 from azure.mgmt.authorization.v2022_04_01.operations import _role_assignments_operations as role_assignments
 from azure.mgmt.containerregistry.v2023_01_01_preview.operations import _registries_operations as registries
 from azure.mgmt.containerservice.operations import _agent_pools_operations as agent_pools
+from azure.mgmt.containerservice.operations import _maintenance_configurations_operations as maintenance_configurations
 from azure.mgmt.containerservice.operations import _managed_clusters_operations as managed_clusters
 from azure.mgmt.resource.resources.v2022_09_01.operations import _operations as resources
 from azure.mgmt.storage.operations import _blob_containers_operations as blob_containers
@@ -32,6 +33,11 @@ BUILDERS: dict[str, tuple[ModuleType, str, str]] = {
         agent_pools,
         "build_create_or_update_request",
         "agent_pool_name",
+    ),
+    "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": (
+        maintenance_configurations,
+        "build_create_or_update_request",
+        "config_name",
     ),
     "Microsoft.Authorization/roleAssignments": (role_assignments, "build_create_request", "role_assignment_name"),
     "Microsoft.ContainerRegistry/registries": (registries, "build_create_request", "registry_name"),

@@ -19,9 +19,17 @@ AKS_NETWORKS = ("10.224.0.0/12", "10.0.0.0/16")
 """Of nodes and of services, where nobody brings a network along."""
 
 
-def declared(version: str = "1.35", **cluster: Any) -> Registered:
+NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"
+"""The name by which AKS knows what the window is for (its page on planned maintenance)."""
+
+
+def declared(version: str = "1.35", has: str | None = None, **cluster: Any) -> Registered:
     settings = settings_with(cluster=ClusterSettings.model_validate({"kubernetesVersion": version, **cluster}))
-    return deploy(lambda: Cluster("cluster", settings, pulumi.Output.from_input("group"))).one(":ManagedCluster")
+
+    def declare() -> None:
+        Cluster("cluster", settings, pulumi.Output.from_input("group"), node_os_channel=has)
+
+    return deploy(declare).one(":ManagedCluster")
 
 
 def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
@@ -45,6 +53,44 @@ def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> 
     inputs = declared("1.36").inputs
     assert inputs["kubernetesVersion"] == "1.36"
     assert "orchestratorVersion" not in inputs["agentPoolProfiles"][0]
+
+
+@pytest.mark.parametrize(
+    ("given", "has", "sent", "told"),
+    [
+        ({}, None, "Unmanaged", ""),
+        ({}, "Unmanaged", "Unmanaged", ""),
+        ({}, "None", "None", "pulumi config set -s test --path cluster.nodeOsChannel Unmanaged && pulumi up -s test"),
+        ({}, "NodeImage", "NodeImage", "or keep it: pulumi config set -s test --path cluster.nodeOsChannel NodeImage"),
+        ({"nodeOsChannel": "Unmanaged"}, "None", "Unmanaged", "AKS makes each of its nodes anew for that"),
+        ({"nodeOsChannel": "None"}, "Unmanaged", "None", "AKS makes each of its nodes anew for that"),
+        ({"nodeOsChannel": "NodeImage"}, "None", "NodeImage", ""),
+        ({"nodeOsChannel": "None"}, "None", "None", ""),
+    ],
+)
+def test_a_default_that_would_make_nodes_anew_leaves_the_cluster_its_channel(
+    given: dict[str, str], has: str | None, sent: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
+    inputs = declared(has=has, **given).inputs
+    assert inputs["autoUpgradeProfile"] == {"upgradeChannel": "none", "nodeOSUpgradeChannel": sent}
+    assert [told in text for text in said] == ([True] if told else [])
+
+
+def test_images_roll_in_the_window() -> None:
+    window = {"day": "Saturday", "startTime": "22:30", "hours": 6, "utcOffset": "-07:00"}
+    stack = settings_with(
+        cluster=ClusterSettings.model_validate({"nodeOsChannel": "NodeImage", "maintenanceWindow": window})
+    )
+    made = deploy(lambda: Cluster("cluster", stack, pulumi.Output.from_input("group"))).one(":MaintenanceConfiguration")
+    assert (made.inputs["configName"], made.inputs["resourceName"]) == (NODE_OS_WINDOW, "ai-on-aks-test")
+    assert made.inputs["maintenanceWindow"] == {
+        "schedule": {"weekly": {"dayOfWeek": "Saturday", "intervalWeeks": 1}},
+        "startTime": "22:30",
+        "durationHours": 6,
+        "utcOffset": "-07:00",
+    }
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ DEV = dev()
 WITH_POOLS = {key: value for key, value in DEV.items() if key not in ("vmSku", "nodeCount")} | {
     "pools": {"gpu": {"vmSku": H100}}
 }
-SLOWEST = 100
-"""How many times as long as `dev` itself any input may take: a load takes milliseconds, so this is below a second."""
+SLOWEST = 200
+"""How many times as long as `dev` itself any input may take: that takes two milliseconds, so this is half a second."""
 LONGEST = 30_000
 """Characters of a message."""
 MOST = 25

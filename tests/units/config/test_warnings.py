@@ -41,6 +41,16 @@ def test_containers_that_no_workload_mounts_need_no_driver() -> None:
     assert said({"vmSku": H100, "workloads": "health-check"}, driver="none") == []
 
 
+def test_images_that_roll_at_any_time_are_told_the_window() -> None:
+    cluster: dict[str, Any] = {"nodeOsChannel": "NodeImage"}
+    (text,) = warnings(load({"vmSku": H100, "cluster": cluster}))
+    assert text.startswith(
+        "cluster.maintenanceWindow is not set: with cluster.nodeOsChannel NodeImage, AKS rolls nodes"
+    )
+    assert text.endswith("pulumi config set -s dev --path cluster.maintenanceWindow.day Sunday")
+    assert not list(warnings(load({"vmSku": H100, "cluster": {**cluster, "maintenanceWindow": {"day": "Sunday"}}})))
+
+
 def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
     containers = {"data": {"permissions": "racwdl"}}
     (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))

@@ -45,6 +45,41 @@ def test_authorized_ranges_are_200_at_most(group: Arm) -> None:
     assert "the most is 200" in message
 
 
+# -- when its nodes are patched ----------------------------------------------------------------------------------------
+
+
+def window(**fields: Any) -> dict[str, Any]:
+    sundays = {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}}
+    given = {"durationHours": 4, "schedule": sundays, "startTime": "02:00", **fields}
+    return {"properties": {"maintenanceWindow": given}}
+
+
+NODE_OS = f"{CLUSTER}/maintenanceConfigurations/aksManagedNodeOSUpgradeSchedule"
+
+
+def test_a_maintenance_window_is_kept_and_goes_with_its_cluster(cluster: Arm) -> None:
+    assert cluster.put(NODE_OS, window()).status_code == 201
+    assert cluster.get(NODE_OS)["properties"] == window()["properties"]
+    cluster.call("DELETE", CLUSTER)
+    cluster.done()
+    assert cluster.call("GET", NODE_OS).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "part"),
+    [
+        (NODE_OS, window(durationHours=2), "the least is 4"),
+        (NODE_OS, window(schedule={"weekly": {"dayOfWeek": "Caturday", "intervalWeeks": 1}}), "Caturday"),
+        (NODE_OS, window(startTime="2am"), "A time is hours and minutes"),
+        (f"{CLUSTER}/maintenanceConfigurations/mine", window(), "must be named one of default, aksManaged"),
+    ],
+)
+def test_a_window_that_azure_does_not_have_is_refused(cluster: Arm, path: str, body: dict[str, Any], part: str) -> None:
+    status, code, message = cluster.refusal(cluster.put(path, body))
+    assert (status, code) == (400, "InvalidParameter")
+    assert part in message
+
+
 # -- identity and login ------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,42 @@
+"""How nodes get patches, and when."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, may_be
+
+NodeOsChannel = Literal["None", "Unmanaged", "SecurityPatch", "NodeImage"]
+ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
+"""Channels by which AKS rolls nodes to new images, in its window if it has one."""
+
+
+class MaintenanceWindow(Model):
+    """When AKS may roll nodes to new images, each week."""
+
+    day: Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"] = "Sunday"
+    """Its day of the week."""
+    start_time: Annotated[
+        str,
+        StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$"),
+        AS_TEXT,
+        may_be('a time of the day, as in "02:00"'),
+    ] = "02:00"
+    """When it opens."""
+    hours: Annotated[int, Field(ge=4, le=24), PLAIN_DIGITS] = 4
+    """For how long, 4 to 24 hours."""
+    utc_offset: Annotated[
+        str,
+        StringConstraints(pattern=r"^[+-](0\d|1[0-4]):[0-5]\d$"),
+        may_be('an offset from UTC, as in "+05:30" or "-07:00"'),
+    ] = "+00:00"
+    """Of its time zone."""
+
+
+def reimages(before: str, after: str) -> bool:
+    """Whether AKS makes all nodes anew for another channel ("Node OS channel changes that cause a reimage", AKS's page
+    on node OS images).
+    """
+    return before != after and (after == "Unmanaged" or (before, after) == ("Unmanaged", "None"))
