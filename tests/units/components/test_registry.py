@@ -41,6 +41,10 @@ def test_it_has_no_admin_user() -> None:
     assert registry["resourceGroupName"] == GROUP
 
 
+def test_many_nodes_pull_from_it_at_once() -> None:
+    assert declared()[0].one("containerregistry:Registry").inputs["sku"] == {"name": "Standard"}
+
+
 def test_a_new_name_is_made_before_the_old_one_and_its_images_go() -> None:
     recorder, _ = declared()
     for kind in ("containerregistry:Registry", ":RoleAssignment"):

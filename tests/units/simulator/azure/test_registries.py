@@ -41,6 +41,11 @@ def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY) -> str:
     return path
 
 
+def test_another_tier_changes_it_in_place(registry: Arm) -> None:
+    assert registry.put(REGISTRY, {**BODY, "sku": {"name": "Standard"}}).status_code == 200
+    assert registry.get(REGISTRY)["sku"] == {"name": "Standard", "tier": "Standard"}
+
+
 def test_registry_as_it_is_shown(registry: Arm) -> None:
     shown = registry.get(REGISTRY)
     assert shown["sku"] == {"name": "Basic", "tier": "Basic"}
