@@ -25,11 +25,11 @@ class RegistrySettings(Model):
     name: Annotated[RegistryName | None, EMPTY_IS_UNSET] = None
     """The container registry's name, unique in all of Azure; by default from project, stack and subscription."""
     sku: Literal["Basic", "Standard", "Premium"] = "Standard"
-    """`Basic`, `Standard` or `Premium`, which serve 1,000, 3,000 and 10,000 reads a minute: hundreds of nodes that pull at
-    once need `Premium`; another one changes the registry in place.
+    """`Basic`, `Standard` or `Premium`, which serve 1,000, 3,000 and 10,000 reads a minute: hundreds of nodes that pull
+    at once need `Premium`; another one changes the registry in place.
 
-    Figures: Azure's page on the registry's tiers (container-registry-skus). It does not follow the number of nodes, or the
-    registry would change under running jobs.
+    Figures: Azure's page on the registry's tiers (container-registry-skus). It does not follow the number of nodes, or
+    the registry would change under running jobs.
     """
 
     def full_name(self, names: Names, subscription_id: str) -> str:

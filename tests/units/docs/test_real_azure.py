@@ -31,5 +31,6 @@ def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
     run(tmp_path, "pulumi config get --path workloadOptions.jupyterlab.password")  # its own passphrase decrypts it
     config = yaml.safe_load((tmp_path / "Pulumi.prod.yaml").read_text("utf-8"))["config"]
     own = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
-    assert not {"charts", "cluster"} & set(own)
+    assert not {"charts", "cluster", "workloads"} & set(own)
+    assert own["nodeCount"] == "0", "images come before nodes"
     assert StorageSettings.model_validate(own["storage"]).protect
