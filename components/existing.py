@@ -40,9 +40,11 @@ class Existing:
 
     @property
     def node_os_channel(self) -> str | None:
-        """Of the cluster that is up."""
-        profile = self.cluster.auto_upgrade_profile if self.cluster else None
-        return profile.node_os_upgrade_channel if profile else None
+        """Of the cluster that is up; one without has no patches, as by `None`."""
+        if self.cluster is None:
+            return None
+        profile = self.cluster.auto_upgrade_profile
+        return (profile and profile.node_os_upgrade_channel) or "None"
 
     @property
     def node_counts(self) -> dict[str, int]:

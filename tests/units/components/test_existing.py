@@ -69,12 +69,17 @@ def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
 
 
 def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = {**mocks.ADDED["ManagedCluster"], "autoUpgradeProfile": {"nodeOSUpgradeChannel": "None"}}
-    monkeypatch.setitem(mocks.ADDED, "ManagedCluster", shown)
     found: list[str | None] = []
-    for azure in (Azure(cluster=True), Azure()):
+    for profile, azure in (
+        ({"nodeOSUpgradeChannel": "NodeImage"}, Azure(cluster=True)),
+        ({}, Azure(cluster=True)),
+        (None, Azure(cluster=True)),
+        ({}, Azure()),
+    ):
+        shown = {**mocks.ADDED["ManagedCluster"], "autoUpgradeProfile": profile}
+        monkeypatch.setitem(mocks.ADDED, "ManagedCluster", shown)
         deploy(lambda: found.append(check_existing(settings_with()).node_os_channel), azure)
-    assert found == ["None", None]
+    assert found == ["NodeImage", "None", "None", None]
 
 
 def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
