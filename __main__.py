@@ -15,6 +15,7 @@ from components.feature_check import check_infiniband
 from components.operators import Operator
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
+from components.preflight import check_login
 from config.reading import loader
 from config.rules.advice import warnings
 from config.schema.inventory import Inventory
@@ -59,6 +60,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platfor
     """This stack's own, or that of the stack that `platformStack` names."""
     if settings.lender:
         return BorrowedPlatform("platform", settings, settings.lender)
+    check_login(settings.cluster, settings.stack)
     check_infiniband(settings.gpu_pools())
     return Platform("platform", settings, known, check_existing(settings))
 

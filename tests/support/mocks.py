@@ -7,6 +7,7 @@ import runpy
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import grpc
 import pulumi
@@ -215,10 +216,11 @@ def program(
 ) -> Recorder:
     """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
 
-    `secret` are the keys in which something is encrypted.
+    On a machine that has all programs for a login. `secret` are the keys in which something is encrypted.
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
-    return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
+    with mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}"):
+        return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 
 def _registered(request: Any) -> Registered:

@@ -1,0 +1,41 @@
+"""What an update needs of the machine that it runs on, looked for before anything is declared."""
+
+from __future__ import annotations
+
+from shutil import which
+
+import pulumi
+
+from config.problems.fixes import set_command
+from config.schema.models import ClusterSettings
+
+_INSTALL = {
+    "kubelogin": "az aks install-cli, or https://azure.github.io/kubelogin/install.html",
+    "az": "https://learn.microsoft.com/cli/azure/install-azure-cli",
+}
+
+
+def check_login(cluster: ClusterSettings, stack: str) -> None:
+    """Raises pulumi.RunError where the Kubernetes provider could not log in to the cluster once that is up.
+
+    It calls kubelogin, which by `azurecli` calls Azure's CLI (Azure/kubelogin, pkg/internal/token/azurecli.go); its
+    other ways read the environment.
+    """
+    if cluster.local_accounts:
+        return
+    needed = ("kubelogin", "az") if cluster.login == "azurecli" else ("kubelogin",)
+    if missing := [name for name in needed if which(name) is None]:
+        raise pulumi.RunError(refusal(missing, cluster.login, stack))
+
+
+def refusal(missing: list[str], login: str, stack: str) -> str:
+    """Which programs are missing, and what puts them there."""
+    certificate = set_command(("cluster", "localAccounts"), True).text(stack)
+    return "\n".join(
+        [
+            f"PATH has no {' and no '.join(missing)}, and cluster.login {login} gets into the cluster by it.",
+            "Nothing was changed. Install what is missing, and then `pulumi up` again:",
+            *(f"    {name}: {_INSTALL[name]}" for name in missing),
+            f"Or let the program use the cluster's own admin certificate, if nobody minds it: {certificate}",
+        ]
+    )

@@ -1,0 +1,41 @@
+"""What this machine lacks is told before anything is made on Azure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.preflight import check_login
+from config.schema.models import ClusterSettings
+
+
+@pytest.mark.parametrize(
+    ("cluster", "there", "missing"),
+    [
+        ({}, ["kubelogin", "az"], []),
+        ({}, ["az"], ["kubelogin"]),
+        ({}, [], ["kubelogin", "az"]),
+        ({"login": "spn"}, ["kubelogin"], []),
+        ({"login": "spn"}, ["az"], ["kubelogin"]),
+        ({"localAccounts": True}, [], []),
+    ],
+)
+def test_a_login_needs_its_programs_on_path(
+    cluster: dict[str, Any], there: list[str], missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in there:
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    settings = ClusterSettings.model_validate(cluster)
+    if not missing:
+        check_login(settings, "prod")
+        return
+    with pytest.raises(pulumi.RunError) as refused:
+        check_login(settings, "prod")
+    first, *others = str(refused.value).splitlines()
+    assert first.startswith(f"PATH has no {' and no '.join(missing)}, and cluster.login")
+    assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
+    assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true")
