@@ -33,7 +33,7 @@ def refusal(missing: list[str], login: str, stack: str) -> str:
     certificate = set_command(("cluster", "localAccounts"), True).text(stack)
     return "\n".join(
         [
-            f"PATH has no {' and no '.join(missing)}, and cluster.login {login} gets into the cluster by it.",
+            f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
             "Nothing was changed. Install what is missing, and then `pulumi up` again:",
             *(f"    {name}: {_INSTALL[name]}" for name in missing),
             f"Or let the program use the cluster's own admin certificate, if nobody minds it: {certificate}",

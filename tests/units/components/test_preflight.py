@@ -36,6 +36,6 @@ def test_a_login_needs_its_programs_on_path(
     with pytest.raises(pulumi.RunError) as refused:
         check_login(settings, "prod")
     first, *others = str(refused.value).splitlines()
-    assert first.startswith(f"PATH has no {' and no '.join(missing)}, and cluster.login")
+    assert first.startswith(f"PATH has no {' and no '.join(missing)}, by which cluster.login")
     assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
     assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true")
