@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -89,8 +90,10 @@ class PoolSettings(Model):
     @classmethod
     def _max_is_set(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, dict) and not any("max" in key.lower() for key in value):  # else it is called otherwise
-            low = str(value.get("min"))
-            raise unfit("is not set", max(info.data.get("count", 0), int(low) if low.isdecimal() else 0), "max")
+            given = [
+                int(text) for text in map(str, value.values()) if re.fullmatch("[0-9]{1,4}", text)
+            ]  # min, mistyped too
+            raise unfit("is not set", max([info.data.get("count", 0), *given]), "max")
         return value
 
     @property
