@@ -79,7 +79,7 @@ class Cluster(Component):
             disable_local_accounts=not cluster.local_accounts,
             # Stated when empty too, or taking ranges away would change nothing.
             api_server_access_profile=containerservice.ManagedClusterAPIServerAccessProfileArgs(
-                authorized_ip_ranges=list(cluster.authorized_ip_ranges)
+                authorized_ip_ranges=list(dict.fromkeys(cluster.authorized_ip_ranges))
             ),
             # Nothing here uses it: pods that users bring along trade its tokens for identities in Azure.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),

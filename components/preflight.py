@@ -18,8 +18,8 @@ _INSTALL = {
 def check_login(cluster: ClusterSettings, stack: str) -> None:
     """Raises pulumi.RunError where the Kubernetes provider could not log in to the cluster once that is up.
 
-    It calls kubelogin, which by `azurecli` calls Azure's CLI (Azure/kubelogin, pkg/internal/token/azurecli.go); its
-    other ways read the environment.
+    It calls kubelogin, which by `azurecli` calls Azure's CLI (Azure/kubelogin, pkg/internal/token/
+    azureclicredential.go); its other ways read the environment.
     """
     if cluster.local_accounts:
         return

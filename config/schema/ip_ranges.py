@@ -11,6 +11,8 @@ from config.schema.base import Text, may_be, unfit
 
 MOST_RANGES = 200
 """AKS's page on authorized IP ranges."""
+_WIDE = 8
+"""Prefix of ranges that are wholly public or wholly not; shorter ones hold public addresses among others."""
 _ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106.88/29; or one address"
 
 
@@ -25,7 +27,7 @@ def _reachable(text: str) -> str:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_ALLOWED) from None
     if network.prefixlen == 0:
         raise unfit(f"is {text}, all addresses, as without a range", None, allowed=_ALLOWED)
-    if not network.network_address.is_global:
+    if network.prefixlen >= _WIDE and not network.network_address.is_global:
         what = f"is {text}, from where nobody comes over the internet, the deployer neither"
         raise unfit(what, None, allowed=_ALLOWED)
     if text.partition("/")[0] != str(network.network_address):

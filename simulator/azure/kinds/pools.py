@@ -5,7 +5,6 @@ Texts of refusals: Azure's, where an issue or a support article quotes them (Azu
 
 from __future__ import annotations
 
-import math
 from ipaddress import ip_network
 from typing import Any
 
@@ -13,6 +12,7 @@ from config.facts import skus
 from simulator.azure import features, nodes, quota
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
+from simulator.azure.kinds import _pool_rules
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World, envelope
@@ -52,7 +52,7 @@ class AgentPools(Kind):
         others = [pool for pool in of_cluster(world, parent) if pool.id != record.id] if parent else []
         if not others:
             raise conflict("There has to be at least one agent pool.")
-        if not any(_is_system(pool.properties) for pool in others):
+        if not any(_pool_rules.is_system(pool.properties) for pool in others):
             raise conflict("There has to be at least one system agent pool.")
 
     def view(self, world: World, record: Record) -> Body:
@@ -72,13 +72,16 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
     _check_count(properties, record, existing)
-    _check_spot_upgrades(properties)
     _fill(properties, cluster, sku)
-    _check_rules(properties, record.id.name, sku, scaled=existing is not None and _is_scaled(existing.properties))
+    _pool_rules.check(
+        properties, record.id.name, sku, scaled=existing is not None and _pool_rules.is_scaled(existing.properties)
+    )
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster, sku)
     _check_addresses(world, properties, record.id, cluster)
-    quota.check(world, record.id, cluster.body["location"], sku, properties, surge=_surge(properties, existing))
+    quota.check(
+        world, record.id, cluster.body["location"], sku, properties, surge=_pool_rules.surge(properties, existing)
+    )
     if existing is None:
         record.facts |= _facts(world, cluster)
     properties["provisioningState"] = "Updating" if existing else "Creating"
@@ -155,17 +158,13 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
 
 def _check_count(properties: Body, record: Record, existing: Record | None) -> None:
     """The autoscaler's count is nobody else's to set (hashicorp/terraform-provider-azurerm#4543 quotes the refusal)."""
-    scaled = existing is not None and _is_scaled(existing.properties) and _is_scaled(properties)
+    scaled = existing is not None and _pool_rules.is_scaled(existing.properties) and _pool_rules.is_scaled(properties)
     if scaled and existing and properties["count"] != existing.properties["count"]:
         message = (
             f"Cannot manually scale AgentPool '{record.id.name}' of an AKS cluster with cluster autoscaler enabled. "
             "Please disable cluster autoscaler in the cluster to manually scale."
         )
         raise bad_request(message, code="InvalidParameter", target="properties.count")
-
-
-def _is_scaled(properties: Body) -> bool:
-    return bool(properties.get("enableAutoScaling"))
 
 
 def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
@@ -208,104 +207,6 @@ def _add_spot_marks(properties: Body) -> None:
     properties.setdefault("nodeLabels", {})[nodes.SPOT_KEY] = "spot"
 
 
-def _check_rules(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
-    checks = {
-        "properties.nodeLabels": _label_problem(properties),
-        "properties.minCount": _autoscale_problem(properties, scaled=scaled),
-        "properties.scaleSetEvictionPolicy": _spot_problem(properties),
-        "properties.osDiskType": _disk_problem(properties, sku),
-        "properties.gpuProfile": _gpu_problem(properties, sku),
-        "properties.upgradeSettings": _upgrade_problem(properties),
-    }
-    problems = [Problem(path, f"Agent pool '{name}': {text}") for path, text in checks.items() if text]
-    if problems:
-        raise invalid(problems)
-
-
-def _label_problem(properties: Body) -> str:
-    spot = properties.get("scaleSetPriority") == "Spot"
-    for label in properties.get("nodeLabels", {}):
-        reserved = label.startswith(("kubernetes.azure.com/", "kubernetes.io/")) or ".kubernetes.io/" in label
-        if reserved and not (spot and label == nodes.SPOT_KEY):
-            return f"label '{label}' has a prefix that AKS or Kubernetes reserves."
-    return ""
-
-
-def _autoscale_problem(properties: Body, *, scaled: bool) -> str:
-    """`scaled` is whether it was before: other bounds are then taken with the count that it has, and moved to later."""
-    least, most = properties.get("minCount"), properties.get("maxCount")
-    if not _is_scaled(properties):
-        return "minCount and maxCount need enableAutoScaling." if least is not None or most is not None else ""
-    if least is None or most is None:
-        return "enableAutoScaling needs minCount and maxCount."
-    if not scaled and not least <= properties["count"] <= most:
-        return f"count {properties['count']} must lie between minCount {least} and maxCount {most}."
-    return ""
-
-
-def _spot_problem(properties: Body) -> str:
-    if properties.get("scaleSetPriority") != "Spot":
-        given = [name for name in ("scaleSetEvictionPolicy", "spotMaxPrice") if name in properties]
-        return f"{' and '.join(given)} can only be set with scaleSetPriority Spot." if given else ""
-    return "a Spot pool cannot have mode System." if _is_system(properties) else ""
-
-
-def _disk_problem(properties: Body, sku: skus.VmSku) -> str:
-    size = properties["osDiskSizeGB"]
-    if properties["osDiskType"] == "Ephemeral" and sku.temp_gib < size:
-        return f"an ephemeral OS disk of {size} GB does not fit the {sku.temp_gib} GiB temporary disk of {sku.name}."
-    if properties["osDiskType"] == "Ephemeral" and properties["scaleDownMode"] == "Deallocate":
-        return "scaleDownMode Deallocate needs osDiskType Managed."
-    return ""
-
-
-def _check_spot_upgrades(properties: Body) -> None:
-    """The two refusals as hashicorp/terraform-provider-azurerm#19355 and #31129 quote them."""
-    settings = properties.get("upgradeSettings", {})
-    more = " Please see https://aka.ms/aks-naming-rules for more details."
-    for name, target, what in (
-        ("maxSurge", "agentPoolProfile.upgrade.maxSurge", f"max surge.{more}"),
-        ("maxUnavailable", "agentPoolProfile.upgradeSettings.maxUnavailable", "maxUnavailable."),
-    ):
-        if properties.get("scaleSetPriority") == "Spot" and settings.get(name):
-            message = f"The value of parameter {target} is invalid. Error details: Spot pools can't set {what}"
-            raise bad_request(message, code="InvalidParameter", target=target)
-
-
-def _upgrade_problem(properties: Body) -> str:
-    """Rules of AKS's page on rolling upgrades, in our words: nobody quotes Azure's."""
-    settings = properties.get("upgradeSettings", {})
-    if _is_system(properties) and _amount(settings.get("maxUnavailable", "0"), 100):
-        return "a system pool cannot have maxUnavailable."
-    if "maxSurge" in settings and not _amount(settings["maxSurge"], 100):
-        return "" if _amount(settings.get("maxUnavailable", "0"), 100) else "without maxSurge it needs maxUnavailable."
-    return ""
-
-
-def _surge(properties: Body, existing: Record | None) -> int:
-    """Nodes that an upgrade must add; 0 for what is no upgrade, and for one in place.
-
-    From Kubernetes 1.35 on, AKS goes on with one where there is no quota for more (its page on rolling upgrades).
-    """
-    if existing is None or existing.properties["orchestratorVersion"] == properties["orchestratorVersion"]:
-        return 0
-    return min(_amount(properties.get("upgradeSettings", {}).get("maxSurge", "0"), properties["count"]), 1)
-
-
-def _amount(text: str, of: int) -> int:
-    """A number, or a percentage, rounded up."""
-    return math.ceil(int(text[:-1]) * of / 100) if text.endswith("%") else min(int(text), of)
-
-
-def _gpu_problem(properties: Body, sku: skus.VmSku) -> str:
-    if not sku.gpus and ("gpuProfile" in properties or "gpuInstanceProfile" in properties):
-        return f"{sku.name} has no GPU: leave gpuProfile and gpuInstanceProfile out."
-    driver = properties.get("gpuProfile", {}).get("driver", "Install")
-    if sku.gpu_vendor == "amd" and driver == "Install":
-        return f"{sku.name} needs gpuProfile.driver None: AKS installs no AMD drivers."
-    return ""
-
-
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
     """Minor versions only: a pool is at most as new as its control plane, and three minors older at most."""
     asked = properties["orchestratorVersion"]
@@ -321,7 +222,7 @@ def _check_version(world: World, properties: Body, cluster: Record) -> None:
 
 
 def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record, sku: skus.VmSku) -> None:
-    if _is_system(properties):
+    if _pool_rules.is_system(properties):
         if properties["count"] < 1:
             raise bad_request(
                 "A system agent pool must have at least one node.", code="InvalidParameter", target="properties.count"
@@ -331,7 +232,7 @@ def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: R
             raise bad_request(message, code="SystemPoolSkuTooLow", target="properties.vmSize")
         return
     others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
-    if others and not any(_is_system(pool.properties) for pool in others):
+    if others and not any(_pool_rules.is_system(pool.properties) for pool in others):
         raise bad_request("Must define at least one system pool.", code="BadRequest", target="properties.mode")
 
 
@@ -350,7 +251,3 @@ def _check_addresses(world: World, properties: Body, resource: ResourceId, clust
             "towards this total. http://aka.ms/aks/insufficientsubnetsize"
         )
         raise bad_request(message, code="InsufficientSubnetSize", target="networkProfile.podCIDR")
-
-
-def _is_system(properties: Body) -> bool:
-    return bool(properties.get("mode") == "System")
