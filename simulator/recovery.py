@@ -14,6 +14,7 @@ from simulator.plugins.kubernetes.recovery import delete_forgotten, release_left
 from simulator.pulumi_cli import PulumiFailed, quiet, read
 
 NAMESPACE = "kubernetes:core/v1:Namespace"
+LOOKS_ONLY = ("refresh", "import")  # what failed before one of these is still to be taken up
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 
 
@@ -49,8 +50,9 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     When a plugin is killed, the engine goes on long enough to forget what that plugin was making, and the object may be
     there; or what it deleted is gone, and the state has it. Raises PulumiFailed.
     """
-    last = read("stack", "history", "--json", "--page-size", "1", stack=stack)
-    if not last or last[0]["result"] == "succeeded":
+    history = read("stack", "history", "--json", "--page-size", "10", stack=stack) or []
+    last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
+    if last == "succeeded":
         return {}
     told("the last update failed: what it made or deleted without recording it is taken as it is")
     return {GOES_ON: "true"}

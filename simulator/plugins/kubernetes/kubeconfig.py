@@ -50,6 +50,11 @@ def namespace(config: Config) -> str:
     return str(entry.get("context", {}).get("namespace") or "default")
 
 
+def servers(config: Config) -> set[str]:
+    """The addresses of all its clusters."""
+    return {str(entry.get("cluster", {}).get("server", "")) for entry in config.get("clusters") or []}
+
+
 def active_cluster(value: Any, overrides: Mapping[str, Any]) -> Config | None:
     """The cluster entry (server, CA, ...) that provider inputs lead to; None where there is none to compare."""
     if not value:

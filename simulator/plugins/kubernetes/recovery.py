@@ -8,12 +8,13 @@ again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from simulator.kube.client import ApiError, KubeClient
 from simulator.plugins.kubernetes import managed_fields
-from simulator.plugins.kubernetes.kubeconfig import load
+from simulator.plugins.kubernetes.kubeconfig import KubeconfigError, load, servers
 from simulator.plugins.kubernetes.release import options, records
 from simulator.plugins.kubernetes.release.helm import helm
 from simulator.plugins.kubernetes.session import Session, connected
@@ -27,7 +28,7 @@ def release_leftovers(kubeconfig: str) -> list[str]:
     session = connected(load(kubeconfig))
     with session.kube as kube:
         pending = [record for record in records.everywhere(kube) if record.pending]
-        return [_free(session, kube, record) for record in pending if not _helm_runs(record)]
+        return [_free(session, kube, record) for record in pending if not _helm_runs(record, kube)]
 
 
 def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collection[tuple[str, str]]) -> list[str]:
@@ -68,19 +69,35 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
     return f"forgot revision {record.revision} of release {name}, whose upgrade was killed"
 
 
-def _helm_runs(record: records.Record) -> bool:
+def _helm_runs(record: records.Record, cluster: KubeClient) -> bool:
     """Whether a helm of this machine works on the release. Only /proc tells; elsewhere nothing is known to run."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            arguments = path.read_bytes().decode(errors="replace").split("\0")
+            arguments, environment = (_strings(process / name) for name in ("cmdline", "environ"))
         except OSError:
-            continue  # it ended
-        if _works_on(arguments, record):
+            continue  # it ended, or is another user's
+        if _works_on(arguments, record) and _speaks_to(arguments, environment, cluster):
             return True
     return False
+
+
+def _strings(file: Path) -> list[str]:
+    return file.read_bytes().decode(errors="replace").split("\0")
 
 
 def _works_on(arguments: list[str], record: records.Record) -> bool:
     program = Path(arguments[0]).name
     operation = arguments[1:3] in (["install", record.name], ["upgrade", record.name])
     return program == "helm" and operation and record.namespace in arguments
+
+
+def _speaks_to(arguments: list[str], environment: list[str], cluster: KubeClient) -> bool:
+    """Whether helm's kubeconfig names the cluster: other clusters have releases of the same name. In doubt it does."""
+    variables = dict(each.partition("=")[::2] for each in environment)
+    files = variables.get("KUBECONFIG") or str(Path(variables.get("HOME", "/"), ".kube", "config"))
+    if "--kubeconfig" in arguments[:-1]:
+        files = arguments[arguments.index("--kubeconfig") + 1]
+    try:
+        return any(cluster.server in servers(load(file)) for file in files.split(os.pathsep) if file)
+    except KubeconfigError:
+        return True

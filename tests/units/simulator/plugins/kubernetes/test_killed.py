@@ -6,6 +6,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+import yaml
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from simulator import paths
@@ -79,6 +81,19 @@ def test_a_helm_that_runs_is_left_alone(release: Properties, kube: KubeClient, n
     with helm("install", release, kubeconfig, kube):
         assert recovery.release_leftovers(kubeconfig) == []
     assert len(recovery.release_leftovers(kubeconfig)) == 1
+
+
+def test_a_helm_that_works_on_another_cluster_holds_up_nothing(
+    release: Properties, kube: KubeClient, namespace: str, kubeconfig: str
+) -> None:
+    with helm("install", release, kubeconfig, kube):
+        pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = yaml.safe_load(kubeconfig)
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        with helm("install", release, yaml.safe_dump(config), kube):
+            assert select.select([silent], [], [], 60)[0]
+            assert len(recovery.release_leftovers(kubeconfig)) == 1
 
 
 def test_a_killed_engine_takes_plugin_and_helm_along(
