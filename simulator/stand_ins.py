@@ -6,7 +6,12 @@ but the CLI would warn of each of them in every command.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import site
+import sys
+import tempfile
+import venv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,8 +60,9 @@ class StandIn:
         return sorted(folder for folder in _plugins().glob(f"{self._plugin}*") if not folder.name.endswith(_MARK))
 
 
+LANGUAGE_HOST = StandIn("pulumi-language-python", "3.0.0", with_the_cli=True)
 ALL = (
-    StandIn("pulumi-language-python", "3.0.0", with_the_cli=True),
+    LANGUAGE_HOST,
     StandIn("pulumi-resource-pulumi-python", "3.0.0", with_the_cli=True),
     StandIn("pulumi-resource-kubernetes", kubernetes.VERSION),
     StandIn("pulumi-resource-azure-native", azure_native.VERSION, only=True),
@@ -67,9 +73,30 @@ def install() -> None:
     """All that are needed. The CLI keeps their schemas by version, and these versions stay: it has to ask anew."""
     for stand_in in ALL:
         stand_in.install()
+    if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
+        lend_environment(paths.ROOT / ".venv")
     for kept in _plugins().with_name("schemas").glob(f"*{_MARK}.json"):
         kept.unlink(missing_ok=True)
 
 
 def _plugins() -> Path:
     return paths.home().resolve() / "pulumi" / "plugins"
+
+
+def lend_environment(folder: Path) -> None:
+    """Makes the environment that Pulumi.yaml names, with the packages of this one; one of the user's own stays.
+
+    The official language host runs programs in it, and makes it from the package index where it is missing: a gigabyte
+    in each checkout (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv). What `pulumi install` puts there later
+    comes first.
+    """
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    lent = folder / "lib" / version / "site-packages" / "simulator.pth"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix=".venv.", dir=folder.parent) as made:
+            venv.create(Path(made, "venv"), symlinks=True)
+            Path(made, "venv", lent.relative_to(folder)).touch()
+            with contextlib.suppress(OSError):  # another process has made it meanwhile
+                Path(made, "venv").rename(folder)
+    if lent.exists():
+        files.replace(lent, "\n".join(site.getsitepackages()) + "\n")

@@ -2,7 +2,7 @@
 
 Needs nothing but the standard library, and is written for Python 3.7 on, to tell what is missing. The virtual
 environment lies in the cache, keyed by the lock files and the interpreter, so that checkouts share it and a changed
-lock makes a new one. `--program` leaves out what only the simulator, the tests and the linters need.
+lock makes a new one. Real Azure needs none of it: `pulumi install` makes what Pulumi.yaml names.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def main(arguments: list[str]) -> int:
         return _hand_over(arguments)
     from simulator import paths  # needs the Python that has just been made sure of
 
-    files = ["requirements.txt"] if "--program" in arguments else ["requirements.txt", "requirements-dev.txt"]
     try:
-        print(_environment(paths.cache() / "venv", [paths.ROOT / name for name in files]))
+        locks = [paths.ROOT / name for name in ("requirements.txt", "requirements-dev.txt")]
+        print(_environment(paths.cache() / "venv", locks))
     except _BootstrapError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 """The `LanguageRuntime` service, as far as deploying a program needs it (protocol: `pulumi/language.proto`).
 
 Every other call is answered UNIMPLEMENTED with the way round it. The interpreter is the one that runs this host, so
-`runtime.options.virtualenv` of Pulumi.yaml is not read: the simulator's environment has the locked dependencies.
+`runtime.options` of Pulumi.yaml are not read: the simulator's environment has the locked dependencies.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import platform
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import NoReturn
@@ -24,7 +25,7 @@ from simulator.plugins.language_host import definitions, program
 from simulator.plugins.language_host.executor import ALREADY_REPORTED, ProgramSettings
 
 _EXECUTOR = "simulator.plugins.language_host.executor"
-_INSTALL_HINT = "the simulator's environment already holds the locked dependencies; `make shell` enters it"
+_INSTALLED = "The simulator's environment holds the locked dependencies: nothing to install.\n"
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -115,8 +116,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             dry_run=request.dryRun,
         )
 
-    def InstallDependencies(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
-        _unimplemented(context, "install dependencies", _INSTALL_HINT)
+    def InstallDependencies(
+        self, _request: language_pb2.InstallDependenciesRequest, _context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.InstallDependenciesResponse]:
+        yield language_pb2.InstallDependenciesResponse(stdout=_INSTALLED.encode())
 
     def RunPlugin(self, _request: object, context: grpc.ServicerContext) -> NoReturn:
         _unimplemented(context, "run plugins written in Python", "put an executable `pulumi-resource-<name>` on PATH")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from simulator import environment, paths, stand_ins
 from simulator.plugins import kubernetes
@@ -61,6 +63,23 @@ def test_nothing_on_path_serves_in_place_of_a_stand_in(home: Path, monkeypatch: 
     inside = environment.environment()
     assert inside["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"
     assert not [stand_in.name for stand_in in stand_ins.ALL if shutil.which(stand_in.name, path=inside["PATH"])]
+
+
+def test_the_official_host_finds_an_environment(tmp_path: Path) -> None:
+    """Where Pulumi.yaml says: else it would install one into each checkout."""
+    folder = tmp_path / ".venv"
+    stand_ins.lend_environment(folder)
+    stand_ins.lend_environment(folder)
+    asked = "import sys, yaml; print(sys.prefix, yaml.__file__)"
+    said = subprocess.run([folder / "bin" / "python", "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(folder), yaml.__file__]
+    assert [made.name for made in tmp_path.iterdir()] == [".venv"]
+
+
+def test_the_users_own_environment_stays(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    stand_ins.lend_environment(tmp_path / ".venv")
+    assert list((tmp_path / ".venv").iterdir()) == []
 
 
 def _written(home: Path) -> dict[str, tuple[int, int]]:

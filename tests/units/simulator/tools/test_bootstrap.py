@@ -45,14 +45,6 @@ def test_makes_the_environment_once(commands: Commands, capsys: pytest.CaptureFi
     assert "--require-hashes" in commands.ran[1]
 
 
-def test_program_alone_has_an_environment_of_its_own(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
-    bootstrap.main([])
-    bootstrap.main(["--program"])
-    whole, program = capsys.readouterr().out.split()
-    assert whole != program
-    assert not [part for part in commands.ran[-1] if "requirements-dev" in part]
-
-
 def test_failed_installation_is_made_afresh(commands: Commands, capsys: pytest.CaptureFixture[str]) -> None:
     commands.codes["pip"] = 1
     assert bootstrap.main([]) == 1

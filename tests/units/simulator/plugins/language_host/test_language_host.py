@@ -99,12 +99,17 @@ def test_program_ends_with_its_host(deployment: Deployment) -> None:
     assert call.done()
 
 
+def test_there_is_nothing_to_install(deployment: Deployment) -> None:
+    """The official host would make the environment that Pulumi.yaml names; the simulator's is there."""
+    (said,) = deployment.client.InstallDependencies(language_pb2.InstallDependenciesRequest(), timeout=10)
+    assert "holds the locked dependencies" in said.stdout.decode()
+
+
 def test_what_it_cannot_do_says_what_to_do_instead(deployment: Deployment) -> None:
     with pytest.raises(grpc.RpcError) as raised:
-        list(deployment.client.InstallDependencies(language_pb2.InstallDependenciesRequest(), timeout=10))
+        list(deployment.client.RunPlugin(language_pb2.RunPluginRequest(), timeout=10))
     assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "cannot install dependencies" in raised.value.details()
-    assert "`make shell`" in raised.value.details()
+    assert "cannot run plugins written in Python: put an executable" in raised.value.details()
 
 
 def test_names_no_plugins_and_its_interpreter(deployment: Deployment) -> None:
