@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pulumi
-from pulumi_azure_native import containerservice, storage
+from pulumi_azure_native import containerregistry, containerservice, storage
 
 from components.cluster import OS_DISK_GB, OS_DISK_TYPE, SYSTEM_POOL
 from components.moving import Place, chosen_place, moving_refusal
@@ -20,6 +20,7 @@ from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of, this_stack
 from config.schema.models import Settings, SystemPool
+from config.schema.pools import PoolSettings
 
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
@@ -61,6 +62,8 @@ def check_existing(settings: Settings) -> Existing:
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):
         raise pulumi.RunError(why)
+    if pulumi.runtime.is_dry_run() and not _has_images(settings, existing.group):
+        pulumi.log.warn(images_first(settings))
     return existing
 
 
@@ -98,6 +101,15 @@ def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult 
     return _existing(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
 
 
+def _has_images(settings: Settings, group: str) -> bool:
+    """Whether GPU nodes, if there are any, find a registry to pull from."""
+    if settings.images.registry or not any(pool.count for pool in settings.gpu_pools().values()):
+        return True
+    name = settings.registry.full_name(settings.names, subscription_id())
+    ask = containerregistry.get_registry
+    return _existing(lambda: ask(registry_name=name, resource_group_name=group)) is not None
+
+
 def _held(existing: Existing) -> Iterator[str]:
     """What is there that nothing in the program can make again."""
     if cluster := existing.cluster:
@@ -126,6 +138,28 @@ def _existing(ask: Callable[[], Found]) -> Found | None:
         if any(code in str(error) for code in _ABSENT):
             return None
         raise pulumi.RunError(str(error)) from None
+
+
+def images_first(settings: Settings) -> str:
+    """Of GPU nodes that come with the registry: images are pushed when all is up, and by then nodes cost."""
+    pools, stack = settings.gpu_pools(), settings.stack
+    nodes = sum(pool.count for pool in pools.values())
+    paths = [path for key, pool in pools.items() for path in _counts(key, pool)] if settings.pools else [("nodeCount",)]
+    return "\n".join(
+        [
+            f"{nodes} GPU nodes would come before the registry has an image: they would wait at their price.",
+            "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
+            *(f"    {set_command(path, 0).text(stack)}" for path in paths),
+        ]
+    )
+
+
+def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
+    """The keys that say how many nodes a pool begins with."""
+    if pool.count:
+        yield ("pools", key, "count")
+    if pool.autoscale and pool.autoscale.min:
+        yield ("pools", key, "autoscale", "min")
 
 
 def account_refusal(account: str, stack: str, *, wanted: bool) -> str:

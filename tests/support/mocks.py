@@ -108,6 +108,13 @@ class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
         return str(self)
 
 
+def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
+    """What a getter answers. Raises EngineError where there is nothing."""
+    if found is None:
+        raise EngineError(ABSENT)
+    return dict(found)
+
+
 class Azure(pulumi.runtime.Mocks):
     """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
 
@@ -120,6 +127,7 @@ class Azure(pulumi.runtime.Mocks):
         location: str = "eastus",
         cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
+        registry: bool = False,
     ) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
@@ -131,6 +139,8 @@ class Azure(pulumi.runtime.Mocks):
         """Where the cluster is that is there already."""
         self.cluster = cluster
         """Whether it is, or has been made since."""
+        self.registry = registry
+        """Whether there is one already."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.stacks = stacks or {}
@@ -155,15 +165,13 @@ class Azure(pulumi.runtime.Mocks):
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
             case "getManagedCluster":
-                if not self.cluster:
-                    raise EngineError(ABSENT)
                 pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
-                named = {"name": args.args["resourceName"], "location": self.location}
-                return {**ADDED["ManagedCluster"], **named, "agentPoolProfiles": pools}, []
+                named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
+                return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
+            case "getRegistry":
+                return there({"name": args.args["registryName"]} if self.registry else None), []
             case "getStorageAccount":
-                if self.account is None:
-                    raise EngineError(ABSENT)
-                return dict(self.account), []
+                return there(self.account), []
             case "listStorageAccountKeys":
                 return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
             case "readStackOutputs":
@@ -186,11 +194,13 @@ class Azure(pulumi.runtime.Mocks):
         return {"name": full_name, "outputs": found.shown, "secretOutputNames": secret}
 
 
-def deploy(declare: Callable[[], object], azure: Azure | None = None, stack: str = "test") -> Recorder:
+def deploy(
+    declare: Callable[[], object], azure: Azure | None = None, stack: str = "test", *, preview: bool = False
+) -> Recorder:
     """What `declare` registers, once all of it has settled."""
     recorder = Recorder(azure or Azure())
     pulumi.runtime.set_mocks(
-        recorder.azure, "ai-on-aks", stack, preview=False, monitor=recorder, organization=ORGANIZATION
+        recorder.azure, "ai-on-aks", stack, preview=preview, monitor=recorder, organization=ORGANIZATION
     )
 
     # The SDK keeps the stack, and with it what another program has exported.

@@ -14,6 +14,7 @@ from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
+_REGISTRY = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}"
 _ACCOUNT = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}"
 _SERVICE_SAS = {
     "canonicalizedResource": "canonicalizedResource",
@@ -43,6 +44,9 @@ class Function:
 
 
 FUNCTIONS: Mapping[str, Function] = {
+    "azure-native:containerregistry:getRegistry": Function(
+        "GET", _REGISTRY, "2023-01-01-preview", resource="azure-native:containerregistry:Registry"
+    ),
     "azure-native:containerservice:getManagedCluster": Function(
         "GET", _CLUSTER, "2025-09-01", resource="azure-native:containerservice:ManagedCluster"
     ),

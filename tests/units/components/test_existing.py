@@ -12,7 +12,7 @@ from config.schema.models import ClusterSettings, SystemPool
 from config.schema.storage import StorageSettings
 from tests.support import mocks
 from tests.support.mocks import Azure, deploy
-from tests.support.settings import settings_with
+from tests.support.settings import H100, settings_with
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
 CONTAINERS: dict[str, Any] = {"containers": {"data": {}}}
@@ -91,3 +91,35 @@ def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: p
     monkeypatch.setattr(Azure, "call", refuse)
     with pytest.raises(pulumi.RunError, match="AuthorizationFailed"):
         check(Azure())
+
+
+NODES = "pulumi config set -s test nodeCount 0"
+TWO_POOLS: dict[str, Any] = {
+    "big": {"vmSku": H100, "count": 3, "autoscale": {"min": 1, "max": 4}},
+    "none": {"vmSku": H100, "count": 0},
+}
+
+
+@pytest.mark.parametrize(
+    ("azure", "settings", "expected"),
+    [
+        (Azure(), {"vm_sku": H100}, ["2 GPU nodes would come before", NODES]),
+        (Azure(), {"pools": TWO_POOLS}, ["3 GPU nodes", "pools.big.count 0", "pools.big.autoscale.min 0"]),
+        (Azure(), {"vm_sku": H100, "node_count": 0}, []),
+        (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),
+        (Azure(registry=True), {"vm_sku": H100}, []),
+    ],
+)
+def test_a_preview_tells_of_nodes_that_would_wait_for_images(
+    azure: Azure, settings: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an update it is late: `make up` on the simulator registers the images meanwhile."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    stack = settings_with(**settings)
+    deploy(lambda: check_existing(stack), azure)
+    assert said == []
+    deploy(lambda: check_existing(stack), azure, preview=True)
+    assert len(said) == bool(expected)
+    assert [words for words in expected if words not in said[0]] == []
+    assert "pools.none" not in "".join(said)
