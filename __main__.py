@@ -18,6 +18,7 @@ from components.platform_guard import PlatformGuard
 from components.preflight import check_login
 from config.reading import loader
 from config.rules.advice import warnings
+from config.rules.cost import OUTPUT, hourly_cost
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 
@@ -62,7 +63,10 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platfor
         return BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)
     check_infiniband(settings.gpu_pools())
-    return Platform("platform", settings, known, check_existing(settings))
+    existing = check_existing(settings)
+    cost = hourly_cost(settings, existing.node_counts)
+    pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
+    return Platform("platform", settings, known, existing, cost)
 
 
 main()

@@ -12,12 +12,10 @@ from components._base import Component
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.schema.maintenance import MaintenanceWindow, reimages
-from config.schema.models import Settings, SystemPool
+from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-OS_DISK_GB, OS_DISK_TYPE = 128, "Managed"
-"""Of its nodes."""
 POD_CIDR = "10.240.0.0/12"
 """Each node has a /24 of it (AKS's page on CNI Overlay): room for 4096, where AKS's default, a /16, has it for 256.
 
@@ -200,7 +198,7 @@ def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolPr
         count=pool.count,
         os_type="Linux",
         os_sku="Ubuntu",
-        os_disk_size_gb=OS_DISK_GB,
-        os_disk_type=OS_DISK_TYPE,
+        os_disk_size_gb=SYSTEM_DISK_GB,
+        os_disk_type=SYSTEM_DISK_TYPE,
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
     )

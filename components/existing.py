@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import pulumi
 from pulumi_azure_native import containerregistry, containerservice, storage
 
-from components.cluster import OS_DISK_GB, OS_DISK_TYPE, SYSTEM_POOL
+from components.cluster import SYSTEM_POOL
 from components.moving import Place, chosen_place, moving_refusal
 from components.subscription import subscription_id
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of, this_stack
-from config.schema.models import Settings, SystemPool
+from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.pools import PoolSettings
 
 Found = TypeVar("Found")
@@ -182,7 +182,7 @@ def system_pool_refusal(pool: SystemPool, size: str, stack: str, cluster: str) -
     "Manage system node pools in AKS").
     """
     add = f"az aks nodepool add {cluster} --mode System --node-vm-size {pool.vm_sku} --node-count {pool.count}"
-    disk = f"--os-sku Ubuntu --node-osdisk-type {OS_DISK_TYPE} --node-osdisk-size {OS_DISK_GB}"
+    disk = f"--os-sku Ubuntu --node-osdisk-type {SYSTEM_DISK_TYPE} --node-osdisk-size {SYSTEM_DISK_GB}"
     taint = f" --node-taints {SYSTEM_TAINT}" if pool.taint else ""
     return "\n".join(
         [

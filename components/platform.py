@@ -20,6 +20,7 @@ from components.resource_group import ResourceGroup
 from components.storage import Storage
 from components.workspace import Workspace
 from config.rules import platform_stack
+from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Settings
 from config.schema.names import WORKLOAD_NAMESPACE
 
@@ -42,10 +43,12 @@ class Platform(Component):
         settings: Settings,
         operators: Mapping[str, Operator[Any]],
         existing: Existing,
+        cost: Cost,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self.settings = settings
+        self.cost = cost
         self.resource_group = ResourceGroup("group", settings, opts=self.child())
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
@@ -99,6 +102,7 @@ class Platform(Component):
             "registry": self.registry.login_server,
             "storage": {"account": self.storage.account_name, "containers": list(containers)} if self.storage else {},
             "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
+            OUTPUT: self.cost.output(),
             platform_stack.OUTPUT: self._lending(),
         }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field, SerializeAsAny, StringConstraints
+from pydantic import BeforeValidator, Field, SerializeAsAny, StringConstraints, field_validator
 
-from config.facts.skus import VmSku, sku
+from config.facts.skus import VmSku, catalogue, sku
 from config.facts.versions import versions
-from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, may_be
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, may_be, unfit, unfits
 from config.schema.ip_ranges import IpRanges
 from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.names import Names, StackName
@@ -21,6 +22,8 @@ from config.schema.storage import StorageSettings
 from config.schema.workload import Chosen
 
 DEFAULT_POOL = "gpu"
+SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
+"""The OS disk of the system pool's nodes."""
 
 ObjectId = Annotated[
     str,
@@ -31,6 +34,21 @@ ObjectId = Annotated[
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
+
+
+def _dollars(value: Any) -> float:
+    """Refuses what is no amount of money: true is not 1."""
+    try:
+        amount = -1.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        amount = -1.0
+    if not 0 <= amount < inf:
+        raise unfit("is no price", None, allowed="US dollars an hour, as in 98.32")
+    return amount
+
+
+Price = Annotated[float, BeforeValidator(_dollars)]
+"""US dollars an hour."""
 
 
 class SystemPool(Model):
@@ -150,6 +168,16 @@ class StackFile(Model):
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
     """Blob storage: the account, its containers and how they are mounted."""
+    prices: dict[str, Price] = {}
+    """What a node of a VM size costs you, US dollars an hour, in place of Azure's list price."""
+
+    @field_validator("prices")
+    @classmethod
+    def _are_of_sizes(cls, prices: dict[str, float]) -> dict[str, float]:
+        known = catalogue()
+        if faults := [Unfit("is no VM size", below=(name,), known=known) for name in prices if name not in known]:
+            raise unfits(faults)
+        return prices
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
         """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""

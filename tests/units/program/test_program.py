@@ -51,10 +51,12 @@ def test_outputs(dev: Recorder) -> None:
             "containers": ["olmo-checkpoints", "olmo-data"],
         },
         "sas": SECRET,
+        "price": dev.outputs["price"],
         "platform": SECRET,
         "workloads": dev.outputs["workloads"],
         "workloadDetails": SECRET,
     }
+    assert dev.outputs["price"]["perHour"] > 2 * 98
     command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
     where = "2 nodes of pool gpu, 16 GPUs (Standard_ND96isr_H100_v5)"
     why = "python -m diagnosis -n ai nccl-allreduce"

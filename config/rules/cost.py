@@ -1,0 +1,127 @@
+"""What a stack costs per hour by Azure's list prices, told in previews and by every update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from config.facts.prices import price_list
+from config.problems.fixes import path_text
+from config.schema.models import SYSTEM_DISK_GB, Settings
+from config.schema.pools import PoolSettings, agent_pool_name
+
+OUTPUT = "price"
+"""The stack's output that has it."""
+_NOT_COUNTED = "not counted: blobs, traffic, volumes of workloads"
+
+
+@dataclass(frozen=True)
+class Item:
+    """Some of one thing that costs by the hour."""
+
+    what: str
+    each: float | None
+    """US dollars an hour; None where no price is known."""
+    count: int = 1
+    note: str = ""
+    """What is to be known of the price."""
+    override: str = ""
+    """The key by which a stack says the price, if there is one."""
+
+    @property
+    def total(self) -> float:
+        """An hour of all of them; nothing where the price is unknown."""
+        return self.count * (self.each or 0.0)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What costs by the hour in a stack."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def per_hour(self) -> float:
+        """US dollars, rounded to cents."""
+        return round(sum(item.total for item in self.items), 2)
+
+    @property
+    def unknown(self) -> tuple[Item, ...]:
+        """What is not in the sum, since its price is unknown."""
+        return tuple(item for item in self.items if item.each is None)
+
+    def output(self) -> dict[str, Any]:
+        """What the stack exports: US dollars an hour, rounded to a hundredth of a cent."""
+        return {
+            "perHour": self.per_hour,
+            "currency": price_list().currency,
+            "asOf": price_list().as_of,
+            "resources": {item.what: round(item.total, 4) for item in self.items if item.each is not None},
+            "unknown": [item.what for item in self.unknown],
+        }
+
+    def told(self, before: Mapping[str, Any] | None) -> str:
+        """The same for readers; `before` is that output of the last update."""
+        prices = price_list()
+        changed = before is not None and before["perHour"] != self.per_hour
+        was = f", before ${before['perHour']:,.2f}" if before and changed else ""
+        lines = [f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {prices.as_of}):"]
+        lines += [f"{_money(item.total)}  {_described(item)}" for item in self.items if item.each is not None]
+        lines += [f"{'unknown':>12}  {item.count} x {item.what}{_asked(item)}" for item in self.unknown]
+        return "\n".join([*lines, f"  {_NOT_COUNTED}"])
+
+
+def hourly_cost(settings: Settings, node_counts: Mapping[str, int]) -> Cost:
+    """What the stack's own platform costs; `node_counts` are the nodes that pools have now, by their names in ARM."""
+    prices, system = price_list(), settings.cluster.system_pool
+    items = [item for key, pool in settings.gpu_pools().items() for item in _pool(settings, key, pool, node_counts)]
+    items.append(_nodes(settings, "system pool", system.vm_sku, system.count))
+    items.append(_disks("system pool", SYSTEM_DISK_GB, system.count))
+    items.append(Item(f"control plane, {settings.cluster.tier}", prices.control_plane[settings.cluster.tier]))
+    items.append(Item(f"registry, {settings.registry.sku}", prices.registry(settings.registry.sku)))
+    items.append(Item("load balancer and its address", prices.load_balancer + prices.public_address))
+    return Cost(tuple(item for item in items if item.count))
+
+
+def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping[str, int]) -> Iterator[Item]:
+    count = node_counts.get(agent_pool_name(key, pool), pool.count) if pool.autoscale else pool.count
+    name = f"{'Spot ' if pool.spot else ''}pool {key}"
+    yield _nodes(settings, name, pool.vm_sku, count, pool)
+    if pool.os_disk_type == "Managed":
+        yield _disks(name, pool.os_disk_gb, count)
+
+
+def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:
+    """What a Spot node costs today the market says: at most the regular price."""
+    each, note = _price(settings, size)
+    most = "at most" if pool and pool.spot else ""
+    grows = f"up to {pool.max_nodes} nodes" if pool and pool.autoscale else ""
+    notes = ", ".join(filter(None, [note, most, grows]))
+    return Item(f"{name}: {size}", each, count, notes, override=path_text(("prices", size)))
+
+
+def _price(settings: Settings, size: str) -> tuple[float | None, str]:
+    """Of a node, and what is to be known of it."""
+    if size in settings.prices:
+        return settings.prices[size], "your price"
+    prices = price_list()
+    elsewhere = settings.location not in prices.vms.get(size, {})
+    return prices.node(size, settings.location), f"price of {prices.region}" if elsewhere else ""
+
+
+def _disks(name: str, gib: int, count: int) -> Item:
+    return Item(f"{name}: OS disk of {gib} GB", price_list().disk(gib), count)
+
+
+def _money(amount: float) -> str:
+    return f"{f'${amount:,.2f}':>12}"
+
+
+def _described(item: Item) -> str:
+    count = "" if item.count == 1 else f"{item.count} x "
+    return f"{count}{item.what}" + (f" ({item.note})" if item.note else "")
+
+
+def _asked(item: Item) -> str:
+    return f" (pulumi config set --path {item.override} <USD per hour>)" if item.override else ""

@@ -1,0 +1,90 @@
+"""What a stack costs an hour, from the price list and the stack's own prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.facts.prices import price_list
+from config.facts.skus import catalogue
+from config.rules.cost import hourly_cost
+from config.schema.pools import agent_pool_name
+from tests.support.settings import H100, T4, settings_with
+
+PRICES = price_list()
+FIXED = 0.412 + 2 * 19.71 / 730 + 0.10 + 0.6666 / 24 + 0.03
+"""Two nodes of the system pool with their disks, the control plane, the registry, the load balancer."""
+
+
+def cost(*, nodes: dict[str, int] | None = None, **settings: Any) -> Any:
+    return hourly_cost(settings_with(**settings), nodes or {})
+
+
+def test_every_usable_size_has_a_price_in_the_reference_region() -> None:
+    assert {size.name for size in catalogue().values() if size.supported} == set(PRICES.vms)
+    assert all(PRICES.region in regions for regions in PRICES.vms.values())
+    assert all(price > 0 for regions in PRICES.vms.values() for price in regions.values())
+
+
+def test_nodes_are_nearly_all_of_it() -> None:
+    found = cost(vm_sku=H100, node_count=3)
+    assert found.per_hour == pytest.approx(3 * (98.32 + 19.71 / 730) + FIXED, abs=0.01)
+    assert found.output()["resources"][f"pool gpu: {H100}"] == pytest.approx(294.96)
+    assert found.unknown == ()
+
+
+def test_no_nodes_cost_nothing() -> None:
+    assert cost(vm_sku=H100, node_count=0).per_hour == pytest.approx(FIXED, abs=0.01)
+
+
+def test_another_size_and_another_count_change_it() -> None:
+    before = cost(vm_sku=H100).output()
+    told = cost(vm_sku=H100, node_count=3).told(before).splitlines()
+    assert told[0] == f"$295.66 per hour, before ${before['perHour']} (Azure's list prices, {PRICES.as_of}):"
+    assert f"     $294.96  3 x pool gpu: {H100}" in told
+    assert "before" not in cost(vm_sku=H100).told(before)
+    assert "before" not in cost(vm_sku=H100).told(None), "of a new stack"
+    assert cost(vm_sku="Standard_ND96isr_H200_v5").per_hour > before["perHour"]
+
+
+def test_a_region_has_prices_of_its_own_or_those_of_another_which_is_said() -> None:
+    assert cost(vm_sku=T4, location="westus").output()["resources"][f"pool gpu: {T4}"] == pytest.approx(2 * 0.631)
+    assert f"2 x pool gpu: {T4} (price of eastus)" in cost(vm_sku=T4, location="norwayeast").told(None)
+
+
+def test_spot_nodes_and_those_of_an_autoscaled_pool_are_said_apart() -> None:
+    pools = {
+        "spot": {"vmSku": T4, "spot": True, "count": 1},
+        "many": {"vmSku": T4, "count": 2, "autoscale": {"min": 1, "max": 5}},
+    }
+    name = agent_pool_name("many", settings_with(pools=pools).gpu_pools()["many"])
+    found = cost(pools=pools, nodes={name: 4})
+    assert f"       $0.53  Spot pool spot: {T4} (at most)" in found.told(None)
+    assert f"       $2.10  4 x pool many: {T4} (up to 5 nodes)" in found.told(None), "as the autoscaler has it now"
+
+
+def test_a_stack_says_its_own_price() -> None:
+    found = cost(vm_sku=H100, prices={H100: "60.5"})
+    assert found.output()["resources"][f"pool gpu: {H100}"] == pytest.approx(121.0)
+    assert "(your price)" in found.told(None)
+
+
+def test_what_has_no_price_is_said_and_not_in_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(PRICES.vms, H100)
+    found = cost(vm_sku=H100)
+    assert found.per_hour == pytest.approx(2 * 19.71 / 730 + FIXED, abs=0.01)
+    assert found.output()["unknown"] == [f"pool gpu: {H100}"]
+    assert f"pulumi config set --path prices.{H100} <USD per hour>" in found.told(None)
+
+
+@pytest.mark.parametrize(
+    ("gib", "month"), [(30, 5.28), (32, 5.28), (33, 10.21), (128, 19.71), (129, 38.02), (2048, 259.2)]
+)
+def test_a_disk_costs_by_the_tier_that_it_fills(gib: int, month: float) -> None:
+    assert PRICES.disk(gib) == pytest.approx(month / 730)
+
+
+def test_an_ephemeral_disk_costs_nothing() -> None:
+    pools = {"gpu": {"vmSku": H100, "osDiskType": "Ephemeral"}}
+    assert not [what for what in cost(pools=pools).output()["resources"] if what.startswith("pool gpu: OS")]
