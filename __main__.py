@@ -16,6 +16,7 @@ from components.operators import Operator
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
 from components.preflight import check_login
+from components.reservations import check_reservations
 from config.reading import loader
 from config.rules.advice import warnings
 from config.rules.cost import OUTPUT, hourly_cost
@@ -63,6 +64,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platfor
         return BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)
     check_infiniband(settings.gpu_pools())
+    check_reservations(settings)
     existing = check_existing(settings)
     cost = hourly_cost(settings, existing.node_counts)
     pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))

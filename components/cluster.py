@@ -12,7 +12,7 @@ from components._base import Component
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.schema.maintenance import MaintenanceWindow, reimages
-from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, ClusterSettings, Settings, SystemPool
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
@@ -69,9 +69,7 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
-            identity=containerservice.ManagedClusterIdentityArgs(
-                type=containerservice.ResourceIdentityType.SYSTEM_ASSIGNED
-            ),
+            identity=_identity(cluster),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
@@ -145,6 +143,16 @@ class Cluster(Component):
                 f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
                 "&& pulumi up --refresh"
             )
+
+
+def _identity(cluster: ClusterSettings) -> containerservice.ManagedClusterIdentityArgs:
+    """Of the control plane. Another one changes in place (AKS's page on managed identities)."""
+    kinds = containerservice.ResourceIdentityType
+    if cluster.identity is None:
+        return containerservice.ManagedClusterIdentityArgs(type=kinds.SYSTEM_ASSIGNED)
+    return containerservice.ManagedClusterIdentityArgs(
+        type=kinds.USER_ASSIGNED, user_assigned_identities=[cluster.identity]
+    )
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:

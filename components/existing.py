@@ -69,9 +69,9 @@ def check_existing(settings: Settings) -> Existing:
 
 def _look(settings: Settings) -> Existing:
     names = settings.names
-    outputs = _existing(lambda: outputs_of(str(this_stack()))) or {}
+    outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
-    cluster = _existing(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
+    cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
     return Existing(outputs, group, name, cluster, _account(settings, group))
 
 
@@ -98,7 +98,7 @@ def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult 
     if not settings.storage.containers:
         return None
     name = settings.storage.full_name(settings.names, subscription_id())
-    return _existing(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
+    return if_there(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
 
 
 def _has_images(settings: Settings, group: str) -> bool:
@@ -107,7 +107,7 @@ def _has_images(settings: Settings, group: str) -> bool:
         return True
     name = settings.registry.full_name(settings.names, subscription_id())
     ask = containerregistry.get_registry
-    return _existing(lambda: ask(registry_name=name, resource_group_name=group)) is not None
+    return if_there(lambda: ask(registry_name=name, resource_group_name=group)) is not None
 
 
 def _held(existing: Existing) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _system_pool_refusals(settings: Settings, cluster: containerservice.GetManag
         )
 
 
-def _existing(ask: Callable[[], Found]) -> Found | None:
+def if_there(ask: Callable[[], Found]) -> Found | None:
     """What Azure answers; None where there is no such resource, or no group for it, as before a stack's first `up`."""
     try:
         return ask()

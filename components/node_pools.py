@@ -73,6 +73,7 @@ class NodePools(Component):
             os_sku="Ubuntu",
             os_disk_size_gb=pool.os_disk_gb,
             os_disk_type=pool.os_disk_type,
+            capacity_reservation_group_id=pool.capacity_reservation_group,
             # AKS installs no driver: the GPU operator does.
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),
             node_labels=node_labels(key, pool),

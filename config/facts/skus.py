@@ -117,6 +117,8 @@ class VmSku(Facts):
     """Profile of `nccl.yaml`."""
     health: Health = Health()
     nccl_busbw: NcclBusBandwidth | None = None
+    reservable: bool = False
+    """Whether capacity of it can be reserved."""
     refusal: str | None = None
     """Why this size is not supported yet; None where it is."""
 

@@ -27,6 +27,7 @@ def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]
     yield from _autoscale_problems(pool, path)
     yield from _disk_problems(pool, path)
     yield from _scratch_problems(pool, path)
+    yield from _reservation_problems(pool, path)
     yield from label_problems(pool.labels, (*path, "labels"))
     yield from taint_problems(pool.taints, (*path, "taints"))
 
@@ -89,3 +90,18 @@ def _scratch_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         why = "" if size.nvme else f", and {size.name} has no local NVMe disks"
         what = f"is a label that the program sets itself, where localNvmeScratch says so{why}"
         yield Problem(where, what, "localNvmeScratch true or false in its place", remove_command(where))
+
+
+def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    """Sources: Azure's pages on capacity reservations and on those of AKS node pools."""
+    if pool.capacity_reservation_group is None:
+        return
+    where = (*path, "capacityReservationGroup")
+    if not pool.sku.reservable:
+        sizes = ", ".join(name for name in gpu_sizes() if catalogue()[name].reservable)
+        what = f"is set, but Azure reserves no capacity of {pool.vm_sku}"
+        yield Problem(where, what, f"nothing, or a VM size of {sizes}", remove_command(where), shows_value=False)
+    elif pool.spot:
+        yield Problem(
+            where, "is set, but Spot nodes cannot be reserved", "nothing, or spot false", remove_command(where)
+        )

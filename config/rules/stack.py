@@ -10,7 +10,7 @@ from config.facts.near import near
 from config.facts.skus import catalogue
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, remove_command, say, set_command
 from config.rules.pools import pool_problems
 from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
@@ -112,6 +112,19 @@ def _login(stack: StackFile) -> Iterator[Problem]:
             yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
 
 
+def _identity(stack: StackFile) -> Iterator[Problem]:
+    """A system-assigned identity does not do (AKS's page on capacity reservation groups)."""
+    users = [f"pools.{key}" for key, pool in stack.pools.items() if pool.capacity_reservation_group]
+    if not users or stack.cluster.identity:
+        return
+    what = f"is not set, and {users[0]}.capacityReservationGroup needs a user-assigned identity"
+    how = (
+        "make one with `az identity create`, give it the role Contributor on the resource group of the reservations "
+        "(up to an hour before that holds), and set cluster.identity to its id"
+    )
+    yield Problem(("cluster", "identity"), what, "the id of an identity with that role", say(how), shows_value=False)
+
+
 def _maintenance(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if cluster.maintenance_window and cluster.node_os_channel not in ROLLING:
@@ -153,5 +166,6 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _pools,
     _system_pool,
     _login,
+    _identity,
     _maintenance,
 )

@@ -18,6 +18,7 @@ from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
+from config.schema.resource_ids import UserAssignedIdentityId
 from config.schema.storage import StorageSettings
 from config.schema.workload import Chosen
 
@@ -98,6 +99,8 @@ class ClusterSettings(Model):
     """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
     `cluster.login` `azurecli`, else a service principal.
     """
+    identity: UserAssignedIdentityId | None = None
+    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned)."""
     authorized_ip_ranges: IpRanges = ()
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
     or kubectl must be in one, CI too; the cluster's nodes always may.

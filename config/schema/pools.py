@@ -12,6 +12,7 @@ from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
 from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
+from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
 """AKS: nodes in one pool."""
@@ -81,6 +82,10 @@ class PoolSettings(Model):
     """`Managed` or `Ephemeral`."""
     local_nvme_scratch: bool | None = None
     """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
+    capacity_reservation_group: CapacityReservationGroupId | None = None
+    """Take nodes from this group's reservations; it needs `cluster.identity`, and a VM size of which Azure reserves
+    capacity; another group makes the pool anew.
+    """
     replace: Literal["create-first", "delete-first"] = "create-first"
     """How another pool takes its place where Azure cannot change it: `create-first`, or `delete-first`, where quota
     does not hold old and new pool.
@@ -119,7 +124,9 @@ class PoolSettings(Model):
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
     """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
-    fixed = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
+    fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
+    if pool.capacity_reservation_group:
+        fixed += (pool.capacity_reservation_group.lower(),)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import faults, features, quota
+from simulator.azure import faults, features, quota, reservations
 from simulator.azure.actions import ACTIONS
 from simulator.azure.errors import (
     ArmError,
@@ -174,6 +174,9 @@ class Api:
         if namespace == "microsoft.compute" and path.tail.lower() == "usages":
             _check_version(request, "Microsoft.Compute/locations/usages", _USAGES_API_VERSIONS)
             return Response(HTTPStatus.OK, quota.view(self._world, path.names[-1].lower()))
+        if reservations.is_about(path) and request.method == "GET":
+            _check_version(request, reservations.TYPE, reservations.API_VERSIONS)
+            return Response(HTTPStatus.OK, reservations.view(self._world, path))
         if path.type.lower() == features.TYPE.lower() and not path.tail:
             _check_version(request, features.TYPE, features.API_VERSIONS)
             resource = ResourceId(path.scope, features.TYPE, path.names)

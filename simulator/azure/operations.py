@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from config.facts import skus
-from simulator.azure import faults, nodes
+from simulator.azure import faults, nodes, reservations
 from simulator.azure.backend import Node
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
@@ -98,7 +98,12 @@ class Operations:
             if not pool.busy or resource not in (cluster, pool.id):
                 continue
             wanted = int(pool.properties["count"])
-            if wanted > pool.facts.get(pools.VMS, 0) and (failure := faults.allocation_failure(self._world, pool)):
+            own = reservations.free(self._world, pool.properties, pool.id)
+            if (
+                wanted > own
+                and wanted > pool.facts.get(pools.VMS, 0)
+                and (failure := faults.allocation_failure(self._world, pool))
+            ):
                 self._stopping.wait(ALLOCATION_S)
                 raise failure
             with store.lock:

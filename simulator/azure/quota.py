@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from config.facts import skus
+from simulator.azure import reservations
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body
@@ -18,7 +19,8 @@ def check(
 ) -> None:
     """Raises ArmError if the pool's nodes, with `surge` more of an upgrade, are more than the quota has left."""
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
-    wanted = (properties["count"] + surge) * sku.vcpus
+    machines = properties["count"] + surge
+    wanted = max(machines - reservations.free(world, properties, resource), 0) * sku.vcpus
     before = usages(world, location, without=None)
     used = usages(world, location, without=resource)
     own = before.get(family, 0) - used.get(family, 0)
@@ -35,17 +37,25 @@ def check(
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:
-    """Cores in use in a region by family, not counting one pool."""
+    """Cores in use in a region by family, not counting one pool. What is reserved counts whether it is used or not."""
     used: dict[str, int] = {}
+    unused: dict[tuple[str, str], int] = {}
+    for group, size, machines in reservations.reserved(world, location):
+        unused[group, size] = machines
+        _add(used, skus.sku(size), machines)
     for pool in world.store.all(_POOLS):
         if pool.facts.get("location") != location or pool.id == without:
             continue
         properties = pool.properties
         sku = skus.sku(properties["vmSize"])
-        spot = properties.get("scaleSetPriority") == "Spot"
-        for name in (SPOT,) if spot else (sku.family, TOTAL):
-            used[name] = used.get(name, 0) + properties["count"] * sku.vcpus
+        taken = reservations.taken(properties, unused)
+        _add(used, sku, properties["count"] - taken, spot=properties.get("scaleSetPriority") == "Spot")
     return used
+
+
+def _add(used: dict[str, int], sku: skus.VmSku, machines: int, *, spot: bool = False) -> None:
+    for name in (SPOT,) if spot else (sku.family, TOTAL):
+        used[name] = used.get(name, 0) + machines * sku.vcpus
 
 
 def view(world: World, location: str) -> Body:

@@ -14,6 +14,17 @@ from config.facts.versions import versions
 _SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
 
 
+class Reservation(BaseModel):
+    """A capacity reservation group."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    location: str
+    identities: frozenset[str]
+    """Which may use it, each as <resource group>/<name>."""
+    machines: dict[str, int]
+    """By VM size."""
+
+
 class Subscription(BaseModel):
     """What an administrator could look up in the portal."""
 
@@ -25,6 +36,8 @@ class Subscription(BaseModel):
     regions: dict[str, list[str]]
     quota: dict[str, int]
     """vCPUs per region, by family."""
+    reservations: dict[str, Reservation] = {}
+    """By <resource group>/<name>."""
     features: dict[str, str]
     roles: dict[str, str]
     permissions: dict[str, frozenset[str]]

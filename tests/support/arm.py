@@ -24,6 +24,7 @@ API = {
     "Microsoft.Authorization": "2022-04-01",
     "Microsoft.ContainerRegistry": "2023-01-01-preview",
     "Microsoft.Storage": "2024-01-01",
+    "Microsoft.Compute": "2024-11-01",
 }
 H100 = "Standard_ND96isr_H100_v5"
 

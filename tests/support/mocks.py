@@ -128,6 +128,7 @@ class Azure(pulumi.runtime.Mocks):
         cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
         registry: bool = False,
+        reservations: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
@@ -141,6 +142,8 @@ class Azure(pulumi.runtime.Mocks):
         """Whether it is, or has been made since."""
         self.registry = registry
         """Whether there is one already."""
+        self.reservations = reservations or {}
+        """Capacity reservation groups by name: their location and machines by VM size."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.stacks = stacks or {}
@@ -153,6 +156,9 @@ class Azure(pulumi.runtime.Mocks):
             return args.resource_id, self._stack_outputs(args.inputs["name"])
         self.cluster = self.cluster or kind == "ManagedCluster"
         inputs = {**args.inputs, **ADDED.get(kind, {})}
+        if identities := inputs.get("identity", {}).get("userAssignedIdentities"):  # a map in answers
+            shown = {name: {"clientId": "", "principalId": ""} for name in identities}
+            inputs["identity"] = {**inputs["identity"], "userAssignedIdentities": shown}
         if args.typ.startswith("azure-native:"):
             name = next(inputs[key] for key in _NAMES if key in inputs)
             return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name}
@@ -170,6 +176,8 @@ class Azure(pulumi.runtime.Mocks):
                 return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
             case "getRegistry":
                 return there({"name": args.args["registryName"]} if self.registry else None), []
+            case "getCapacityReservationGroup" | "getCapacityReservation":
+                return self._reservation(args.args), []
             case "getStorageAccount":
                 return there(self.account), []
             case "listStorageAccountKeys":
@@ -182,6 +190,13 @@ class Azure(pulumi.runtime.Mocks):
                 return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
         text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
         return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
+
+    def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
+        group = there(self.reservations.get(args["capacityReservationGroupName"]))
+        if size := args.get("capacityReservationName"):
+            return {"location": group["location"], "sku": {"name": size, "capacity": group["machines"][size]}}
+        members = [{"id": f"/capacityReservations/{size}"} for size in group["machines"]]
+        return {"location": group["location"], "capacityReservations": members}
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
         """As the engine reads them."""

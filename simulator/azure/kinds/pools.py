@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from config.facts import skus
-from simulator.azure import features, nodes, quota
+from simulator.azure import features, nodes, quota, reservations
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
 from simulator.azure.kinds import _pool_rules
@@ -76,6 +76,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     _pool_rules.check(
         properties, record.id.name, sku, scaled=existing is not None and _pool_rules.is_scaled(existing.properties)
     )
+    reservations.check(world, cluster, properties)
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster, sku)
     _check_addresses(world, properties, record.id, cluster)

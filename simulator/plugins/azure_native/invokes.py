@@ -15,6 +15,8 @@ from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
 _REGISTRY = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}"
+_COMPUTE = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute"
+_RESERVATIONS = f"{_COMPUTE}/capacityReservationGroups/{{capacityReservationGroupName}}"
 _ACCOUNT = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}"
 _SERVICE_SAS = {
     "canonicalizedResource": "canonicalizedResource",
@@ -41,9 +43,15 @@ class Function:
     body: Mapping[str, str] = field(default_factory=dict)
     resource: str = ""
     """Of a getter, the type that the SDK shows its answer as, if that is simulated as a resource too."""
+    flat: bool = False
+    """Of another getter, whether the SDK shows what ARM has below `properties` beside the rest."""
 
 
 FUNCTIONS: Mapping[str, Function] = {
+    "azure-native:compute:getCapacityReservation": Function(
+        "GET", f"{_RESERVATIONS}/capacityReservations/{{capacityReservationName}}", "2024-11-01", flat=True
+    ),
+    "azure-native:compute:getCapacityReservationGroup": Function("GET", _RESERVATIONS, "2024-11-01", flat=True),
     "azure-native:containerregistry:getRegistry": Function(
         "GET", _REGISTRY, "2023-01-01-preview", resource="azure-native:containerregistry:Registry"
     ),
@@ -113,7 +121,8 @@ def _call(
     found = arm.get(path, function.api_version, deadline)
     if function.resource:
         return convert.outputs(definition(function.resource), found)
-    return found | {API_VERSION: function.api_version}
+    shown = {**found, **found.pop("properties", {})} if function.flat else found
+    return shown | {API_VERSION: function.api_version}
 
 
 def _path(token: str, function: Function, given: Mapping[str, Any]) -> str:

@@ -153,4 +153,4 @@ def test_quota_is_shown_as_used(cluster: Arm) -> None:
     usages = cluster.call("GET", path, **{"api-version": "2024-07-01"}).json()["value"]
     shown = {usage["name"]["value"]: (usage["currentValue"], usage["limit"]) for usage in usages}
     assert shown["standardNDSH100v5Family"] == (192, 960)
-    assert shown["cores"] == (200, 4000)
+    assert shown["cores"] == (200 + 4 * 24, 4000), "with what is reserved"
