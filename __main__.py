@@ -16,6 +16,7 @@ from components.operators import Operator
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
 from components.preflight import check_login
+from components.preflight_azure import check_subscription
 from components.reservations import check_reservations
 from config.reading import loader
 from config.rules.advice import warnings
@@ -66,6 +67,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platfor
     check_infiniband(settings.gpu_pools())
     check_reservations(settings)
     existing = check_existing(settings)
+    check_subscription(settings, existing)
     cost = hourly_cost(settings, existing.node_counts)
     pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
     return Platform("platform", settings, known, existing, cost)

@@ -19,6 +19,7 @@ from components.subscription import subscription_id
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of, this_stack
+from config.rules.vcpu_quota import Nodes
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.pools import PoolSettings
 
@@ -48,10 +49,18 @@ class Existing:
         return (profile and profile.node_os_upgrade_channel) or "None"
 
     @property
-    def node_counts(self) -> dict[str, int]:
-        """How many nodes each pool of the cluster has now, by its name in ARM."""
+    def pools(self) -> dict[str, Nodes]:
+        """What each pool of the cluster has now, by its name in ARM."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
-        return {pool.name: pool.count or 0 for pool in pools}
+        return {
+            pool.name: Nodes(pool.vm_size or "", pool.count or 0, spot=pool.scale_set_priority == "Spot")
+            for pool in pools
+        }
+
+    @property
+    def node_counts(self) -> dict[str, int]:
+        """How many nodes each has."""
+        return {name: pool.count for name, pool in self.pools.items()}
 
 
 def check_existing(settings: Settings) -> Existing:

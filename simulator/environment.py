@@ -68,6 +68,7 @@ def settings() -> dict[str, str]:
         "SIMULATOR_HOME": str(home),
         "SIMULATOR_ARM_ENDPOINT": endpoint,
         "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
+        "ARM_METADATA_HOSTNAME": endpoint,  # by which the program finds ARM, as on any cloud of one's own
         "SIMULATOR_PYTHON": sys.executable,
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -21,6 +22,21 @@ def regions() -> tuple[str, ...]:
     """Their names in ARM, those of the public cloud first."""
     found = data.read("regions.yaml")
     return (*found["public"], *found["us_government"], *found["china"])
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One of Azure's clouds, by the URLs of two of its services."""
+
+    management: str
+    """Azure Resource Manager."""
+    portal: str
+
+
+def cloud(region: str) -> Cloud:
+    """The cloud that a region is of."""
+    found = data.read("regions.yaml")
+    return next(Cloud(**urls) for name, urls in found["clouds"].items() if region in found[name])
 
 
 def _known(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import faults, features, quota, reservations
+from simulator.azure import faults, features, lookups, reservations
 from simulator.azure.actions import ACTIONS
 from simulator.azure.errors import (
     ArmError,
@@ -26,7 +26,6 @@ from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World
 
 CORRELATION = "x-ms-correlation-request-id"
-_USAGES_API_VERSIONS = ("2024-07-01",)
 
 
 @dataclass(frozen=True)
@@ -87,6 +86,7 @@ class Api:
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def _put(self, request: Request, resource: ResourceId, schema: Schema, kind: Kind) -> Response:
+        lookups.check_registered(self._world.subscription, schema.type)
         body = _checked(request.body, schema)
         with self._world.store.lock:
             resource = self._canonical(resource)
@@ -166,14 +166,14 @@ class Api:
         return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
 
     def _special(self, request: Request, path: Path) -> Response | None:
-        """What is no resource of the store: operations, quota, features."""
-        namespace = path.type.split("/")[0].lower()
+        """What is no resource of the store: operations, what can be looked up, features."""
         if path.type.lower().endswith("/locations/operations") and path.names:
             status = operation_status(self._world, path.names[-1])
             return Response(HTTPStatus.OK, status) if status else None
-        if namespace == "microsoft.compute" and path.tail.lower() == "usages":
-            _check_version(request, "Microsoft.Compute/locations/usages", _USAGES_API_VERSIONS)
-            return Response(HTTPStatus.OK, quota.view(self._world, path.names[-1].lower()))
+        if request.method == "GET" and (lookup := lookups.find(self._world, path)):
+            _check_version(request, lookup.what, lookup.api_versions)
+            self._check_group(path)
+            return Response(HTTPStatus.OK, lookup.view(request.query))
         if reservations.is_about(path) and request.method == "GET":
             _check_version(request, reservations.TYPE, reservations.API_VERSIONS)
             return Response(HTTPStatus.OK, reservations.view(self._world, path))
@@ -197,6 +197,12 @@ class Api:
         if parts[2].lower() != mine:
             message = f"The subscription '{parts[2]}' could not be found. The simulated one is '{mine}'."
             raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
+
+    def _check_group(self, path: Path) -> None:
+        """Raises ArmError where the path is of a group that is not there."""
+        group = ResourceId(path.scope, path.type, path.names).group_id
+        if group and self._world.store.get(group) is None:
+            raise group_not_found(group.name)
 
     def _canonical(self, resource: ResourceId) -> ResourceId:
         """The id as it was first written, whatever the request's case. Raises ArmError where a parent is missing."""

@@ -66,7 +66,10 @@ class ResourceId:
 
 @dataclass(frozen=True)
 class Path:
-    """A request's path: a resource (`tail` empty), a collection of them, or an action on one, named by `tail`."""
+    """A request's path: a resource (`tail` empty), a collection of them, or an action on one, named by `tail`.
+
+    That of a resource provider is a type without kinds.
+    """
 
     scope: str
     type: str
@@ -85,7 +88,7 @@ def parse(path: str) -> Path | None:
     if not providers:
         return _parse_group(parts)
     at = providers[-1]
-    if at + 2 > len(parts) - 1:
+    if at + 2 > len(parts):
         return None
     namespace, rest = parts[at + 1], parts[at + 2 :]
     scope = "".join(f"/{part}" for part in _canonical_scope(parts[:at]))

@@ -1,6 +1,6 @@
 """HTTP in front of the simulated Resource Manager: 127.0.0.1 only, and only with the bearer token.
 
-The same server has the endpoint from which the Azure SDK takes its tokens.
+The same server has the endpoint from which the Azure SDK takes its tokens, and says where the Resource Manager is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from simulator import paths
-from simulator.azure import managed_identity
+from simulator.azure import managed_identity, metadata
 from simulator.azure.api import Api, Request, Response
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
@@ -118,6 +118,9 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         if (self.command, url.path) == ("GET", managed_identity.PATH):
             return Response(HTTPStatus.OK, managed_identity.answer(query, headers, self.server.tokens))
+        if (self.command, url.path) == ("GET", metadata.PATH):
+            endpoint = f"http://127.0.0.1:{self.server.server_port}"
+            return Response(HTTPStatus.OK, metadata.answer(endpoint, self.server.tokens.subscription.tenant_id))
         self._check_token()
         if self.server.api is None:
             raise ArmError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "The simulated Azure is starting.")

@@ -34,11 +34,17 @@ class Subscription(BaseModel):
     client_id: str
     object_id: str
     regions: dict[str, list[str]]
+    restricted: dict[str, list[str]]
+    """Regions, each with families that are there but not open to this subscription."""
     quota: dict[str, int]
     """vCPUs per region, by family."""
     reservations: dict[str, Reservation] = {}
     """By <resource group>/<name>."""
     features: dict[str, str]
+    providers: dict[str, str]
+    """Resource providers, each with its state."""
+    rights: list[dict[str, list[str]]]
+    """What whoever is signed in may do, role by role."""
     roles: dict[str, str]
     permissions: dict[str, frozenset[str]]
     """What can be done with data, each with the names of the roles that allow it."""

@@ -15,10 +15,12 @@ import yaml
 from pulumi.runtime import mocks, rpc
 
 from simulator.paths import ROOT
+from tests.support.lookups import Fetch, everything
 from tests.support.settings import as_engine
 
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 DEPLOYER = "00000000-0000-0000-0000-00000000000b"
+TOKEN = "a-token"
 SECRET = "[secret]"
 ORGANIZATION = "organization"
 """As a backend in files calls it."""
@@ -129,6 +131,7 @@ class Azure(pulumi.runtime.Mocks):
         outputs: Mapping[str, Any] | None = None,
         registry: bool = False,
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
+        fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
         """State of AKSInfinibandSupport."""
@@ -146,6 +149,8 @@ class Azure(pulumi.runtime.Mocks):
         """Capacity reservation groups by name: their location and machines by VM size."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
+        self.fetch = fetch
+        """What answers GETs of the Resource Manager."""
         self.stacks = stacks or {}
         """Other stacks of the project that are up."""
         self.calls: list[tuple[str, dict[Any, Any]]] = []
@@ -168,8 +173,9 @@ class Azure(pulumi.runtime.Mocks):
     def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         self.calls.append((args.token, args.args))
         match args.token.split(":")[-1]:
-            case "getClientConfig":
-                return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
+            case "getClientConfig" | "getClientToken":
+                who = {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
+                return {**who, "token": TOKEN}, []
             case "getManagedCluster":
                 pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
@@ -241,10 +247,13 @@ def program(
 ) -> Recorder:
     """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
 
-    On a machine that has all programs for a login. `secret` are the keys in which something is encrypted.
+    On a machine that has all programs for a login. `azure.fetch` answers what the program looks up by itself.
+    `secret` are the keys in which something is encrypted.
     """
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
-    with mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}"):
+    azure = azure or Azure()
+    programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
+    with programs, mock.patch("components.arm.fetch", azure.fetch):
         return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 

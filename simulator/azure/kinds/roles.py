@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from config.rules.subscription import ASSIGN
+from config.rules.subscription import allows as allows_action
 from simulator.azure import faults
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
@@ -19,6 +21,8 @@ class RoleAssignments(Kind):
     """One principal, one role, one scope."""
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        if not any(allows_action(each, ASSIGN) for each in world.subscription.rights):
+            raise _not_allowed(world, record.id)
         properties = body["properties"]
         role = properties["roleDefinitionId"].rpartition("/")[2].lower()
         if role not in world.subscription.roles:
@@ -58,6 +62,16 @@ class RoleAssignments(Kind):
                     f"The role assignment already exists. The ID of the existing role assignment is {other.id.name}."
                 )
                 raise conflict(message, code="RoleAssignmentExists")
+
+
+def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
+    who = world.subscription
+    message = (
+        f"The client '{who.client_id}' with object id '{who.object_id}' does not have authorization to perform action "
+        f"'{ASSIGN}' over scope '{assignment.text}' or the scope is invalid. If access was recently granted, please "
+        "refresh your credentials."
+    )
+    return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
 
 
 def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:

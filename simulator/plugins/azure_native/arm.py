@@ -71,6 +71,7 @@ class ArmClient:
     """One signed-in client. Raises ArmFailure for refusals, PluginError where no simulator answers."""
 
     def __init__(self, endpoint: str, token: str) -> None:
+        self.token = token
         self._http = httpx.Client(
             base_url=endpoint,
             headers={"Authorization": f"Bearer {token}"},

@@ -74,6 +74,7 @@ FUNCTIONS: Mapping[str, Function] = {
     ),
 }
 _CLIENT_CONFIG = "azure-native:authorization:getClientConfig"
+_CLIENT_TOKEN = "azure-native:authorization:getClientToken"  # noqa: S105 - the name of a function
 
 
 def invoke(
@@ -92,9 +93,11 @@ def invoke(
             "subscriptionId": subscription_id,
             "tenantId": subscription.tenant_id,
         }
+    if token == _CLIENT_TOKEN:
+        return {"token": arm().token}
     function = FUNCTIONS.get(token)
     if function is None:
-        known = ", ".join((*FUNCTIONS, _CLIENT_CONFIG))
+        known = ", ".join((*FUNCTIONS, _CLIENT_CONFIG, _CLIENT_TOKEN))
         raise PluginError(f"Function {token} is not simulated. The simulator has: {known}.")
     given: dict[str, Any] = {name: value for name, value in reveal(arguments).items() if value is not None}
     if has_unknown(given):

@@ -1,0 +1,146 @@
+"""GETs of Azure Resource Manager, for what the azure-native SDK has no functions for.
+
+With the token of the plugin's own login, which goes to the endpoint and to no other host. An answer that does not come
+is an `Unread`, never an exception: that something cannot be looked up is no reason not to deploy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from email.message import Message
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pulumi
+from pulumi_azure_native import authorization
+
+from config.schema.regions import cloud
+
+Json = dict[str, Any]
+_METADATA = "/metadata/endpoints?api-version=2022-09-01"
+"""By which the plugin learns the endpoint of a cloud of one's own (pulumi-azure-native, pkg/azure/cloud/metadata)."""
+_TIMEOUT_S = 20.0
+_PATIENCE_S = 30.0
+"""How long one answer is tried for."""
+_FIRST_PAUSE_S = 0.5
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+"""As the plugin does (its client_azcore.go)."""
+_PAGES = 50
+_SIDE_BY_SIDE = 8
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why Azure has not told."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A Resource Manager, and a token for it."""
+
+    endpoint: str
+    token: str = field(repr=False)
+
+    def get(self, paths: Mapping[str, str]) -> dict[str, Json | Unread]:
+        """What is at each of these paths (with their queries), all asked for at once; pages of lists are joined."""
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            return dict(zip(paths, pool.map(self._whole, paths.values()), strict=True))
+
+    def _whole(self, path: str) -> Json | Unread:
+        values: list[Any] = []
+        url: Any = self.endpoint + path
+        for _ in range(_PAGES):
+            page = _read(url, self.token)
+            if isinstance(page, Unread):
+                return page
+            values += page.get("value") or []
+            url = page.get("nextLink")
+            if not url:
+                return {**page, "value": values} if values else page
+            if not str(url).startswith(f"{self.endpoint}/"):
+                return Unread(f"its next page is at another host than {self.endpoint}")
+        return Unread(f"more than {_PAGES} pages")
+
+
+def connect(region: str) -> Arm | Unread:
+    """The Resource Manager of the region's cloud, or of the one that `metadataHost` names, as the plugin has it."""
+    endpoint = _endpoint(region)
+    if isinstance(endpoint, Unread):
+        return endpoint
+    try:
+        return Arm(endpoint, authorization.get_client_token().token)
+    except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
+        return Unread(f"no token for {endpoint}: {error}")
+
+
+def _endpoint(region: str) -> str | Unread:
+    host = pulumi.Config("azure-native").get("metadataHost") or os.environ.get("ARM_METADATA_HOSTNAME")
+    if not host:
+        return cloud(region).management
+    found = _read(f"{host if '://' in host else f'https://{host}'}{_METADATA}")
+    return found if isinstance(found, Unread) else str(found.get("resourceManager", "")).rstrip("/")
+
+
+def _read(url: str, token: str = "") -> Json | Unread:
+    """One GET, tried again where that may help."""
+    end, pause = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
+    while True:
+        try:
+            status, headers, content = fetch(url, token, _TIMEOUT_S)
+        except (OSError, ValueError, HTTPException) as error:  # no connection, no TLS, no time left; no URL
+            return Unread(f"{url.partition('?')[0]}: {error}")
+        found = _json(content)
+        if status == HTTPStatus.OK:
+            return Unread(f"{url.partition('?')[0]} answers no JSON") if found is None else found
+        after = headers.get("retry-after", "")
+        wait = float(after) if after.isdigit() else pause
+        if status not in _RETRIED or time.monotonic() + wait > end:
+            return Unread(f"{status} {_code(found)}".strip())
+        time.sleep(wait)
+        pause *= 2
+
+
+def _json(content: bytes) -> Json | None:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _code(refusal: Json | None) -> str:
+    """ARM's code of a refusal; empty where it is not ARM's."""
+    error = (refusal or {}).get("error")
+    return str(error.get("code", "")) if isinstance(error, dict) else ""
+
+
+def fetch(url: str, token: str, timeout: float) -> tuple[int, Mapping[str, str], bytes]:
+    """Status, headers (by names in lower case) and content of one GET.
+
+    Raises OSError or HTTPException where there is no answer, ValueError for what is no URL.
+    """
+    if not url.startswith(("https://", "http://")):
+        raise ValueError("no URL of a web server")
+    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - checked above
+    if token:
+        request.add_unredirected_header("Authorization", f"Bearer {token}")  # it goes nowhere else
+    try:
+        with urlopen(request, timeout=timeout) as answer:  # noqa: S310 - checked above
+            return answer.status, _lower(answer.headers), answer.read()
+    except HTTPError as error:
+        with error:
+            return error.code, _lower(error.headers), error.read()
+
+
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

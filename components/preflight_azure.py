@@ -1,0 +1,110 @@
+"""What Azure would refuse in the middle of an update, looked up before anything is declared, in previews too.
+
+Quota and VM sizes are looked up for pools that are made or grow, providers and rights for a cluster that is not there
+yet. So most updates ask nothing. That machines are to be had, nobody can look up (AllocationFailed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
+
+import pulumi
+from pulumi_azure_native import authorization
+
+from components.arm import Arm, Json, Unread, connect
+from components.cluster import SYSTEM_POOL
+from components.existing import Existing
+from config.rules.subscription import (
+    PROVIDERS,
+    Objection,
+    provider_objections,
+    refusal,
+    rights_objections,
+    size_objections,
+)
+from config.rules.vcpu_quota import Growth, growths, quota_objections
+from config.schema.models import Settings
+
+_COMPUTE = "/providers/Microsoft.Compute"
+_PERMISSIONS = "/providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of Azure."""
+
+    about: str
+    """As a message calls it that could not be read."""
+    paths: tuple[str, ...]
+    """Where the answer is; the first that is answered counts."""
+    judge: Callable[[Json], Iterable[Objection]]
+
+
+def check_subscription(settings: Settings, existing: Existing) -> None:
+    """Raises pulumi.RunError, with everything that Azure would refuse. What cannot be looked up is a warning."""
+    objections = list(_objections(settings, existing))
+    for each in objections:
+        if not each.stops:
+            pulumi.log.warn(str(each))
+    if why := refusal(objections):
+        raise pulumi.RunError(why)
+
+
+def _objections(settings: Settings, existing: Existing) -> Iterator[Objection]:
+    growing = growths(settings, existing.pools, SYSTEM_POOL)
+    if existing.cluster and not growing:
+        return
+    login = authorization.get_client_config()
+    scope = f"/subscriptions/{login.subscription_id}"
+    asked = list(_about_pools(settings, growing, scope)) if growing else []
+    if existing.cluster is None:
+        asked += _about_subscription(existing.group, scope, login.object_id)
+    answers = _answers(connect(settings.location), [path for question in asked for path in question.paths])
+    for question in asked:
+        found = [answers[path] for path in question.paths]
+        answer = next((each for each in found if not isinstance(each, Unread)), found[-1])
+        if isinstance(answer, Unread):
+            what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
+            yield Objection(what, stops=False)
+        else:
+            yield from question.judge(answer)
+
+
+def _answers(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:
+    return dict.fromkeys(paths, arm) if isinstance(arm, Unread) else arm.get({path: path for path in paths})
+
+
+def _about_pools(settings: Settings, growing: list[Growth], scope: str) -> Iterator[Question]:
+    region = settings.location
+    pools: dict[str, str] = {}
+    for growth in growing:
+        name = growth.sku.name
+        pools[name] = f"{pools[name]}, {growth.pool}" if name in pools else growth.pool
+    yield Question(
+        f"vCPU quota of {region}",
+        (f"{scope}{_COMPUTE}/locations/{region}/usages?api-version=2024-07-01",),
+        lambda answer: quota_objections(growing, answer, settings),
+    )
+    chosen = quote(f"location eq '{region}'")
+    yield Question(
+        f"whether {region} offers {', '.join(pools)}",
+        (f"{scope}{_COMPUTE}/skus?api-version=2021-07-01&$filter={chosen}",),
+        lambda answer: size_objections(pools, answer, region),
+    )
+
+
+def _about_subscription(group: str, scope: str, deployer: str) -> Iterator[Question]:
+    for namespace in PROVIDERS:
+        yield Question(
+            f"whether the resource provider {namespace} is registered",
+            (f"{scope}/providers/{namespace}?api-version=2021-04-01",),
+            partial(provider_objections, namespace),
+        )
+    yield Question(
+        "whether whoever deploys may assign roles",
+        (f"{scope}/resourceGroups/{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),  # the group may not be there yet
+        lambda answer: rights_objections(answer, deployer, scope),
+    )

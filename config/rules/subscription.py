@@ -1,0 +1,125 @@
+"""What Azure's answers about a subscription say of a stack: sizes that cannot be had, providers and rights it lacks.
+
+Quota is in config/rules/vcpu_quota.py. Answers are JSON as the REST API gives it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = Mapping[str, Any]
+PROVIDERS = (
+    "Microsoft.Compute",
+    "Microsoft.ContainerRegistry",
+    "Microsoft.ContainerService",
+    "Microsoft.Network",
+    "Microsoft.Storage",
+)
+"""Those of the stack's own resources, and those that Azure's CLI registers before it makes any cluster: AKS needs them
+behind it (Azure/azure-cli#6327; acs/custom.py).
+
+The azure-native plugin registers those that it calls by itself, where the deployer may, and waits for five minutes
+(azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does nothing for those behind AKS, without which a cluster
+fails when it is half made (dotnet/core#3776).
+"""
+ASSIGN = "Microsoft.Authorization/roleAssignments/write"
+_USABLE = ("Registered", "Registering")
+"""While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and
+types").
+"""
+_ACCESS = "https://learn.microsoft.com/troubleshoot/azure/general/region-access-request-process"
+
+
+@dataclass(frozen=True)
+class Objection:
+    """What Azure would refuse, or what nobody could look up."""
+
+    what: str
+    steps: tuple[str, ...] = ()
+    """Commands and pages that mend it."""
+    stops: bool = True
+    """Whether the update must not begin."""
+
+    def __str__(self) -> str:
+        return "\n".join([self.what, *(f"    {step}" for step in self.steps)])
+
+
+def refusal(objections: Iterable[Objection]) -> str:
+    """All that stops an update, in one message; empty where nothing does."""
+    stopping = [str(each) for each in objections if each.stops]
+    return "\n".join([*stopping, "Nothing was changed. Do this, and then `pulumi up` again."]) if stopping else ""
+
+
+def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iterator[Objection]:
+    """Of the VM sizes (by name, with the pools that have them) those that cannot be had in a region.
+
+    `answer` is of Microsoft.Compute/skus (azure-rest-api-specs, Skus 2021-07-01, ListAvailableResourceSkusForARegion).
+    A restriction of zones alone stops nothing: pools name no zone, and Azure takes one that is open.
+    """
+    offered = {
+        str(sku.get("name")).lower(): sku
+        for sku in answer.get("value", ())
+        if sku.get("resourceType") == "virtualMachines" and region in _lower(sku.get("locations"))
+    }
+    if not offered:
+        yield Objection(f"VM sizes of {region} could not be read: Azure lists none", stops=False)
+        return
+    for size, pools in sizes.items():
+        found = offered.get(size.lower())
+        elsewhere = f"az vm list-skus --resource-type virtualMachines --size {size} --all --output table"
+        if found is None:
+            what = f"{size} ({pools}) is not offered in {region}"
+            yield Objection(what, (f"{elsewhere}    # where it is",))
+        elif reasons := sorted({str(each.get("reasonCode")) for each in _of_region(found, region)}):
+            what = f"{size} ({pools}) is closed to this subscription in {region}: {', '.join(reasons)}"
+            yield Objection(what, (f"{_ACCESS}    # how to ask for access", f"{elsewhere}    # or another region"))
+
+
+def _of_region(sku: Json, region: str) -> Iterator[Json]:
+    """Restrictions that close the whole region."""
+    for restriction in sku.get("restrictions") or ():
+        info = restriction.get("restrictionInfo") or {}
+        where = {*_lower(restriction.get("values")), *_lower(info.get("locations"))}
+        if restriction.get("type") == "Location" and region in where:
+            yield restriction
+
+
+def _lower(names: Iterable[str] | None) -> Collection[str]:
+    """ARM gives regions as it displays them at times: EastUS."""
+    return [name.replace(" ", "").lower() for name in names or ()]
+
+
+def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
+    """Of a resource provider that is not registered. `answer` is of `/subscriptions/{id}/providers/{namespace}`."""
+    state = str(answer.get("registrationState") or "NotRegistered")
+    if state not in _USABLE:
+        what = f"the resource provider {namespace} is not registered in this subscription: {state}"
+        yield Objection(what, (f"az provider register --namespace {namespace} --wait",))
+
+
+def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objection]:
+    """Of a deployer who may not assign roles, which lets nodes pull images, and whoever deploys into the cluster.
+
+    `answer` is of Microsoft.Authorization/permissions: what each role of theirs allows there (azure-rest-api-specs,
+    Permissions_ListForResourceGroup).
+    """
+    if any(allows(role, ASSIGN) for role in answer.get("value", ())):
+        return
+    grant = f"az role assignment create --role 'User Access Administrator' --assignee {deployer} --scope {scope}"
+    what = f"whoever deploys may not assign roles in this subscription ({ASSIGN})"
+    yield Objection(what, (f"{grant}    # by an owner; or activate such a role, and log in again",))
+
+
+def allows(role: Json, action: str) -> bool:
+    """Whether a role's permissions hold an action: one of `actions`, and none of `notActions`, both with wildcards
+    (Microsoft, "Understand Azure role definitions").
+    """
+
+    def among(patterns: Iterable[str] | None) -> bool:
+        parts = (".*".join(map(re.escape, pattern.split("*"))) for pattern in patterns or ())
+        return any(re.fullmatch(each, action, re.IGNORECASE) for each in parts)
+
+    return among(role.get("actions")) and not among(role.get("notActions"))

@@ -1,0 +1,173 @@
+"""vCPU quota: what a stack adds to what a region has in use, and where the subscription has no room for that.
+
+Azure counts the vCPUs of a VM family, and of all families together (`cores`); those of Spot nodes apart from both, as
+`lowPriorityCores` (Microsoft, "Increase spot vCPU family quotas"). Answers are of Microsoft.Compute/locations/usages
+(azure-rest-api-specs, Usage_List).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from string import hexdigits
+
+from config.facts.skus import VmSku, catalogue
+from config.problems.fixes import Path, set_command
+from config.rules.subscription import Json, Objection
+from config.schema.models import Settings
+from config.schema.pools import SUFFIX_LENGTH, PoolSettings, agent_pool_name
+from config.schema.regions import cloud
+
+SPOT, TOTAL = "lowPriorityCores", "cores"
+_PAGE = "/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Those that a pool has in Azure."""
+
+    size: str
+    count: int
+    spot: bool = False
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Nodes that an update adds to a pool."""
+
+    pool: str
+    """As messages call it."""
+    sku: VmSku
+    spot: bool
+    key: Path
+    """The setting that says how many nodes it has."""
+    there: int
+    """Nodes that it has."""
+    now: int
+    """Nodes that come with the update."""
+    later: int
+    """Nodes that the autoscaler may add to those."""
+    new: bool
+    """Whether it is made by the update."""
+    replaced: Nodes | None = None
+    """The pool in whose place it comes."""
+    first: bool = False
+    """Whether that one goes first."""
+
+    def __str__(self) -> str:
+        nodes = "node" if self.now == 1 else "nodes"
+        return f"{self.now} {'more ' if self.there else ''}{nodes} of {self.sku.name}"
+
+    @property
+    def quotas(self) -> tuple[str, ...]:
+        """Names of the quotas that its nodes count against."""
+        return _quotas(self.sku, spot=self.spot)
+
+    def freed(self, quota: str) -> int:
+        """VCPUs of that quota that the replaced pool gives back."""
+        old = self.replaced
+        size = old and next((sku for name, sku in catalogue().items() if name.lower() == old.size.lower()), None)
+        return old.count * size.vcpus if old and size and quota in _quotas(size, spot=old.spot) else 0
+
+
+@dataclass(frozen=True)
+class _Usage:
+    name: str
+    limit: int
+    left: int
+
+
+def growths(settings: Settings, there: Mapping[str, Nodes], system_pool: str) -> list[Growth]:
+    """All pools that are made or grow, `there` being what the cluster has by names in ARM."""
+    found = [_system_growth(settings, there.get(system_pool), system_pool)]
+    found += [_growth(settings, key, pool, there) for key, pool in settings.gpu_pools().items()]
+    return [each for each in found if each.new or each.now or each.later]
+
+
+def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
+    pool, count = settings.cluster.system_pool, has.count if has else 0
+    key: Path = ("cluster", "systemPool", "count")
+    return Growth(f"pool {name}", pool.sku, False, key, count, max(pool.count - count, 0), 0, has is None)
+
+
+def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str, Nodes]) -> Growth:
+    has = there.get(agent_pool_name(key, pool))
+    count = has.count if has else 0
+    wanted = (count if has else max(pool.count, pool.min_nodes)) if pool.autoscale else pool.count
+    now = max(wanted - count, 0)
+    return Growth(
+        pool=f"pool {key}",
+        sku=pool.sku,
+        spot=pool.spot,
+        key=("pools", key, "count") if settings.pools else ("nodeCount",),
+        there=count,
+        now=now,
+        later=max(pool.max_nodes - count - now, 0),
+        new=has is None,
+        replaced=None if has else next((old for name, old in there.items() if _is_of(key, name)), None),
+        first=pool.replace == "delete-first",
+    )
+
+
+def _is_of(key: str, name: str) -> bool:
+    """Whether a pool in ARM was made for a key: its name is the key and some characters of a hash."""
+    return name[:-SUFFIX_LENGTH] == key and set(name[-SUFFIX_LENGTH:]) <= set(hexdigits)
+
+
+def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
+    return (SPOT,) if spot else (sku.family, TOTAL)
+
+
+def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
+    """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
+    usages, region = dict(_usages(answer)), settings.location
+    for name in dict.fromkeys(quota for growth in growing if growth.now or growth.later for quota in growth.quotas):
+        mine = [growth for growth in growing if name in growth.quotas and (growth.now or growth.later)]
+        usage = usages.get(name.lower())
+        if usage is None:
+            yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)
+            continue
+        left = usage.left + sum(growth.freed(name) for growth in mine if growth.first)
+        now = sum(growth.now * growth.sku.vcpus for growth in mine)
+        most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
+        if now > left:
+            what = f"{_needed(now, name, mine, region)}, and {max(left, 0)} of {usage.limit} are left"
+            fewer, instead = _fewer(mine, left, settings.stack), _instead(mine, name, left, settings)
+            yield Objection(what, (*_steps(region), *fewer, *instead))
+        elif most > left:
+            who = ", ".join(growth.pool for growth in mine if growth.later)
+            what = f"{most} vCPUs of quota {name} may be needed in {region} (autoscaler of {who}), and {left} are left"
+            yield Objection(what, _steps(region), stops=False)
+
+
+def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
+    for usage in answer.get("value", ()):
+        name, limit = str((usage.get("name") or {}).get("value", "")), int(usage.get("limit", 0))
+        yield name.lower(), _Usage(name, limit, limit - int(usage.get("currentValue", 0)))
+
+
+def _needed(vcpus: int, quota: str, growing: Sequence[Growth], region: str) -> str:
+    who = ", ".join(f"{growth.pool}: {growth}" for growth in growing if growth.now)
+    return f"{vcpus} vCPUs of quota {quota} are needed in {region} ({who})"
+
+
+def _steps(region: str) -> tuple[str, ...]:
+    return (f"az vm list-usage --location {region} --output table", f"{cloud(region).portal}{_PAGE}    # asks for more")
+
+
+def _fewer(growing: Sequence[Growth], left: int, stack: str) -> Iterator[str]:
+    """As many nodes as there is quota for, where only one pool is in question."""
+    (growth, *others) = [each for each in growing if each.now]
+    fit = growth.there + max(left, 0) // growth.sku.vcpus
+    if fit and not others:
+        yield f"{set_command(growth.key, fit).text(stack)}    # or fewer nodes"
+
+
+def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Settings) -> Iterator[str]:
+    """To let go of the old pool first, where that makes room."""
+    waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
+    now = sum(each.now * each.sku.vcpus for each in growing)
+    if settings.pools and waiting and left + sum(each.freed(quota) for each in waiting) >= now:
+        for each in waiting:
+            path: Path = ("pools", each.key[1], "replace")
+            yield f"{set_command(path, 'delete-first').text(settings.stack)}    # or the old pool goes first"

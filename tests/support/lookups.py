@@ -1,0 +1,56 @@
+"""A subscription that has and allows everything, as answers to the GETs that the program makes by itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from config.facts.skus import catalogue
+from config.rules.vcpu_quota import SPOT, TOTAL
+
+Answer = tuple[int, Mapping[str, str], bytes]
+Fetch = Callable[[str, str, float], Answer]
+ENDPOINT = "https://arm.test"
+ALL = {"actions": ["*"], "notActions": []}
+MANY = 1_000_000
+
+
+def usage(name: str, limit: int, used: int = 0) -> dict[str, Any]:
+    """One vCPU quota."""
+    shown = {"value": name, "localizedValue": name}
+    return {"unit": "Count", "currentValue": used, "limit": limit, "name": shown}
+
+
+def usages() -> dict[str, Any]:
+    names = {SPOT, TOTAL, *(sku.family for sku in catalogue().values())}
+    return {"value": [usage(name, MANY) for name in sorted(names)]}
+
+
+def size(name: str, region: str = "eastus", **more: Any) -> dict[str, Any]:
+    """One VM size."""
+    return {"resourceType": "virtualMachines", "name": name, "locations": [region], "restrictions": [], **more}
+
+
+def everything(url: str, _token: str = "", _timeout: float = 0) -> Answer:
+    """The answer at a URL."""
+    path, query = urlsplit(url).path, unquote(urlsplit(url).query)
+    if path == "/metadata/endpoints":
+        return answer({"resourceManager": ENDPOINT})
+    match path.rpartition("/")[2]:
+        case "usages":
+            return answer(usages())
+        case "skus":
+            region = re.findall(r"location eq '(\w+)'", query)[0]
+            return answer({"value": [size(name, region) for name in catalogue()]})
+        case "permissions":
+            return answer({"value": [ALL]})
+        case namespace:
+            return answer({"namespace": namespace, "registrationState": "Registered"})
+
+
+def answer(body: Any, status: int = 200, **headers: str) -> Answer:
+    """As `components.arm.fetch` returns it."""
+    return status, {name.replace("_", "-"): value for name, value in headers.items()}, json.dumps(body).encode()
