@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
 from http.client import HTTPException
+from time import monotonic, sleep
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -88,12 +88,15 @@ def _endpoint(region: str) -> str | Unread:
     if not host:
         return cloud(region).management
     found = _read(f"{host if '://' in host else f'https://{host}'}{_METADATA}")
-    return found if isinstance(found, Unread) else str(found.get("resourceManager", "")).rstrip("/")
+    if isinstance(found, Unread):
+        return found
+    where = str(found.get("resourceManager") or "").rstrip("/")
+    return where or Unread(f"{host} does not say where its Resource Manager is")
 
 
 def _read(url: str, token: str = "") -> Json | Unread:
     """One GET, tried again where that may help."""
-    end, pause = time.monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
+    end, pause = monotonic() + _PATIENCE_S, _FIRST_PAUSE_S
     while True:
         try:
             status, headers, content = fetch(url, token, _TIMEOUT_S)
@@ -104,9 +107,9 @@ def _read(url: str, token: str = "") -> Json | Unread:
             return Unread(f"{url.partition('?')[0]} answers no JSON") if found is None else found
         after = headers.get("retry-after", "")
         wait = float(after) if after.isdigit() else pause
-        if status not in _RETRIED or time.monotonic() + wait > end:
+        if status not in _RETRIED or monotonic() + wait > end:
             return Unread(f"{status} {_code(found)}".strip())
-        time.sleep(wait)
+        sleep(wait)
         pause *= 2
 
 

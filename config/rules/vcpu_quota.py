@@ -121,8 +121,10 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
     """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
     usages, region = dict(_usages(answer)), settings.location
-    for name in dict.fromkeys(quota for growth in growing if growth.now or growth.later for quota in growth.quotas):
-        mine = [growth for growth in growing if name in growth.quotas and (growth.now or growth.later)]
+    more = [growth for growth in growing if growth.now or growth.later]
+    names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
+    for name in sorted(names, key=lambda name: name == TOTAL):
+        mine = [growth for growth in more if name in growth.quotas]
         usage = usages.get(name.lower())
         if usage is None:
             yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)

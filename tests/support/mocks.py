@@ -125,7 +125,7 @@ class Azure(pulumi.runtime.Mocks):
         feature: str = "Registered",
         stacks: Mapping[str, Recorder] | None = None,
         account: Mapping[str, Any] | None = None,
-        pools: Mapping[str, str] | None = None,
+        pools: Mapping[str, Mapping[str, Any]] | None = None,
         location: str = "eastus",
         cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
@@ -138,7 +138,7 @@ class Azure(pulumi.runtime.Mocks):
         self.account = account
         """The storage account that is there already."""
         self.pools = pools or {}
-        """VM sizes of the cluster's pools."""
+        """Profiles of the cluster's pools, by name."""
         self.location = location
         """Where the cluster is that is there already."""
         self.cluster = cluster
@@ -177,7 +177,7 @@ class Azure(pulumi.runtime.Mocks):
                 who = {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
                 return {**who, "token": TOKEN}, []
             case "getManagedCluster":
-                pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
+                pools = [{"name": name, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
             case "getRegistry":

@@ -8,6 +8,7 @@ import pulumi
 import pytest
 
 from components.existing import account_refusal, check_existing, system_pool_refusal
+from config.rules.vcpu_quota import Nodes
 from config.schema.models import ClusterSettings, SystemPool
 from config.schema.storage import StorageSettings
 from tests.support import mocks
@@ -52,10 +53,10 @@ def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None,
 
 
 def test_a_system_pool_of_another_size_is_told_the_way() -> None:
-    check(Azure(cluster=True, pools={"system": D4, "gpu1234": D8}))
-    check(Azure(cluster=True, pools={"system": D4.lower()}))  # ARM keeps the case that it was given
+    check(Azure(cluster=True, pools={"system": {"vmSize": D4}, "gpu1234": {"vmSize": D8}}))
+    check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case that it was given
     with pytest.raises(pulumi.RunError, match=f"but the system pool has nodes of {D8}"):
-        check(Azure(cluster=True, pools={"system": D8}))
+        check(Azure(cluster=True, pools={"system": {"vmSize": D8}}))
 
 
 def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
@@ -80,6 +81,14 @@ def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.Monkey
         monkeypatch.setitem(mocks.ADDED, "ManagedCluster", shown)
         deploy(lambda: found.append(check_existing(settings_with()).node_os_channel), azure)
     assert found == ["NodeImage", "None", "None", None]
+
+
+def test_what_pools_have_is_found() -> None:
+    found: list[dict[str, Nodes]] = []
+    spot = {"vmSize": D8, "count": 3, "scaleSetPriority": "Spot"}
+    azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "count": 2}, "gpu1234": spot, "new": {}})
+    deploy(lambda: found.append(check_existing(settings_with()).pools), azure)
+    assert found == [{"system": Nodes(D4, 2), "gpu1234": Nodes(D8, 3, spot=True), "new": Nodes("", 0)}]
 
 
 def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,172 @@
+"""GETs of the Resource Manager: what is tried again, what is given up, and where the token goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pulumi
+import pytest
+
+from components import arm
+from components.arm import Arm, Unread, connect
+from tests.support.lookups import ENDPOINT, Answer, answer
+from tests.support.mocks import TOKEN, deploy
+
+ARM = Arm(ENDPOINT, TOKEN)
+FORBIDDEN = {"error": {"code": "AuthorizationFailed", "message": "..."}}
+
+
+class Sequence:
+    """Answers one after the other, and says what was asked; time passes only in pauses."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer | Exception) -> None:
+        self.answers, self.asked, self.pauses = list(answers), list[str](), list[float]()
+        monkeypatch.setattr(arm, "fetch", self.fetch)
+        monkeypatch.setattr(arm, "sleep", self.pauses.append)
+        monkeypatch.setattr(arm, "monotonic", lambda: sum(self.pauses))
+
+    def fetch(self, url: str, token: str, _timeout: float) -> Answer:
+        assert token == TOKEN
+        self.asked.append(url)
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def test_what_may_pass_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    html: Answer = (502, {}, b"<html>")
+    said = Sequence(monkeypatch, html, answer({}, 429, retry_after="7"), answer({}, 503), answer({"found": 1}))
+    assert ARM.get({"it": "/it"}) == {"it": {"found": 1}}
+    assert said.pauses == [0.5, 7, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (answer(FORBIDDEN, 403), "403 AuthorizationFailed"),
+        (answer([], 404), "404"),
+        (answer({"error": "no"}, 400), "400"),
+        (answer({}, 429, retry_after="3600"), "429"),
+        ((200, {}, b"<html>"), "https://arm.test/it answers no JSON"),
+        (answer(["a"]), "https://arm.test/it answers no JSON"),
+        (OSError("no route to host"), "https://arm.test/it: no route to host"),
+    ],
+)
+def test_what_does_not_pass_is_no_exception(given: Answer, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Sequence(monkeypatch, given)
+    assert ARM.get({"it": "/it?api-version=1"}) == {"it": Unread(why)}
+    assert said.pauses == []
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Sequence(monkeypatch, *[answer({}, 500)] * 20)
+    assert ARM.get({"it": "/it"}) == {"it": Unread("500")}
+    assert sum(said.pauses) < 30
+
+
+def test_pages_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = {"value": [1], "nextLink": f"{ENDPOINT}/it?page=2"}, {"value": [2], "nextLink": None}
+    said = Sequence(monkeypatch, answer(first), answer(last))
+    assert ARM.get({"it": "/it"})["it"] == {"value": [1, 2], "nextLink": None}
+    assert said.asked == [f"{ENDPOINT}/it", f"{ENDPOINT}/it?page=2"]
+
+
+@pytest.mark.parametrize("there", ["https://elsewhere/it", f"{ENDPOINT}.elsewhere/it", "file:///etc/passwd", 5])
+def test_the_token_goes_to_no_other_host(there: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Sequence(monkeypatch, answer({"value": [1], "nextLink": there}))
+    assert isinstance(ARM.get({"it": "/it"})["it"], Unread)
+    assert said.asked == [f"{ENDPOINT}/it"]
+    assert TOKEN not in repr(ARM)
+
+
+@pytest.fixture
+def redirecting() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """A server that sends what is asked of it elsewhere on itself, and what it was asked with which token."""
+    asked: list[tuple[str, str | None]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers.get("Authorization")))
+            self.send_response(200 if self.path == "/there" else 307)
+            self.send_header("Location", "/there")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_redirect_gets_no_token(redirecting: tuple[str, list[tuple[str, str | None]]]) -> None:
+    endpoint, asked = redirecting
+    assert Arm(endpoint, TOKEN).get({"it": "/it"}) == {"it": {}}
+    assert asked == [("/it", f"Bearer {TOKEN}"), ("/there", None)]
+
+
+def test_what_is_no_url_and_where_nobody_listens() -> None:
+    for endpoint in ("file://", "http://127.0.0.1:1", "http://"):
+        assert isinstance(Arm(endpoint, TOKEN).get({"it": "/it"})["it"], Unread)
+
+
+# -- where it is -------------------------------------------------------------------------------------------------------
+
+
+def connected(region: str = "eastus") -> Arm | Unread:
+    found: list[Arm | Unread] = []
+    deploy(lambda: found.append(connect(region)))
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("region", "endpoint"),
+    [
+        ("eastus", "https://management.azure.com"),
+        ("usgovvirginia", "https://management.usgovcloudapi.net"),
+        ("chinanorth3", "https://management.chinacloudapi.cn"),
+    ],
+)
+def test_each_cloud_has_its_own(region: str, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
+    assert connected(region) == Arm(endpoint, TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"), [("arm.test", "https://arm.test"), ("http://127.0.0.1:8", "http://127.0.0.1:8")]
+)
+def test_another_cloud_says_where_it_is(host: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls: list[tuple[str, str]] = []
+
+    def fetch(url: str, token: str, _timeout: float) -> Answer:
+        urls.append((url, token))
+        return answer({"resourceManager": "https://my.cloud/"})
+
+    monkeypatch.setattr(arm, "fetch", fetch)
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", host)
+    assert connected() == Arm("https://my.cloud", TOKEN)
+    assert urls == [(f"{asked}/metadata/endpoints?api-version=2022-09-01", "")]
+
+
+def test_the_providers_key_comes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arm, "fetch", lambda url, *_: answer({"resourceManager": url.partition("/metadata")[0]}))
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "variable")
+    pulumi.runtime.set_all_config({"azure-native:metadataHost": "key"})
+    assert connected() == Arm("https://key", TOKEN)
+    pulumi.runtime.set_all_config({})
+
+
+def test_a_cloud_that_does_not_say_where_it_is_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "arm.test")
+    monkeypatch.setattr(arm, "fetch", lambda *_: answer({}, 404))
+    assert connected() == Unread("404")
+    monkeypatch.setattr(arm, "fetch", lambda *_: answer({}))
+    assert isinstance(connected(), Unread)

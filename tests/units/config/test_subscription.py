@@ -1,0 +1,125 @@
+"""What Azure's answers say of a subscription."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.rules.subscription import (
+    Objection,
+    allows,
+    provider_objections,
+    refusal,
+    rights_objections,
+    size_objections,
+)
+from tests.support.lookups import ALL, size
+from tests.support.settings import H100, T4
+
+SCOPE = "/subscriptions/0"
+ASSIGN = "Microsoft.Authorization/roleAssignments/write"
+CONTRIBUTOR = {
+    "actions": ["*"],
+    "notActions": [
+        "Microsoft.Authorization/*/Delete",
+        "Microsoft.Authorization/*/Write",
+        "Microsoft.Authorization/elevateAccess/Action",
+    ],
+}
+"""As Azure's list of built-in roles has it, and the next two."""
+ACCESS = {"actions": ["*/read", "Microsoft.Authorization/*", "Microsoft.Support/*"], "notActions": []}
+READER = {"actions": ["*/read"], "notActions": []}
+
+
+def closed(kind: str = "Location", reason: str = "NotAvailableForSubscription", **more: Any) -> dict[str, Any]:
+    """A size with a restriction, as Azure gives it."""
+    where = {"values": ["eastus"], "restrictionInfo": {"locations": ["eastus"]}, **more}
+    return size(H100, restrictions=[{"type": kind, "reasonCode": reason, **where}])
+
+
+@pytest.mark.parametrize(
+    ("sku", "objected"),
+    [
+        (size(H100), ""),
+        (size(H100.lower()), ""),
+        (size(H100, "EastUS"), ""),
+        (size(H100, restrictions=None), ""),
+        (size(H100, "westus3"), "not offered"),
+        (size(H100, resourceType="disks"), "not offered"),
+        (closed(), "closed to this subscription in eastus: NotAvailableForSubscription"),
+        (closed(reason="QuotaId"), "closed to this subscription in eastus: QuotaId"),
+        (closed(values=[]), "closed"),
+        (closed(restrictionInfo=None, values=["East US"]), "closed"),
+        (closed(values=["westus3"], restrictionInfo={"locations": ["westus3"]}), ""),
+        (closed("Zone", restrictionInfo={"locations": ["eastus"], "zones": ["1", "2", "3"]}), ""),
+    ],
+)
+def test_sizes_that_a_region_has(sku: dict[str, Any], objected: str) -> None:
+    lines = [str(each) for each in size_objections({H100: "pool gpu"}, {"value": [size(T4), sku]}, "eastus")]
+    assert len(lines) == bool(objected)
+    for line in lines:
+        assert line.startswith(f"{H100} (pool gpu) is ")
+        assert objected in line
+        assert f"az vm list-skus --resource-type virtualMachines --size {H100} --all --output table" in line
+
+
+@pytest.mark.parametrize("answer", [{}, {"value": []}, {"value": [size(H100, "westus3")]}])
+def test_a_region_without_any_size_has_not_been_read(answer: dict[str, Any]) -> None:
+    (warning,) = size_objections({H100: "pool gpu"}, answer, "eastus")
+    assert not warning.stops
+
+
+@pytest.mark.parametrize(
+    ("state", "stops"),
+    [
+        ("Registered", False),
+        ("Registering", False),
+        ("NotRegistered", True),
+        ("Unregistered", True),
+        ("Unregistering", True),
+        (None, True),
+    ],
+)
+def test_a_provider_must_be_registered(state: str | None, *, stops: bool) -> None:
+    found = list(provider_objections("Microsoft.Compute", {"registrationState": state}))
+    assert [each.steps for each in found] == [("az provider register --namespace Microsoft.Compute --wait",)] * stops
+    assert all(each.stops for each in found)
+
+
+@pytest.mark.parametrize(
+    ("roles", "may"),
+    [
+        ([ALL], True),
+        ([CONTRIBUTOR], False),
+        ([CONTRIBUTOR, ACCESS], True),
+        ([ACCESS], True),
+        ([READER], False),
+        ([{"actions": ["microsoft.authorization/ROLEASSIGNMENTS/write"]}], True),
+        ([{"actions": ["Microsoft.Authorization/roleAssignments/writes"]}], False),
+        ([{"actions": ["Microsoft+Authorization/roleAssignments/write"]}], False),
+        ([{"actions": None, "notActions": None}], False),
+        ([], False),
+    ],
+)
+def test_who_may_assign_roles(roles: list[dict[str, Any]], *, may: bool) -> None:
+    assert any(allows(role, ASSIGN) for role in roles) is may
+    found = list(rights_objections({"value": roles}, "someone", SCOPE))
+    assert len(found) == (not may)
+    for each in found:
+        (step,) = each.steps
+        assert step.startswith("az role assignment create --role 'User Access Administrator' --assignee someone ")
+        assert f"--scope {SCOPE} " in step
+
+
+def test_all_that_stops_is_told_at_once_and_warnings_are_not_among_it() -> None:
+    found = [Objection("a", ("mend a",)), Objection("b", stops=False), Objection("c", ("mend c", "or d"))]
+    assert refusal(found).splitlines() == [
+        "a",
+        "    mend a",
+        "c",
+        "    mend c",
+        "    or d",
+        "Nothing was changed. Do this, and then `pulumi up` again.",
+    ]
+    assert refusal([Objection("b", stops=False)]) == ""

@@ -1,0 +1,189 @@
+"""vCPUs that an update adds to a region, and what there is no quota for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from config.rules.vcpu_quota import SPOT, TOTAL, Nodes, growths, quota_objections
+from config.schema.models import Settings
+from config.schema.pools import PoolSettings, agent_pool_name
+from tests.support.lookups import MANY, usage
+from tests.support.settings import A100, H100, T4, settings_with
+
+SYSTEM, ND, NC, T4S = (
+    "standardDADSv5Family",
+    "standardNDSH100v5Family",
+    "StandardNCADSA100v4Family",
+    "Standard NCASv3_T4 Family",
+)
+UP = {"system": Nodes("Standard_D4ads_v5", 2)}
+PAGE = "https://portal.azure.com/#view/Microsoft_Azure_Capacity/QuotaMenuBlade/~/myQuotas"
+
+
+def settings(**pools: dict[str, Any]) -> Settings:
+    return settings_with(pools={key: PoolSettings.model_validate(pool) for key, pool in pools.items()})
+
+
+def named(chosen: Settings, key: str = "gpu", **before: Any) -> str:
+    """The name in ARM of a pool, with other properties than the settings'."""
+    pool = chosen.pools[key]
+    return agent_pool_name(key, pool.model_copy(update=before))
+
+
+def told(chosen: Settings, there: dict[str, Nodes], **left: int) -> list[str]:
+    """What is objected where so many vCPUs are left of these quotas, and of all others many."""
+    quotas = dict.fromkeys((SPOT, TOTAL, SYSTEM, ND, NC, T4S), MANY) | left
+    answer = {"value": [usage(name, limit + 100, used=100) for name, limit in quotas.items()]}
+    return [str(each) for each in quota_objections(growths(chosen, there, "system"), answer, chosen)]
+
+
+def added(chosen: Settings, there: dict[str, Nodes]) -> dict[str, tuple[int, int]]:
+    return {growth.pool: (growth.now, growth.later) for growth in growths(chosen, there, "system")}
+
+
+def test_a_new_stack_adds_all_its_nodes() -> None:
+    assert added(settings(gpu={"vmSku": H100}), {}) == {"pool system": (2, 0), "pool gpu": (2, 0)}
+    flat = settings_with(vm_sku=H100, node_count=3)
+    assert added(flat, {}) == {"pool system": (2, 0), "pool gpu": (3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("pool", "has", "more"),
+    [
+        ({"count": 2}, 2, {}),
+        ({"count": 5}, 2, {"pool gpu": (3, 0)}),
+        ({"count": 1}, 2, {}),
+        ({"count": 2, "autoscale": {"min": 0, "max": 4}}, 4, {}),
+        ({"count": 2, "autoscale": {"min": 0, "max": 4}}, 1, {"pool gpu": (0, 3)}),
+        ({"count": 2, "autoscale": {"min": 2, "max": 4}}, 2, {"pool gpu": (0, 2)}),
+    ],
+)
+def test_a_pool_that_is_up_adds_what_it_grows_by(
+    pool: dict[str, Any], has: int, more: dict[str, tuple[int, int]]
+) -> None:
+    chosen = settings(gpu={"vmSku": H100, **pool})
+    assert added(chosen, {**UP, named(chosen): Nodes(H100, has)}) == more
+
+
+def test_a_pool_without_nodes_is_made_too() -> None:
+    assert added(settings(gpu={"vmSku": H100, "count": 0}), UP) == {"pool gpu": (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("pool", "left", "objected"),
+    [
+        ({"vmSku": H100, "count": 10}, {ND: 960}, []),
+        ({"vmSku": H100, "count": 11}, {ND: 960}, [f"1056 vCPUs of quota {ND}"]),
+        (
+            {"vmSku": H100, "count": 11},
+            {ND: 960, TOTAL: 1063},
+            [f"1056 vCPUs of quota {ND}", f"1064 vCPUs of quota {TOTAL}"],
+        ),
+        ({"vmSku": H100, "count": 1}, {ND: -100}, [f"96 vCPUs of quota {ND}"]),
+        ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 192}, []),
+        ({"vmSku": H100, "count": 2, "spot": True}, {ND: 0, SPOT: 191}, [f"192 vCPUs of quota {SPOT}"]),
+        ({"vmSku": T4, "count": 2}, {T4S: 7}, [f"8 vCPUs of quota {T4S}"]),
+        ({"vmSku": H100, "count": 0}, {ND: 0}, []),
+        ({"vmSku": H100, "count": 2}, {SYSTEM: 7}, [f"8 vCPUs of quota {SYSTEM}"]),
+    ],
+)
+def test_what_comes_at_once_must_fit(pool: dict[str, Any], left: dict[str, int], objected: list[str]) -> None:
+    lines = told(settings(gpu=pool), {}, **left)
+    assert [line.partition(" are needed in eastus (")[0] for line in lines] == objected
+
+
+def test_pools_of_one_family_are_added_up() -> None:
+    chosen = settings(a={"vmSku": H100, "count": 6}, b={"vmSku": H100, "count": 5}, c={"vmSku": A100, "count": 1})
+    (line,) = told(chosen, UP, **{ND: 960})
+    what, *steps = line.splitlines()
+    assert what == (
+        f"1056 vCPUs of quota {ND} are needed in eastus (pool a: 6 nodes of {H100}, pool b: 5 nodes of {H100}), "
+        "and 960 of 1060 are left"
+    )
+    assert len(steps) == 2, "nobody but the reader knows which pool is to have fewer"
+
+
+def test_the_way_out_is_told() -> None:
+    chosen = settings(gpu={"vmSku": H100, "count": 12})
+    (line,) = told(chosen, {**UP, named(chosen): Nodes(H100, 2)}, **{ND: 200})
+    what, *steps = line.splitlines()
+    assert f"(pool gpu: 10 more nodes of {H100})" in what
+    assert steps == [
+        "    az vm list-usage --location eastus --output table",
+        f"    {PAGE}    # asks for more",
+        "    pulumi config set -s test --path pools.gpu.count 4    # or fewer nodes",
+    ]
+    flat = settings_with(vm_sku=H100, node_count=3)
+    assert "pulumi config set -s test nodeCount 1 " in told(flat, UP, **{ND: 96})[0]
+    assert "or fewer" not in told(flat, UP, **{ND: 95})[0]
+
+
+def test_the_page_is_of_the_regions_cloud() -> None:
+    flat = settings_with(vm_sku=H100, location="usgovvirginia")
+    assert "https://portal.azure.us/#view/" in told(flat, UP, **{ND: 0})[0]
+
+
+@pytest.mark.parametrize(
+    ("pool", "left", "objected", "step"),
+    [
+        ({}, 200, False, ""),
+        (
+            {},
+            100,
+            True,
+            "pulumi config set -s test --path pools.gpu.replace delete-first    # or the old pool goes first",
+        ),
+        ({"count": 4}, 100, True, ""),  # not even then
+        ({"replace": "delete-first"}, 0, False, ""),
+        ({"replace": "delete-first", "count": 3}, 95, True, ""),
+        ({"replace": "delete-first", "count": 3}, 96, False, ""),
+    ],
+)
+def test_a_pool_in_the_place_of_another_needs_room_beside_it_or_its_room(
+    pool: dict[str, Any], left: int, step: str, *, objected: bool
+) -> None:
+    chosen = settings(gpu={"vmSku": H100, **pool})
+    lines = told(chosen, {**UP, named(chosen, os_disk_gb=64): Nodes(H100.lower(), 2)}, **{ND: left})
+    assert bool(lines) is objected
+    assert [each.strip() for line in lines for each in line.splitlines() if "delete-first" in each] == [step] * bool(
+        step
+    )
+
+
+def test_a_pool_of_another_family_makes_no_room() -> None:
+    chosen = settings(gpu={"vmSku": H100, "replace": "delete-first"})
+    assert told(chosen, {**UP, named(chosen, vm_sku=A100): Nodes(A100, 8)}, **{ND: 191})
+    assert told(chosen, {**UP, named(chosen, spot=True): Nodes(H100, 8, spot=True)}, **{ND: 191})
+
+
+def test_no_other_pool_is_taken_for_the_old_one() -> None:
+    chosen = settings(sy={"vmSku": H100, "replace": "delete-first"})
+    there = {"system": Nodes(H100, 8), named(chosen, "sy", spot=True)[1:]: Nodes(H100, 8)}
+    assert told(chosen, there, **{ND: 191})
+
+
+def test_what_the_autoscaler_may_ask_for_only_warns() -> None:
+    chosen = settings(gpu={"vmSku": H100, "count": 2, "autoscale": {"min": 1, "max": 8}})
+    answer = {"value": [usage(name, 700) for name in (SPOT, TOTAL, SYSTEM, ND)]}
+    warned, total = quota_objections(growths(chosen, {}, "system"), answer, chosen)
+    assert warned.what == f"768 vCPUs of quota {ND} may be needed in eastus (autoscaler of pool gpu), and 700 are left"
+    assert not warned.stops
+    assert not total.stops
+    assert quota_stops(chosen, {"value": [usage(name, 100) for name in (SPOT, TOTAL, SYSTEM, ND)]}) == [True, True]
+
+
+def quota_stops(chosen: Settings, answer: dict[str, Any]) -> list[bool]:
+    return [each.stops for each in quota_objections(growths(chosen, {}, "system"), answer, chosen)]
+
+
+@pytest.mark.parametrize("answer", [{}, {"value": []}, {"value": [{}]}])
+def test_a_quota_that_azure_does_not_list_is_a_warning(answer: dict[str, Any]) -> None:
+    assert quota_stops(settings(gpu={"vmSku": H100}), answer) == [False, False, False]
+
+
+def test_names_are_the_same_in_any_case() -> None:
+    """As az prints them and as Azure's pages do differs."""
+    lower = {"value": [usage(name.lower(), 0) for name in (SYSTEM, TOTAL, ND)]}
+    assert quota_stops(settings(gpu={"vmSku": H100}), lower) == [True, True, True]
