@@ -34,7 +34,7 @@ _FIRST_PAUSE_S = 0.5
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 """As the plugin does (its client_azcore.go)."""
 _PAGES = 50
-_SIDE_BY_SIDE = 8
+_SIDE_BY_SIDE = 10
 
 
 @dataclass(frozen=True)

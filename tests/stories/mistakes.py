@@ -34,6 +34,7 @@ WITHOUT_RDMA = _worker(
 WRONG_CHART_KEY = mistake(
     "kubernetes:helm.sh/v3:Release", "volcano", "props['values'] = {**props['values'], 'nonsense': True}"
 )
+WITHOUT_PREFLIGHT = "from components import preflight_azure\npreflight_azure.check_subscription = lambda *_: None\n"
 WITHOUT_FEATURE_CHECK = "from components import feature_check\nfeature_check.check_infiniband = lambda pools: None\n"
 
 

@@ -118,6 +118,16 @@ def test_a_preview_refuses(platform: Stack, config: dict[str, Any], says: str, f
     assert platform.pulumi("stack", "export") == before
 
 
+def test_a_preview_refuses_what_azure_has_no_room_for(platform: Stack) -> None:
+    before = platform.pulumi("stack", "export")
+    platform.set(nodeCount="11")
+    text = platform.pulumi("preview", check=False)
+    platform.set(**GOOD)
+    needed = f"864 vCPUs of quota standardNDSH100v5Family are needed in eastus (pool gpu: 9 more nodes of {H100})"
+    refused(platform, text, needed, "pulumi config set -s refusals nodeCount 10", "Nothing was changed.")
+    assert platform.pulumi("stack", "export") == before
+
+
 def test_a_platform_that_is_not_there(lodger: Stack) -> None:
     text = lodger.pulumi("preview", check=False)
     refused(lodger, text, "platformStack is 'refusal', and its outputs cannot be read: unknown stack")

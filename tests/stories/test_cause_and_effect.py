@@ -17,6 +17,7 @@ from simulator.kube.client import ApiError
 from tests.stories.mistakes import (
     WITHOUT_FEATURE_CHECK,
     WITHOUT_GPU_TOLERATIONS,
+    WITHOUT_PREFLIGHT,
     WITHOUT_RDMA,
     WRONG_CHART_KEY,
     fixed_pool,
@@ -44,7 +45,7 @@ JOB = "batch.volcano.sh/v1alpha1"
 SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect": "NoSchedule"}
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 FAILED = "Terminated"  # by the policy of the job's master; Volcano says Failed of jobs that it gave up itself
-H100 = "Standard_ND96isr_H100_v5"
+H100, ND = "Standard_ND96isr_H100_v5", "standardNDSH100v5Family"
 FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
 FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"
 
@@ -254,9 +255,15 @@ def test_a_wrong_chart_key_is_refused_by_the_chart_itself_and_leaves_nothing(sta
 
 
 def test_a_pool_beyond_the_quota_is_refused_before_anything_else_changes(stack: Stack) -> None:
+    """By the program before anything is declared, and by Azure itself where the quota is used up meanwhile."""
     job = stack.kube.get(JOB, "Job", "nccl-allreduce", "ai")
     stack.set(nodeCount="11")
     text = stack.up(check=False)
+    assert stack.returncode != 0
+    assert f"864 vCPUs of quota {ND} are needed in eastus (pool gpu: 9 more nodes of {H100})" in text
+    stack.alter(WITHOUT_PREFLIGHT)
+    text = stack.up(check=False)
+    stack.alter("")
     assert stack.returncode != 0
     assert 'Code="ErrCode_InsufficientVCPUQuota"' in text
     assert "requested 1056" in text

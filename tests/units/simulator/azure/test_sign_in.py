@@ -63,8 +63,10 @@ def test_environment_signs_in_here_and_nowhere_else(home: Path, monkeypatch: pyt
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "real")
     monkeypatch.setenv("IDENTITY_ENDPOINT", "http://169.254.169.254/real")
     monkeypatch.setenv("MSI_SECRET", "real")
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", "management.real")
     found = environment.environment()
     assert found["IDENTITY_ENDPOINT"] == f"{found['SIMULATOR_ARM_ENDPOINT']}/identity/token"
+    assert found["ARM_METADATA_HOSTNAME"] == found["SIMULATOR_ARM_ENDPOINT"]
     assert found["IDENTITY_HEADER"] == environment.token_file().read_text()
     assert "real" not in str(found)
     assert {"AZURE_CLIENT_SECRET", "MSI_SECRET"} <= set(environment.unset())
