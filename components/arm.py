@@ -63,7 +63,7 @@ class Arm:
             page = _read(url, self.token)
             if isinstance(page, Unread):
                 return page
-            values += page.get("value") or []
+            values += page["value"] if isinstance(page.get("value"), list) else []
             url = page.get("nextLink")
             if not url:
                 return {**page, "value": values} if values else page

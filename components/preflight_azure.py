@@ -66,11 +66,19 @@ def _objections(settings: Settings, existing: Existing) -> Iterator[Objection]:
     for question in asked:
         found = [answers[path] for path in question.paths]
         answer = next((each for each in found if not isinstance(each, Unread)), found[-1])
-        if isinstance(answer, Unread):
-            what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
-            yield Objection(what, stops=False)
-        else:
-            yield from question.judge(answer)
+        yield from _unread(question, answer) if isinstance(answer, Unread) else _judged(question, answer)
+
+
+def _judged(question: Question, answer: Json) -> Iterable[Objection]:
+    try:
+        return list(question.judge(answer))
+    except (AttributeError, TypeError, ValueError) as error:
+        return _unread(question, Unread(f"an answer of another shape than Azure's ({error})"))
+
+
+def _unread(question: Question, answer: Unread) -> Iterator[Objection]:
+    what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
+    yield Objection(what, stops=False)
 
 
 def _answers(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:

@@ -64,7 +64,7 @@ class Growth:
         return _quotas(self.sku, spot=self.spot)
 
     def freed(self, quota: str) -> int:
-        """VCPUs of that quota that the replaced pool gives back."""
+        """How many vCPUs of that quota the replaced pool gives back."""
         old = self.replaced
         size = old and next((sku for name, sku in catalogue().items() if name.lower() == old.size.lower()), None)
         return old.count * size.vcpus if old and size and quota in _quotas(size, spot=old.spot) else 0
@@ -72,7 +72,6 @@ class Growth:
 
 @dataclass(frozen=True)
 class _Usage:
-    name: str
     limit: int
     left: int
 
@@ -132,20 +131,21 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
         left = usage.left + sum(growth.freed(name) for growth in mine if growth.first)
         now = sum(growth.now * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
-        if now > left:
-            what = f"{_needed(now, name, mine, region)}, and {max(left, 0)} of {usage.limit} are left"
-            fewer, instead = _fewer(mine, left, settings.stack), _instead(mine, name, left, settings)
+        room = max(left, 0)
+        if now > room:  # a limit that was lowered under what runs is none of this update's business
+            what = f"{_needed(now, name, mine, region)}, and {room} of {usage.limit} are left"
+            fewer, instead = _fewer(mine, room, settings.stack), _instead(mine, name, left, settings)
             yield Objection(what, (*_steps(region), *fewer, *instead))
-        elif most > left:
+        elif most > room:
             who = ", ".join(growth.pool for growth in mine if growth.later)
-            what = f"{most} vCPUs of quota {name} may be needed in {region} (autoscaler of {who}), and {left} are left"
+            what = f"{most} vCPUs of quota {name} may be needed in {region} (autoscaler of {who}), and {room} are left"
             yield Objection(what, _steps(region), stops=False)
 
 
 def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
     for usage in answer.get("value", ()):
         name, limit = str((usage.get("name") or {}).get("value", "")), int(usage.get("limit", 0))
-        yield name.lower(), _Usage(name, limit, limit - int(usage.get("currentValue", 0)))
+        yield name.lower(), _Usage(limit, limit - int(usage.get("currentValue", 0)))
 
 
 def _needed(vcpus: int, quota: str, growing: Sequence[Growth], region: str) -> str:
@@ -157,10 +157,10 @@ def _steps(region: str) -> tuple[str, ...]:
     return (f"az vm list-usage --location {region} --output table", f"{cloud(region).portal}{_PAGE}    # asks for more")
 
 
-def _fewer(growing: Sequence[Growth], left: int, stack: str) -> Iterator[str]:
+def _fewer(growing: Sequence[Growth], room: int, stack: str) -> Iterator[str]:
     """As many nodes as there is quota for, where only one pool is in question."""
     (growth, *others) = [each for each in growing if each.now]
-    fit = growth.there + max(left, 0) // growth.sku.vcpus
+    fit = growth.there + room // growth.sku.vcpus
     if fit and not others:
         yield f"{set_command(growth.key, fit).text(stack)}    # or fewer nodes"
 

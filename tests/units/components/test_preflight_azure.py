@@ -128,6 +128,14 @@ def test_what_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: l
     )
 
 
+@pytest.mark.parametrize("body", [{"value": [None]}, {"value": 5}, {"value": [{"limit": "many", "actions": 3}]}])
+def test_an_answer_of_another_shape_is_a_warning(body: object, azure: dict[str, Answer], warnings: list[str]) -> None:
+    for part in ("/usages", "/skus", "/permissions"):
+        azure[part] = answer(body)
+    check(pools(2))
+    assert len([each for each in warnings if "could not be" in each]) >= 3
+
+
 def test_without_a_token_nothing_is_asked(
     azure: dict[str, Answer], warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

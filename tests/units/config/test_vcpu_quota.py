@@ -178,6 +178,15 @@ def quota_stops(chosen: Settings, answer: dict[str, Any]) -> list[bool]:
     return [each.stops for each in quota_objections(growths(chosen, {}, "system"), answer, chosen)]
 
 
+def test_a_limit_below_what_runs_already_stops_only_growth() -> None:
+    chosen = settings(gpu={"vmSku": H100, "count": 2, "autoscale": {"min": 1, "max": 8}})
+    (warning,) = told(chosen, {**UP, named(chosen): Nodes(H100, 2)}, **{ND: -96})
+    assert warning.startswith(
+        f"576 vCPUs of quota {ND} may be needed in eastus (autoscaler of pool gpu), and 0 are left"
+    )
+    assert told(settings(gpu={"vmSku": H100, "count": 2}), {**UP, named(chosen): Nodes(H100, 2)}, **{ND: -96}) == []
+
+
 @pytest.mark.parametrize("answer", [{}, {"value": []}, {"value": [{}]}])
 def test_a_quota_that_azure_does_not_list_is_a_warning(answer: dict[str, Any]) -> None:
     assert quota_stops(settings(gpu={"vmSku": H100}), answer) == [False, False, False]
