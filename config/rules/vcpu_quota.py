@@ -53,6 +53,8 @@ class Growth:
     """The pool in whose place it comes."""
     first: bool = False
     """Whether that one goes first."""
+    reserved: bool = False
+    """Whether it takes its nodes from reservations, which count against the quota whether they are used or not."""
 
     def __str__(self) -> str:
         nodes = "node" if self.now == 1 else "nodes"
@@ -105,6 +107,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
         new=has is None,
         replaced=None if has else next((old for name, old in there.items() if _is_of(key, name)), None),
         first=pool.replace == "delete-first",
+        reserved=pool.capacity_reservation_group is not None,
     )
 
 
@@ -120,7 +123,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
     """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
     usages, region = dict(_usages(answer)), settings.location
-    more = [growth for growth in growing if growth.now or growth.later]
+    more = [growth for growth in growing if (growth.now or growth.later) and not growth.reserved]
     names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
     for name in sorted(names, key=lambda name: name == TOTAL):
         mine = [growth for growth in more if name in growth.quotas]

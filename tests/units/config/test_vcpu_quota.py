@@ -94,6 +94,15 @@ def test_what_comes_at_once_must_fit(pool: dict[str, Any], left: dict[str, int],
     assert [line.partition(" are needed in eastus (")[0] for line in lines] == objected
 
 
+def test_reserved_machines_are_in_use_already() -> None:
+    """A reservation needs quota when it is made (Microsoft, "Create a capacity reservation")."""
+    scope = "/subscriptions/00000000-0000-4000-8000-000000000001"
+    group = f"{scope}/resourceGroups/shared/providers/Microsoft.Compute/capacityReservationGroups/crg"
+    pool = {"vmSku": A100, "count": 2, "capacityReservationGroup": group}
+    assert told(settings(gpu=pool), {}, **{NC: 0}) == []
+    assert told(settings(gpu=pool, more={"vmSku": A100, "count": 1}), {}, **{NC: 0}) != []
+
+
 def test_pools_of_one_family_are_added_up() -> None:
     chosen = settings(a={"vmSku": H100, "count": 6}, b={"vmSku": H100, "count": 5}, c={"vmSku": A100, "count": 1})
     (line,) = told(chosen, UP, **{ND: 960})
