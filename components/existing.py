@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pulumi
 from pulumi_azure_native import containerregistry, containerservice, storage
@@ -20,6 +20,7 @@ from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of, this_stack
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
 
 Found = TypeVar("Found")
@@ -52,6 +53,13 @@ class Existing:
         """How many nodes each pool of the cluster has now, by its name in ARM."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
         return {pool.name: pool.count or 0 for pool in pools}
+
+    @property
+    def os_disks(self) -> list[OsDisk]:
+        """Those that its pools have."""
+        pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
+        found = ((pool.os_disk_size_gb, pool.os_disk_type) for pool in pools)
+        return [OsDisk(gb, kind) for gb, kind in found if gb and kind in get_args(DiskType)]
 
 
 def check_existing(settings: Settings) -> Existing:

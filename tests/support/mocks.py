@@ -124,6 +124,7 @@ class Azure(pulumi.runtime.Mocks):
         stacks: Mapping[str, Recorder] | None = None,
         account: Mapping[str, Any] | None = None,
         pools: Mapping[str, str] | None = None,
+        os_disks: Mapping[str, tuple[int, str]] | None = None,
         location: str = "eastus",
         cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
@@ -135,6 +136,8 @@ class Azure(pulumi.runtime.Mocks):
         """The storage account that is there already."""
         self.pools = pools or {}
         """VM sizes of the cluster's pools."""
+        self.os_disks = os_disks or {}
+        """Of those by name; any other is the one that earlier versions made."""
         self.location = location
         """Where the cluster is that is there already."""
         self.cluster = cluster
@@ -165,7 +168,7 @@ class Azure(pulumi.runtime.Mocks):
             case "getClientConfig":
                 return {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}, []
             case "getManagedCluster":
-                pools = [{"name": name, "vmSize": size} for name, size in self.pools.items()]
+                pools = [{"name": name, "vmSize": size, **self._disk(name)} for name, size in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
             case "getRegistry":
@@ -182,6 +185,10 @@ class Azure(pulumi.runtime.Mocks):
                 return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
         text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
         return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
+
+    def _disk(self, pool: str) -> dict[str, Any]:
+        gb, kind = self.os_disks.get(pool, (128, "Managed"))
+        return {"osDiskSizeGB": gb, "osDiskType": kind}
 
     def _stack_outputs(self, full_name: str) -> dict[str, Any]:
         """As the engine reads them."""
