@@ -13,6 +13,7 @@ from components.borrowed_platform import BorrowedPlatform
 from components.existing import check_existing
 from components.feature_check import check_infiniband
 from components.operators import Operator
+from components.os_disks import keep_disks
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
 from components.preflight import check_login
@@ -34,7 +35,7 @@ def main() -> None:
     for placement in settings.placements.values():
         pulumi.log.info(str(placement))
     made = _all_that_is_made()
-    platform = _platform(settings, known_operators)
+    settings, platform = _platform(settings, known_operators)
     context = platform.context()
     where = settings.placements
     deployed = {name: workloads.deploy(known[at.workload], context, at) for name, at in where.items()}
@@ -59,18 +60,19 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> Platform | BorrowedPlatform:
-    """This stack's own, or that of the stack that `platformStack` names."""
+def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Platform | BorrowedPlatform]:
+    """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
     if settings.lender:
-        return BorrowedPlatform("platform", settings, settings.lender)
+        return settings, BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)
     check_infiniband(settings.gpu_pools())
     check_reservations(settings)
     existing = check_existing(settings)
-    check_subscription(settings, existing)
-    cost = hourly_cost(settings, existing.node_counts)
+    kept = keep_disks(settings, existing)
+    check_subscription(kept, existing)
+    cost = hourly_cost(kept, existing.node_counts)
     pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
-    return Platform("platform", settings, known, existing, cost)
+    return kept, Platform("platform", kept, known, existing, cost)
 
 
 main()

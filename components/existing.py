@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import pulumi
 from pulumi_azure_native import containerregistry, containerservice, storage
@@ -21,6 +21,7 @@ from config.problems.fixes import set_command
 from config.reading.loader import outputs_of, this_stack
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
 
 Found = TypeVar("Found")
@@ -61,6 +62,13 @@ class Existing:
     def node_counts(self) -> dict[str, int]:
         """How many nodes each has."""
         return {name: pool.count for name, pool in self.pools.items()}
+
+    @property
+    def os_disks(self) -> list[OsDisk]:
+        """Those that its pools have."""
+        pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
+        found = ((pool.os_disk_size_gb, pool.os_disk_type) for pool in pools)
+        return [OsDisk(gb, kind) for gb, kind in found if gb and kind in get_args(DiskType)]
 
 
 def check_existing(settings: Settings) -> Existing:

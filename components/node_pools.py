@@ -71,8 +71,8 @@ class NodePools(Component):
             count=self._count(key, pool),
             os_type="Linux",
             os_sku="Ubuntu",
-            os_disk_size_gb=pool.os_disk_gb,
-            os_disk_type=pool.os_disk_type,
+            os_disk_size_gb=pool.disk.gb,
+            os_disk_type=pool.disk.type,
             capacity_reservation_group_id=pool.capacity_reservation_group,
             # AKS installs no driver: the GPU operator does.
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),

@@ -97,7 +97,11 @@ class VmSku(Facts):
     vcpus: int
     memory_gib: int
     temp_gib: int
-    """Temporary disk, which an ephemeral OS disk must fit."""
+    """Temporary disk."""
+    temp_is_nvme: bool = False
+    """Whether that is of NVMe disks, on which Azure puts no OS disk of these families."""
+    cache_gib: int = 0
+    """The host's cache for disks; 0 where there is none, or none is known."""
     arch: Literal["amd64", "arm64"] = "amd64"
     nvme: Nvme | None = None
     gpus: int = 0
@@ -126,6 +130,16 @@ class VmSku(Facts):
     def supported(self) -> bool:
         """Whether pools of this size can be made."""
         return self.refusal is None
+
+    @property
+    def local_gib(self) -> int:
+        """What an ephemeral OS disk must fit: AKS puts it where it fits, the cache first (Azure/AKS#2672)."""
+        return max(self.cache_gib, self.temp_gib)
+
+    @property
+    def os_disk_gib(self) -> int:
+        """The largest ephemeral OS disk that it is certain to take."""
+        return self.cache_gib if self.temp_is_nvme else self.local_gib
 
     @property
     def gpu_pci_vendor(self) -> str:

@@ -88,8 +88,8 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
     count = node_counts.get(agent_pool_name(key, pool), pool.count) if pool.autoscale else pool.count
     name = f"{'Spot ' if pool.spot else ''}pool {key}"
     yield _nodes(settings, name, pool.vm_sku, count, pool)
-    if pool.os_disk_type == "Managed":
-        yield _disks(name, pool.os_disk_gb, count)
+    if pool.disk.type == "Managed":
+        yield _disks(name, pool.disk.gb, count)
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:

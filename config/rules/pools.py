@@ -10,11 +10,11 @@ from config.facts.skus import catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
 from config.rules.labels import label_problems, taint_problems
+from config.schema.os_disk import MIN_OS_DISK_GB, most_ephemeral
 from config.schema.pools import (
     MAX_NODES,
     MAX_POOL_KEY,
     MAX_POOL_NAME,
-    MIN_OS_DISK_GB,
     SUFFIX_LENGTH,
     PoolSettings,
     gpu_sizes,
@@ -63,16 +63,17 @@ def _autoscale_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
 
 
 def _disk_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
-    size = pool.sku
-    if pool.os_disk_type == "Managed" or pool.os_disk_gb <= size.temp_gib:
+    size, disk = pool.sku, pool.disk
+    most = most_ephemeral(size.local_gib)
+    if disk.type == "Managed" or disk.gb <= most:
         return
     where = (*path, "osDiskGb")
-    fits = size.temp_gib >= MIN_OS_DISK_GB
-    fix = set_command(where, size.temp_gib) if fits else set_command((*path, "osDiskType"), "Managed")
+    fits = most >= MIN_OS_DISK_GB
+    fix = set_command(where, most) if fits else set_command((*path, "osDiskType"), "Managed")
     yield Problem(
         where,
-        f"is {pool.os_disk_gb}, but an Ephemeral OS disk must fit the temporary disk of {size.name}",
-        f"at most {size.temp_gib}, or osDiskType Managed",
+        f"is {disk.gb}, but an Ephemeral OS disk must fit the temporary disk or the cache of {size.name}",
+        f"at most {most}, or osDiskType Managed",
         fix,
     )
 

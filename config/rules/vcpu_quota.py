@@ -100,7 +100,7 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
         pool=f"pool {key}",
         sku=pool.sku,
         spot=pool.spot,
-        key=("pools", key, "count") if settings.pools else ("nodeCount",),
+        key=("pools", key, "count") if settings.vm_sku is None else ("nodeCount",),
         there=count,
         now=now,
         later=max(pool.max_nodes - count - now, 0),
@@ -172,7 +172,7 @@ def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Setting
     """To let go of the old pool first, where that makes room."""
     waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
     now = sum(each.now * each.sku.vcpus for each in growing)
-    if settings.pools and waiting and left + sum(each.freed(quota) for each in waiting) >= now:
+    if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:
         for each in waiting:
             path: Path = ("pools", each.key[1], "replace")
             yield f"{set_command(path, 'delete-first').text(settings.stack)}    # or the old pool goes first"

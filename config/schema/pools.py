@@ -12,6 +12,7 @@ from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
 from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
+from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, DiskType, OsDisk, os_disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
@@ -20,7 +21,6 @@ MAX_POOL_NAME = 12
 """AKS: characters of a Linux pool's name, lower-case letters and digits, the first a letter."""
 SUFFIX_LENGTH = 4
 MAX_POOL_KEY = MAX_POOL_NAME - SUFFIX_LENGTH
-MIN_OS_DISK_GB = 30
 
 
 def gpu_sizes() -> list[str]:
@@ -76,10 +76,14 @@ class PoolSettings(Model):
     """Node labels of your own."""
     taints: tuple[str, ...] = (GPU_TAINT,)
     """Node taints; operators and workloads tolerate them."""
-    os_disk_gb: Annotated[int, Field(ge=MIN_OS_DISK_GB, le=2048), PLAIN_DIGITS] = 128
-    """Size of the nodes' OS disk, GB."""
-    os_disk_type: Literal["Managed", "Ephemeral"] = "Managed"
-    """`Managed` or `Ephemeral`."""
+    os_disk_gb: Annotated[int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB), PLAIN_DIGITS] = None
+    """Size of the nodes' OS disk, GB; by default 512, or less where the type is set and the VM size's local disk is
+    smaller. Unless set, a pool that is there keeps its own.
+    """
+    os_disk_type: DiskType | None = None
+    """`Managed` or `Ephemeral`, on the VM size's own disks; by default `Ephemeral` where it fits there. Unless set, a
+    pool that is there keeps its own.
+    """
     local_nvme_scratch: bool | None = None
     """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
     capacity_reservation_group: CapacityReservationGroupId | None = None
@@ -107,6 +111,20 @@ class PoolSettings(Model):
         return catalogue()[self.vm_sku]
 
     @property
+    def disk(self) -> OsDisk:
+        """The OS disk that it gets when it is made; components/os_disks.py says which pools keep another."""
+        return os_disk(self.sku, self.os_disk_gb, self.os_disk_type)
+
+    @property
+    def leaves_disk_open(self) -> bool:
+        """Whether the settings do not say all of it."""
+        return self.os_disk_gb is None or self.os_disk_type is None
+
+    def with_disk(self, disk: OsDisk) -> PoolSettings:
+        """The same pool, with an OS disk that is said."""
+        return self.model_copy(update={"os_disk_gb": disk.gb, "os_disk_type": disk.type})
+
+    @property
     def scratch(self) -> bool:
         """Whether its nodes are to have NVMe scratch."""
         return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
@@ -124,10 +142,15 @@ class PoolSettings(Model):
 
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
     """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
-    fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.os_disk_gb, pool.os_disk_type)
+    fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
     if pool.capacity_reservation_group:
         fixed += (pool.capacity_reservation_group.lower(),)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
+
+
+def is_agent_pool_of(key: str, name: object) -> bool:
+    """Whether a name in ARM can be that of the pool with this key."""
+    return bool(re.fullmatch(rf"{re.escape(key)}[0-9a-f]{{{SUFFIX_LENGTH}}}", str(name)))
 
 
 def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:

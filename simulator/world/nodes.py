@@ -8,7 +8,7 @@ import re
 from config.facts import skus
 from diagnosis.cluster import Object
 from simulator.world.faults import Fault, FaultKind, FaultStore
-from simulator.world.hardware import Gpu, NodeHardware, node_hardware
+from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -19,7 +19,7 @@ DRIVER_ANNOTATION = "simulator/gpu-driver"
 
 
 def hardware_of(node: Object) -> NodeHardware:
-    """With the kernel and OS of the node's image, and in the InfiniBand partition that its pool was made with.
+    """With the OS of the node's image, and the OS disk and InfiniBand partition that its pool was made with.
 
     Raises skus.UnknownSku for an instance type that is not in the catalogue.
     """
@@ -27,10 +27,18 @@ def hardware_of(node: Object) -> NodeHardware:
     name, annotations = node["metadata"]["name"], node["metadata"].get("annotations", {})
     alone = [Fault(name, FaultKind.PARTITION)] if PARTITION_ANNOTATION in annotations else []
     hardware = node_hardware(sku, name, [*FaultStore().load(), *alone])
-    info = node.get("status", {}).get("nodeInfo", {})
+    status = node.get("status", {})
+    info, disk = status.get("nodeInfo", {}), status.get("capacity", {}).get("ephemeral-storage", "")
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
     kernel = info.get("kernelVersion") or hardware.kernel
-    return dataclasses.replace(hardware, kernel=kernel, os_id=os_id, os_version=os_version)
+    os_disk = with_capacity(hardware.os_disk, disk)
+    return dataclasses.replace(hardware, kernel=kernel, os_id=os_id, os_version=os_version, os_disk=os_disk)
+
+
+def with_capacity(os_disk: Disk, capacity: str) -> Disk:
+    """The OS disk as large as the pool has it, of which a node says: 536870912Ki."""
+    found = re.fullmatch(r"(\d+)Ki", capacity)
+    return dataclasses.replace(os_disk, sectors=int(found.group(1)) * 1024 // SECTOR_BYTES) if found else os_disk
 
 
 def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:

@@ -148,7 +148,7 @@ def cluster_body(**properties: Any) -> dict[str, Any]:
 
 
 def pool_body(**properties: Any) -> dict[str, Any]:
-    """Two H100 nodes, as the program makes them."""
+    """Two H100 nodes, as the program makes them, but for an OS disk that every size can have."""
     return {
         "properties": {
             "vmSize": H100,

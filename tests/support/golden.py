@@ -71,10 +71,15 @@ def keys(stack: str) -> dict[str, Any]:
 
 @functools.cache
 def run(stack: str) -> Recorder:
-    """What one stack registers; typical ones go by the name of the one that they are compared with."""
+    """What one stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
-    return program(found, Azure(stacks=others), stack if stack in FILES else WHOLE, secret=["workloadOptions"])
+    return run_on(stack, Azure(stacks=others))
+
+
+def run_on(stack: str, azure: Azure) -> Recorder:
+    """What it registers there; typical ones go by the name of the one that they are compared with."""
+    return program(keys(stack), azure, stack if stack in FILES else WHOLE, secret=["workloadOptions"])
 
 
 def resources(recorder: Recorder) -> dict[str, Any]:

@@ -100,6 +100,9 @@ class Recorder(mocks.MockMonitor):
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
 
 
+FORMER_OS_DISK = {"osDiskSizeGB": 128, "osDiskType": "Managed"}
+
+
 class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
     """What the engine answers to a call that fails."""
 
@@ -138,7 +141,8 @@ class Azure(pulumi.runtime.Mocks):
         self.account = account
         """The storage account that is there already."""
         self.pools = pools or {}
-        """Profiles of the cluster's pools, by name."""
+        """Profiles of the cluster's pools, by name; OS disks are those that earlier versions made, unless they say.
+        """
         self.location = location
         """Where the cluster is that is there already."""
         self.cluster = cluster
@@ -177,7 +181,7 @@ class Azure(pulumi.runtime.Mocks):
                 who = {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
                 return {**who, "token": TOKEN}, []
             case "getManagedCluster":
-                pools = [{"name": name, **profile} for name, profile in self.pools.items()]
+                pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
             case "getRegistry":

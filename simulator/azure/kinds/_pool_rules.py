@@ -13,11 +13,12 @@ from simulator.azure.store import Body, Record
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
     """Raises ArmError; `scaled` is whether the autoscaler had the pool before."""
     _check_spot_upgrades(properties)
+    _check_ephemeral_disk(properties, sku)
     checks = {
         "properties.nodeLabels": _label_problem(properties),
         "properties.minCount": _autoscale_problem(properties, scaled=scaled),
         "properties.scaleSetEvictionPolicy": _spot_problem(properties),
-        "properties.osDiskType": _disk_problem(properties, sku),
+        "properties.scaleDownMode": _deallocation_problem(properties),
         "properties.gpuProfile": _gpu_problem(properties, sku),
         "properties.upgradeSettings": _upgrade_problem(properties),
     }
@@ -54,13 +55,26 @@ def _spot_problem(properties: Body) -> str:
     return "a Spot pool cannot have mode System." if is_system(properties) else ""
 
 
-def _disk_problem(properties: Body, sku: skus.VmSku) -> str:
-    size = properties["osDiskSizeGB"]
-    if properties["osDiskType"] == "Ephemeral" and sku.temp_gib < size:
-        return f"an ephemeral OS disk of {size} GB does not fit the {sku.temp_gib} GiB temporary disk of {sku.name}."
+def _deallocation_problem(properties: Body) -> str:
     if properties["osDiskType"] == "Ephemeral" and properties["scaleDownMode"] == "Deallocate":
         return "scaleDownMode Deallocate needs osDiskType Managed."
     return ""
+
+
+def _check_ephemeral_disk(properties: Body, sku: skus.VmSku) -> None:
+    """As Azure/AKS#2694 and MicrosoftDocs/azure-docs#115366 quote the refusals."""
+    if properties["osDiskType"] != "Ephemeral" or sku.local_gib >= properties["osDiskSizeGB"]:
+        return
+    if not sku.local_gib:
+        message = f"The Virtual Machine size {sku.name} does not support Ephemeral OS disk."
+        raise bad_request(message, code="VMSizeDoesNotSupportEphemeralOS")
+    cache, temporary, needed = (gib * 2**30 for gib in (sku.cache_gib, sku.temp_gib, properties["osDiskSizeGB"]))
+    message = (
+        f"The virtual machine size {sku.name} has a cache size of {cache} bytes and temporary disk size of {temporary} "
+        f"bytes, but the OS disk requires {needed} bytes. "
+        "Use a VM size with larger cache, larger temp disk, or disable ephemeral OS."
+    )
+    raise bad_request(message, code="VMCannotFitEphemeralOSDisk")
 
 
 def _check_spot_upgrades(properties: Body) -> None:

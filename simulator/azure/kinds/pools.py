@@ -9,6 +9,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from config.facts import skus
+from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, nodes, quota, reservations
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
@@ -25,7 +26,7 @@ _VERSIONS_HELP = (
 VMS = "vms"
 """Of a pool's facts: for how many machines there was capacity."""
 _SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
-_OS_DISK_GB = 128
+_LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
 _ADDRESSES_PER_NODE = 256  # AKS's page on CNI Overlay
 
 
@@ -173,15 +174,12 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
     network = cluster.properties.get("networkProfile", {})
     overlay = network.get("networkPluginMode") == "overlay"
     azure = network.get("networkPlugin", "azure") == "azure"
-    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
-        properties["osDiskSizeGB"] = _OS_DISK_GB
-    ephemeral = sku.temp_gib > properties["osDiskSizeGB"]
+    _fill_os_disk(properties, sku)
     defaults: Body = {
         "count": 1,
         "mode": "User",
         "osType": "Linux",
         "osSKU": "Ubuntu",
-        "osDiskType": "Ephemeral" if ephemeral else "Managed",
         "kubeletDiskType": "OS",
         "maxPods": 250 if overlay else 30 if azure else 110,
         "scaleDownMode": "Delete",
@@ -199,6 +197,19 @@ def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
         properties.setdefault("scaleSetEvictionPolicy", "Delete")
         properties.setdefault("spotMaxPrice", -1)
         _add_spot_marks(properties)
+
+
+def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
+    """AKS's page on storage: all of the temporary disk, else a managed one by the number of vCPUs.
+
+    How much of one that is larger than any ephemeral disk, the page does not say: as much as Azure makes.
+    """
+    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
+        temporary = 0 if sku.temp_is_nvme or properties.get("osDiskType") == "Managed" else sku.temp_gib
+        managed = next(gb for vcpus, gb in ((64, 1024), (16, 512), (8, 256), (0, 128)) if sku.vcpus >= vcpus)
+        properties["osDiskSizeGB"] = most_ephemeral(temporary) if temporary >= _LEAST_LOCAL_GB else managed
+    fits = sku.os_disk_gib >= properties["osDiskSizeGB"]
+    properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
 
 
 def _add_spot_marks(properties: Body) -> None:

@@ -29,7 +29,7 @@ def test_every_usable_size_has_a_price_in_the_reference_region() -> None:
 
 def test_nodes_are_nearly_all_of_it() -> None:
     found = cost(vm_sku=H100, node_count=3)
-    assert found.per_hour == pytest.approx(3 * (98.32 + 19.71 / 730) + FIXED, abs=0.01)
+    assert found.per_hour == pytest.approx(3 * 98.32 + FIXED, abs=0.01)
     assert found.output()["resources"][f"pool gpu: {H100}"] == pytest.approx(294.96)
     assert found.unknown == ()
 
@@ -41,7 +41,7 @@ def test_no_nodes_cost_nothing() -> None:
 def test_another_size_and_another_count_change_it() -> None:
     before = cost(vm_sku=H100).output()
     told = cost(vm_sku=H100, node_count=3).told(before).splitlines()
-    assert told[0] == f"$295.66 per hour, before ${before['perHour']} (Azure's list prices, {PRICES.as_of}):"
+    assert told[0] == f"$295.58 per hour, before ${before['perHour']} (Azure's list prices, {PRICES.as_of}):"
     assert f"     $294.96  3 x pool gpu: {H100}" in told
     assert "before" not in cost(vm_sku=H100).told(before)
     assert "before" not in cost(vm_sku=H100).told(None), "of a new stack"
@@ -73,7 +73,7 @@ def test_a_stack_says_its_own_price() -> None:
 def test_what_has_no_price_is_said_and_not_in_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(PRICES.vms, H100)
     found = cost(vm_sku=H100)
-    assert found.per_hour == pytest.approx(2 * 19.71 / 730 + FIXED, abs=0.01)
+    assert found.per_hour == pytest.approx(FIXED, abs=0.01)
     assert found.output()["unknown"] == [f"pool gpu: {H100}"]
     assert f"pulumi config set --path prices.{H100} <USD per hour>" in found.told(None)
 
@@ -85,6 +85,8 @@ def test_a_disk_costs_by_the_tier_that_it_fills(gib: int, month: float) -> None:
     assert PRICES.disk(gib) == pytest.approx(month / 730)
 
 
-def test_an_ephemeral_disk_costs_nothing() -> None:
-    pools = {"gpu": {"vmSku": H100, "osDiskType": "Ephemeral"}}
-    assert not [what for what in cost(pools=pools).output()["resources"] if what.startswith("pool gpu: OS")]
+def test_a_managed_disk_of_the_size_s_default_is_counted_and_an_ephemeral_one_costs_nothing() -> None:
+    assert cost(vm_sku=T4).output()["resources"]["pool gpu: OS disk of 512 GB"] == pytest.approx(
+        2 * 73.22 / 730, abs=1e-4
+    )
+    assert not [what for what in cost(vm_sku=H100).output()["resources"] if what.startswith("pool gpu: OS")]

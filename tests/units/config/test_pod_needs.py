@@ -49,6 +49,8 @@ def worker(**more: Any) -> dict[str, Any]:
         (worker(resources={"requests": {RDMA: None}}), ("containers", 0, "resources", "requests", RDMA), "by itself"),
         ({"containers": [{"name": "wroker"}]}, ("containers", 0, "name"), "is 'wroker', no container of workload"),
         ({"nodeSelector": {"agentpool": "x", "ai-on-aks/pool": "dev"}}, ("nodeSelector", "ai-on-aks/pool"), "'gpu'"),
+        ({"nodeSelector": {"kubernetes.azure.com/agentpool": "dev4082"}},
+         ("nodeSelector", "kubernetes.azure.com/agentpool"), "it is 'gpuba3d'"),
         ({"nodeSelector": {"node.kubernetes.io/instance-type": "Standard_NC4as_T4_v3"}},
          ("nodeSelector", "node.kubernetes.io/instance-type"), "it is 'Standard_ND96isr_H100_v5'"),
         ({"nodeSelector": {"kubernetes.azure.com/scalesetpriority": "spot"}},

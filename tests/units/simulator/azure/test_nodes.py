@@ -8,6 +8,8 @@ import pytest
 
 from config.facts import skus
 from simulator.azure.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
+from simulator.world.hardware import SECTOR_BYTES
+from simulator.world.nodes import hardware_of
 from tests.support.arm import H100, pool_path
 
 
@@ -79,6 +81,16 @@ def test_sizes_come_from_the_catalogue_less_what_aks_keeps() -> None:
     assert status["addresses"][0] == {"type": "InternalIP", "address": "10.224.4.5"}
     assert status["nodeInfo"]["kubeletVersion"] == "v1.35.4"
     assert not [name for name in status["capacity"] if "nvidia" in name]
+
+
+@pytest.mark.parametrize(("kind", "label"), [("Ephemeral", "ephemeral"), ("Managed", "managed")])
+def test_nodes_have_the_os_disk_of_their_pool(kind: str, label: str) -> None:
+    node = manifests(_pool(osDiskType=kind, osDiskSizeGB=512), skus.sku(H100))[0]
+    assert node["status"]["capacity"]["ephemeral-storage"] == f"{512 * 1024**2}Ki"
+    assert node["metadata"]["labels"]["kubernetes.azure.com/storageprofile"] == label
+    hardware = hardware_of(node)
+    assert hardware.os_disk.sectors * SECTOR_BYTES == 512 * 1024**3
+    assert len(hardware.nvme) == 8, "none of them is taken for it"
 
 
 @pytest.mark.parametrize(("cores", "millis"), [(1, 60), (2, 100), (4, 140), (8, 180), (16, 260), (32, 420), (64, 740)])

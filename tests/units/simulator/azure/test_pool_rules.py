@@ -9,6 +9,9 @@ import pytest
 from tests.support.arm import CLUSTER, H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
 
 SPOT = {"scaleSetPriority": "Spot"}
+LOCAL = {"osDiskType": "Ephemeral"}
+CANNOT_FIT = "VMCannotFitEphemeralOSDisk"
+A100, ND_A100, D4S = "Standard_NC24ads_A100_v4", "Standard_ND96asr_v4", "Standard_D4s_v5"
 
 
 def upgrades(**settings: str) -> dict[str, Any]:
@@ -41,7 +44,10 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"count": 11}, "ErrCode_InsufficientVCPUQuota", "requested 1056, remaining 960"),
         ("gpu", {"vmSize": "Standard_D4ads_v5"}, "InvalidParameter", "has no GPU"),
         ("sys", {"vmSize": "Standard_D2s_v3", "gpuProfile": None, "mode": "System"}, "SystemPoolSkuTooLow", "4"),
-        ("gpu", {"osDiskType": "Ephemeral", "osDiskSizeGB": 2000}, "InvalidParameter", "does not fit"),
+        ("gpu", {**LOCAL, "osDiskSizeGB": 1025}, CANNOT_FIT, "temporary disk size of 1099511627776 bytes"),
+        ("gpu", {**LOCAL, "osDiskSizeGB": 257, "vmSize": A100}, CANNOT_FIT, "a cache size of 274877906944 bytes"),
+        ("sys", {**LOCAL, "vmSize": D4S, "gpuProfile": None}, "VMSizeDoesNotSupportEphemeralOS", f"size {D4S} does"),
+        ("gpu", {**LOCAL, "scaleDownMode": "Deallocate"}, "InvalidParameter", "needs osDiskType Managed"),
         ("gpu", {**SPOT, **upgrades(maxSurge="1")}, "InvalidParameter", "Spot pools can't set max surge."),
         ("gpu", {**SPOT, **upgrades(maxUnavailable="1")}, "InvalidParameter", "Spot pools can't set maxUnavailable."),
         ("gpu", upgrades(maxSurge="0"), "InvalidParameter", "without maxSurge it needs maxUnavailable"),
@@ -98,6 +104,30 @@ def test_pool_takes_defaults_and_scales(cluster: Arm) -> None:
         assert cluster.put(pool_path(), pool_body(count=count)).status_code == 200
         cluster.done()
         assert len(cluster.node_names()) == 2 + count
+
+
+@pytest.mark.parametrize(
+    ("size", "given", "gets"),
+    [
+        (H100, {}, (1024, "Ephemeral")),
+        (H100, {"osDiskSizeGB": 0}, (1024, "Ephemeral")),
+        (H100, {"osDiskSizeGB": 512}, (512, "Ephemeral")),
+        (H100, {"osDiskSizeGB": 1025}, (1025, "Managed")),
+        (H100, {"osDiskType": "Managed"}, (1024, "Managed")),
+        (A100, {}, (512, "Managed")),
+        (A100, {"osDiskSizeGB": 256}, (256, "Ephemeral")),
+        (ND_A100, {}, (2040, "Ephemeral")),
+        ("Standard_NC40ads_H100_v5", {}, (512, "Managed")),
+        ("Standard_NC4as_T4_v3", {}, (176, "Ephemeral")),
+    ],
+)
+def test_a_pool_takes_its_disk_from_the_vm_size(
+    cluster: Arm, size: str, given: dict[str, Any], gets: tuple[int, str]
+) -> None:
+    body = pool_body(vmSize=size, count=0, **{"osDiskSizeGB": None, "osDiskType": None, **given})
+    assert cluster.put(pool_path(), body).status_code == 201
+    shown = cluster.get(pool_path())["properties"]
+    assert (shown["osDiskSizeGB"], shown["osDiskType"]) == gets
 
 
 def test_count_left_out_stays_as_it_is(cluster: Arm) -> None:
