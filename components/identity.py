@@ -2,7 +2,10 @@
 
 A pod's token says who its service account is, and the cluster's issuer vouches for that. Entra ID trades such a token
 for one of a managed identity where a federated credential names issuer, subject and audience so; what that may do, its
-roles say. The blob CSI driver does the trading (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
+roles say. Who has made a file may also set its permissions, as blobfuse2 does in a hierarchical namespace (Azure's page
+on access control lists in Data Lake Storage: the owning user), so that a Contributor is enough.
+
+The blob CSI driver does the trading (kubernetes-sigs/blob-csi-driver at 0744a60, pkg/blob/nodeserver.go,
 NodePublishVolume: the token comes from the kubelet; pkg/blob/blob.go, GetAuthEnv: it is handed to blobfuse2 as a file).
 """
 

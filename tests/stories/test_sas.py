@@ -1,4 +1,4 @@
-"""SAS that the deployer's login signs, over their life: issued, about to end, rotated, ended, and given up for identities.
+"""SAS that the deployer's login signs, over their life: issued, about to end, rotated, ended, given up for identities.
 
 One story, in this order.
 
