@@ -12,6 +12,7 @@ from components import images, platform_guard
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import WorkloadContext
+from components.identity import Federation
 from components.node_pools import gpu_pools
 from components.sas import check_expiry
 from components.workspace import Workspace
@@ -43,8 +44,15 @@ class BorrowedPlatform(Component):
         for container, access in containers.items():
             check_expiry(access, users=settings.users(container), stack=str(lender.stack))
         mounted = {name: access for name, access in containers.items() if settings.users(name)}
+        plain = lender.lending.federation
         self.workspace = Workspace(
-            "workspace", settings.stack, mounted, None, platform_guard.GUEST_LABELS, opts=in_cluster
+            "workspace",
+            settings.stack,
+            mounted,
+            None,
+            platform_guard.GUEST_LABELS,
+            federation=Federation.of(plain) if plain else None,
+            opts=in_cluster,
         )
         self.register_outputs({"platform": str(lender.stack)})
 

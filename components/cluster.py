@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pulumi
@@ -34,6 +34,8 @@ class Cluster(Component):
 
     kubelet_object_id: pulumi.Output[str]
     """Who pulls images: the identity of the kubelets."""
+    issuer: pulumi.Output[str]
+    """Of the tokens of its service accounts: a URL."""
 
     def __init__(
         self,
@@ -53,7 +55,9 @@ class Cluster(Component):
         if window := settings.cluster.maintenance_window:
             self._node_os_window(window)
         self.id = self.resource.id
-        self.kubelet_object_id = self._kubelet_object_id()
+        found = self._found()
+        self.kubelet_object_id = found.identity_profile.apply(_kubelet_object_id)
+        self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
@@ -77,8 +81,12 @@ class Cluster(Component):
             api_server_access_profile=containerservice.ManagedClusterAPIServerAccessProfileArgs(
                 authorized_ip_ranges=list(dict.fromkeys(cluster.authorized_ip_ranges))
             ),
-            # Nothing here uses it: pods that users bring along trade its tokens for identities in Azure.
+            # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/identity.py)
+            # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
+            security_profile=containerservice.ManagedClusterSecurityProfileArgs(
+                workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
+            ),
             network_profile=containerservice.ContainerServiceNetworkProfileArgs(
                 network_plugin="azure",
                 network_plugin_mode="overlay",
@@ -122,17 +130,16 @@ class Cluster(Component):
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
 
-    def _kubelet_object_id(self) -> pulumi.Output[str]:
+    def _found(self) -> pulumi.Output[Any]:
         """Asked of Azure: in the preview of an update the resource's own outputs are unknown.
 
-        The role that hangs on it would be shown as replaced, with the cluster's access to its images.
+        The role that hangs on them would be shown as replaced, with the cluster's access to its images.
         """
-        found = containerservice.get_managed_cluster_output(
+        return containerservice.get_managed_cluster_output(
             resource_group_name=self.resource_group,
             resource_name=self.name,
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
-        return found.identity_profile.apply(lambda identities: str((identities or {})["kubeletidentity"].object_id))
 
     def _warn_if_behind(self, runs: str | None, group: str, cluster: str) -> None:
         wanted = self.settings.cluster.kubernetes_version
@@ -177,6 +184,10 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
         f"{wanted}. Do so while no job runs: {change} && pulumi up -s {settings.stack}; or keep it: {keep}"
     )
     return has
+
+
+def _kubelet_object_id(identities: Mapping[str, Any] | None) -> str:
+    return str((identities or {})["kubeletidentity"].object_id)
 
 
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:

@@ -12,8 +12,22 @@ from config.schema.storage import ContainerSettings
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sas:
+    """The SAS that open a container, all of one window."""
+
+    rotation: str
+    """The setting that issued them."""
+    start: pulumi.Input[str]
+    expiry: pulumi.Input[str]
+    """Their window, as ISO 8601 has times."""
+    mount: pulumi.Output[str]
+    upload: pulumi.Output[str] | None
+    """Where the settings ask for `upload`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContainerAccess:
-    """A container and the SAS that open it. The SAS are secret and kept apart: all else can be read without them."""
+    """A container and what opens it. The SAS are secret and kept apart: all else can be read without them."""
 
     account: str
     container: str
@@ -23,17 +37,15 @@ class ContainerAccess:
     """See StorageSettings.generation."""
     url: pulumi.Input[str]
     """Of the container, without a SAS."""
-    rotation: str
-    """The setting that issued the SAS."""
-    start: pulumi.Input[str]
-    expiry: pulumi.Input[str]
-    """The SAS' window, as ISO 8601 has times."""
-    sas: pulumi.Output[str]
-    upload_sas: pulumi.Output[str] | None
-    """Where the settings ask for `upload`."""
+    sas: Sas | None
+    """None where identities open it, by roles at `scope`."""
+    scope: pulumi.Input[str]
+    """Its id in ARM."""
 
     def plain(self) -> dict[str, Any]:
         """All but the SAS, as a stack output."""
+        sas = self.sas
+        opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": self.scope}
         return {
             "account": self.account,
             "container": self.container,
@@ -41,14 +53,14 @@ class ContainerAccess:
             "settings": self.settings.model_dump(by_alias=True),
             "generation": self.generation,
             "url": self.url,
-            "rotation": self.rotation,
-            "start": self.start,
-            "expiry": self.expiry,
+            **opens,
         }
 
     def secrets(self) -> dict[str, pulumi.Output[str]]:
         """The SAS, as a stack output."""
-        return {"sas": self.sas, **({"uploadSas": self.upload_sas} if self.upload_sas is not None else {})}
+        if self.sas is None:
+            return {}
+        return {"sas": self.sas.mount, **({"uploadSas": self.sas.upload} if self.sas.upload is not None else {})}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], secrets: pulumi.Output[Any]) -> ContainerAccess:
@@ -61,9 +73,16 @@ class ContainerAccess:
             settings=settings,
             generation=plain["generation"],
             url=plain["url"],
-            rotation=plain["rotation"],
-            start=plain["start"],
-            expiry=plain["expiry"],
-            sas=pulumi.Output.secret(secrets["sas"]),
-            upload_sas=pulumi.Output.secret(secrets["uploadSas"]) if settings.upload else None,
+            sas=_sas(plain, secrets, upload=settings.upload) if "rotation" in plain else None,
+            scope=plain.get("scope", ""),
         )
+
+
+def _sas(plain: Mapping[str, Any], secrets: pulumi.Output[Any], *, upload: bool) -> Sas:
+    return Sas(
+        rotation=plain["rotation"],
+        start=plain["start"],
+        expiry=plain["expiry"],
+        mount=pulumi.Output.secret(secrets["sas"]),
+        upload=pulumi.Output.secret(secrets["uploadSas"]) if upload else None,
+    )

@@ -35,9 +35,11 @@ class BlobVolume:
     claim: pulumi.Input[str]
     """Name of the PersistentVolumeClaim."""
     read_only: bool
-    """Its SAS cannot write."""
+    """Mounts cannot write."""
     annotations: Mapping[str, pulumi.Input[str]]
     """For pod templates that mount it: they change when the SAS does, so that a new one reaches the mounts."""
+    service_account: pulumi.Input[str] | None = None
+    """Whose identity opens it; None where a SAS does, for pods of any account."""
     upload_secret: pulumi.Input[str] | None
     """Secret with keys `url` (of the container) and `sas` (rcwl), where the settings ask for `upload`."""
 

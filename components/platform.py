@@ -12,6 +12,7 @@ from components._base import Component
 from components.cluster import Cluster
 from components.context import WorkloadContext
 from components.existing import Existing
+from components.identity import Federation
 from components.kubernetes_access import KubernetesAccess
 from components.node_pools import NodePools
 from components.operators import Operator, Operators
@@ -68,8 +69,17 @@ class Platform(Component):
         )
         # All of them, also for pods that users bring along.
         containers = self.storage.containers if self.storage else {}
-        self.workspace = Workspace("workspace", WORKLOAD_NAMESPACE, containers, hooks, opts=in_cluster)
+        self._federation = self._identities(group) if settings.storage.auth == "identity" else None
+        self.workspace = Workspace(
+            "workspace", WORKLOAD_NAMESPACE, containers, hooks, federation=self._federation, opts=in_cluster
+        )
         self.register_outputs({"cluster": self.cluster.name})
+
+    def _identities(self, group: pulumi.Output[str]) -> Federation:
+        settings, cluster = self.settings, self.cluster
+        return Federation(
+            resource_group=group, location=settings.location, cluster=settings.names.cluster, issuer=cluster.issuer
+        )
 
     def image(self, name: str) -> str:
         """Reference of an image of `docker/`."""
@@ -114,5 +124,6 @@ class Platform(Component):
             "containers": {
                 name: access.plain() for name, access in (self.storage.containers if self.storage else {}).items()
             },
+            **({"federation": self._federation.plain()} if self._federation else {}),
         }
         return pulumi.Output.secret(lending)

@@ -14,6 +14,8 @@ from config.schema.models import ClusterSettings, PrincipalType
 RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 """Azure Kubernetes Service RBAC Cluster Admin."""
 ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+"""Storage Blob Data Reader."""
 BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
 """Storage Blob Data Contributor."""
 BLOB_DATA_OWNER = "b7e6dc6d-f1e8-4753-8033-0f276bb0955b"

@@ -138,24 +138,25 @@ class ContainerSas(Component):
 
 
 def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: str | None = None) -> None:
-    """Says, in previews too, that a container's SAS ends soon. `stack` issues it, where this one does not.
+    """Says, in previews too, that a container's SAS, if it has one, ends soon. `stack` issues it, where not this one.
 
     One that has ended fails previews and updates with pulumi.RunError where workloads use it (`users`): their pods
     would wait for the mount for ever.
     """
+    if access.sas is None:
+        return
+    rotation = access.sas.rotation
 
     def check(times: list[str]) -> None:
         start, expiry = times
         now = datetime.now(UTC)
-        warning = expiry_warning(
-            access.container, start, expiry, access.rotation, now=now, stack=stack or pulumi.get_stack()
-        )
+        warning = expiry_warning(access.container, start, expiry, rotation, now=now, stack=stack or pulumi.get_stack())
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
             pulumi.log.warn(warning)  # of no resource: the engine may end before what waits for a URN
 
-    pulumi.Output.all(access.start, access.expiry).apply(check)
+    pulumi.Output.all(access.sas.start, access.sas.expiry).apply(check)
 
 
 def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str) -> str | None:

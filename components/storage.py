@@ -7,7 +7,7 @@ from pulumi_azure_native import authorization, storage
 
 from components import roles
 from components._base import Component
-from components.container_access import ContainerAccess
+from components.container_access import ContainerAccess, Sas
 from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
 from config.schema.models import Settings
@@ -50,7 +50,7 @@ class Storage(Component):
             kind=storage.Kind.BLOCK_BLOB_STORAGE if premium else storage.Kind.STORAGE_V2,
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
-            # A key opens everything in the account, for ever: only where ARM has to sign with it.
+            # A key opens everything in the account, for ever: only where something has to be signed with it.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
             minimum_tls_version=storage.MinimumTlsVersion.TLS1_2,
@@ -80,16 +80,6 @@ class Storage(Component):
             public_access=storage.PublicAccess.NONE,
             opts=self.kept_until_replaced(protect=chosen.protect),
         )
-        sas = ContainerSas(
-            name,
-            container,
-            settings,
-            account=self._account,
-            resource_group=self._resource_group,
-            rotation=chosen.rotation,
-            signer=self._signer,
-            opts=self.child(),
-        )
         access = ContainerAccess(
             account=self.account_name,
             container=name,
@@ -97,11 +87,25 @@ class Storage(Component):
             settings=settings,
             generation=chosen.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
-            rotation=chosen.rotation,
-            start=sas.window.start,
-            expiry=sas.window.expiry,
-            sas=sas.mount,
-            upload_sas=sas.upload,
+            sas=self._sas(name, container, settings) if chosen.auth == "sas" else None,
+            scope=container.id,
         )
         check_expiry(access, users=self._settings.users(name))
         return access
+
+    def _sas(self, name: str, container: storage.BlobContainer, settings: ContainerSettings) -> Sas:
+        rotation = self._settings.storage.rotation
+        issued = ContainerSas(
+            name,
+            container,
+            settings,
+            account=self._account,
+            resource_group=self._resource_group,
+            rotation=rotation,
+            signer=self._signer,
+            opts=self.child(),
+        )
+        window = issued.window
+        return Sas(
+            rotation=rotation, start=window.start, expiry=window.expiry, mount=issued.mount, upload=issued.upload
+        )

@@ -1,4 +1,5 @@
-"""Blob containers as volumes: a secret, a PersistentVolume and a claim each, in the namespace of those who mount them.
+"""Blob containers as volumes: a PersistentVolume and a claim each, in the namespace of those who mount them; a secret
+with the SAS, where one opens them.
 
 The keys are what the blob CSI driver reads (kubernetes-sigs/blob-csi-driver, docs/driver-parameters.md). Another SAS is
 another volume (`generation`): under the same name, a node would go on with the mount that it has.
@@ -14,8 +15,9 @@ import pulumi
 from pulumi_kubernetes.core import v1 as core
 
 from components._base import Component
-from components.container_access import ContainerAccess
+from components.container_access import ContainerAccess, Sas
 from components.context import BlobVolume
+from components.identity import WorkloadIdentity
 from config.facts.blobfuse import mount_options
 
 DRIVER = "blob.csi.azure.com"
@@ -36,9 +38,10 @@ class ContainerVolume(Component):
         namespace: str,
         needs: Sequence[pulumi.Resource],
         hooks: pulumi.ResourceHookBinding | None,
+        identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`needs` is what has to be there first, the namespace; `hooks` are its own.
+        """`needs` is what has to be there first, the namespace; `hooks` are its own; `identity` opens what no SAS does.
 
         The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
         killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
@@ -46,36 +49,40 @@ class ContainerVolume(Component):
         super().__init__(name, opts)
         self._names = VolumeNames(access, namespace)
         self._needs = list(needs)
-        secret = self._secret(
-            f"secret-{name}",
-            self._names.secret,
-            {"azurestorageaccountname": access.account, "azurestorageaccountsastoken": access.sas},
-        )
+        sas = access.sas
+        secrets = [self._mount_secret(name, access, sas)] if sas else []
         volume = core.PersistentVolume(
             f"volume-{name}",
             metadata={"name": self._names.volume},
-            spec=volume_spec(access, self._names),
+            spec=volume_spec(access, self._names, identity.client_id if identity else None),
             opts=self.child(hooks=hooks),
         )
         claim = core.PersistentVolumeClaim(
             f"claim-{name}",
             metadata={"name": self._names.claim, "namespace": namespace},
             spec=claim_spec(access, volume.metadata["name"]),
-            opts=self.child(depends_on=[*self._needs, secret]),
+            opts=self.child(depends_on=[*self._needs, *secrets]),
         )
-        upload = self._upload(f"upload-{name}", access)
+        upload = self._upload(f"upload-{name}", access.url, sas.upload) if sas and sas.upload is not None else None
+        digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
         self.volume = BlobVolume(
             claim=claim.metadata["name"],
             read_only=access.settings.read_only,
-            annotations={f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(access.sas.apply(_digest))},
+            annotations=digest,
+            service_account=identity.account if identity else None,
             upload_secret=upload.metadata["name"] if upload else None,
         )
         self.register_outputs({})
 
-    def _upload(self, name: str, access: ContainerAccess) -> core.Secret | None:
-        if access.upload_sas is None:
-            return None
-        return self._secret(name, self._names.upload, {"url": access.url, "sas": access.upload_sas})
+    def _mount_secret(self, name: str, access: ContainerAccess, sas: Sas) -> core.Secret:
+        data: dict[str, pulumi.Input[str]] = {
+            "azurestorageaccountname": access.account,
+            "azurestorageaccountsastoken": sas.mount,
+        }
+        return self._secret(f"secret-{name}", self._names.secret, data)
+
+    def _upload(self, name: str, url: pulumi.Input[str], sas: pulumi.Output[str]) -> core.Secret:
+        return self._secret(name, self._names.upload, {"url": url, "sas": sas})
 
     def _secret(self, name: str, object_name: str, data: Mapping[str, pulumi.Input[str]]) -> core.Secret:
         return core.Secret(
@@ -114,14 +121,26 @@ class VolumeNames:
         return f"{self.namespace}-{self.claim}"
 
 
-def volume_spec(access: ContainerAccess, names: VolumeNames) -> core.PersistentVolumeSpecArgs:
-    """The PersistentVolume: the driver asks nobody but the secret how to get into the container."""
+def volume_spec(
+    access: ContainerAccess, names: VolumeNames, client_id: pulumi.Input[str] | None = None
+) -> core.PersistentVolumeSpecArgs:
+    """The PersistentVolume: nothing but the secret, or the identity of that client id, gets into the container.
+
+    By identity the driver mounts for each pod apart, with that pod's token (nodeserver.go, NodePublishVolume). Were
+    mountWithWorkloadIdentityToken not there, it would get the account's key by it (blob.go, GetAuthEnv).
+    """
+    opened_by: dict[str, pulumi.Input[str]] = (
+        {"AzureStorageAuthType": "SAS"}
+        if client_id is None
+        else {"clientID": client_id, "mountWithWorkloadIdentityToken": "true"}
+    )
     attributes = {
         "protocol": "fuse2",
         "storageAccount": access.account,
         "containerName": access.container,
-        "AzureStorageAuthType": "SAS",
+        **opened_by,
     }
+    secret = core.SecretReferenceArgs(name=names.secret, namespace=names.namespace) if client_id is None else None
     return core.PersistentVolumeSpecArgs(
         capacity={"storage": f"{access.settings.size_gib}Gi"},
         access_modes=_access_modes(access),
@@ -135,7 +154,7 @@ def volume_spec(access: ContainerAccess, names: VolumeNames) -> core.PersistentV
             driver=DRIVER,
             volume_handle=f"{access.account}_{names.volume}",
             volume_attributes=attributes,
-            node_stage_secret_ref=core.SecretReferenceArgs(name=names.secret, namespace=names.namespace),
+            node_stage_secret_ref=secret,
         ),
     )
 

@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components._base import Component
 from components.container_access import ContainerAccess
 from components.context import BlobVolume
+from components.identity import Federation, WorkloadIdentity
 from components.namespace import namespace
 from components.volumes import ContainerVolume
 
@@ -31,17 +32,34 @@ class Workspace(Component):
         containers: Mapping[str, ContainerAccess],
         hooks: pulumi.ResourceHookBinding | None,
         labels: Mapping[str, str] | None = None,
+        federation: Federation | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`containers` are those that are mounted there: no namespace holds a SAS that nobody there uses."""
+        """`containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
+
+        `federation` is there where they are mounted by identity.
+        """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
+        identity = (
+            WorkloadIdentity(
+                "identity", federation, containers.values(), namespace=space_name, needs=space, opts=self.child()
+            )
+            if federation and containers
+            else None
+        )
         self.volumes = {
             container: ContainerVolume(
-                container, access, namespace=space_name, needs=[space], hooks=hooks, opts=self.child()
+                container,
+                access,
+                namespace=space_name,
+                needs=[space],
+                hooks=hooks,
+                identity=identity,
+                opts=self.child(),
             ).volume
             for container, access in containers.items()
         }

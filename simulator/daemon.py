@@ -114,7 +114,7 @@ def main() -> int:
 def _simulated_azure(clusters: Clusters, blobs: BlobService) -> Server:
     """As it was left; it answers nobody yet."""
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
-    clusters.cloud = DataPlane(server.world)
+    clusters.cloud = DataPlane(server.world, server.tokens)
     blobs.open(Policy(server.world, server.tokens).refusal)
     return server
 

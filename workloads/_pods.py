@@ -34,6 +34,8 @@ class Mount:
     read_only: bool = False
     annotations: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Of pods that mount it: they change when what is mounted does, so that pods are replaced by ones that see it."""
+    service_account: pulumi.Input[str] | None = None
+    """Under which alone pods can mount it, if any."""
 
     def volume(self) -> Manifest:
         """The entry of the pod's `volumes`."""
@@ -88,10 +90,15 @@ RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}
 
 
 def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
-    """The template of a pod with these volumes, annotated so that another content is another pod."""
+    """The template of a pod with these volumes, annotated so that another content is another pod.
+
+    It runs under the service account that they need, unless it has one of its own.
+    """
     annotations = {name: value for mount in mounts for name, value in mount.annotations.items()}
+    accounts = [mount.service_account for mount in mounts if mount.service_account is not None]
+    account = {"serviceAccountName": accounts[0]} if accounts else {}
     metadata = {"metadata": {"annotations": annotations}} if annotations else {}
-    return {**metadata, "spec": {**spec, "volumes": [mount.volume() for mount in mounts]}}
+    return {**metadata, "spec": {**account, **spec, "volumes": [mount.volume() for mount in mounts]}}
 
 
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
@@ -127,8 +134,14 @@ def scratch(pool: GpuPool, path: str) -> Mount:
 
 def blob(name: str, volume: BlobVolume, path: str) -> Mount:
     """A blob container; its annotations change with its SAS."""
-    claim = {"persistentVolumeClaim": {"claimName": volume.claim}}
-    return Mount(name=name, path=path, source=claim, read_only=volume.read_only, annotations=volume.annotations)
+    return Mount(
+        name=name,
+        path=path,
+        source={"persistentVolumeClaim": {"claimName": volume.claim}},
+        read_only=volume.read_only,
+        annotations=volume.annotations,
+        service_account=volume.service_account,
+    )
 
 
 def one_pool(pool: GpuPool) -> Manifest:

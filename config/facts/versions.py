@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -46,10 +47,30 @@ class Kubernetes(_Pin):
     default: str
 
 
+class IdentityMounts(_Pin):
+    """From when on blobs can be mounted by a workload's identity."""
+
+    driver: str
+    """Version of the blob CSI driver."""
+    addon: str
+    """Minor version of Kubernetes, from which on AKS's add-on has such a driver."""
+
+    def is_older(self, version: str) -> bool:
+        """Whether a version of the driver lacks it. One that is no version (`latest`) is trusted."""
+        numbers, since = (re.findall(r"\d+", text)[:3] for text in (version, self.driver))
+        return len(numbers) == len(since) and [int(part) for part in numbers] < [int(part) for part in since]
+
+    def lacks_addon(self, kubernetes: str) -> bool:
+        """Whether the add-on of this version of Kubernetes is too old, or there is no such version."""
+        found, since = (re.match(r"(\d+)\.(\d+)", text) for text in (kubernetes, self.addon))
+        return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
+
+
 class Versions(_Pin):
     """All pins."""
 
     kubernetes: Kubernetes
+    identity_mounts: IdentityMounts
     charts: dict[str, Chart]
     images: dict[str, Image]
 

@@ -34,7 +34,8 @@ def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
     """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
-    for name, chosen in storage.containers.items() if storage.hierarchical_namespace else ():
+    signed = storage.hierarchical_namespace and storage.auth == "sas"  # who makes a file may set its permissions
+    for name, chosen in storage.containers.items() if signed else ():
         if "w" in chosen.permissions and "p" not in chosen.permissions:
             path = ("storage", "containers", name, "permissions")
             what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
@@ -53,7 +54,7 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
     """A training of weeks, whose mounts fail when their SAS ends. That of a year outlasts it."""
-    end = placement.options.open_end
+    end = placement.options.open_end if storage.auth == "sas" else ""
     for container in placement.options.containers if end else ():
         chosen = storage.containers[container]
         if chosen.sas == "service" and chosen.days == chosen.most_days:

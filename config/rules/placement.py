@@ -130,6 +130,7 @@ class Placer:
             nodes=_nodes(spec, options, pool),
             containers=self._stack.storage.containers,
             hierarchical_namespace=self._stack.storage.hierarchical_namespace,
+            auth=self._stack.storage.auth,
             scratch=pool.scratch and self._installation.brought("NVMe scratch").enabled,
         )
 

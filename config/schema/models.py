@@ -210,6 +210,8 @@ class Lending(Model, Generic[Shared]):
     """Host of the registry with the images of `docker/`."""
     containers: dict[str, dict[str, Any]] = {}
     """Blob containers by name, as components/container_access.py describes them."""
+    federation: dict[str, str] | None = None
+    """How namespaces get identities, as components/identity.py describes it, where containers are mounted by these."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Blob storage of a stack: the account, its containers, and the shared access signatures (SAS) that open them."""
+"""Blob storage of a stack: the account, its containers, and what opens them: a SAS, or the identity of who mounts."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ AccountName = Annotated[
     may_be(f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, a name that nobody else in Azure has"),
 ]
 SasKind = Literal["service", "user-delegation"]
+Auth = Literal["sas", "identity"]
 
 
 class ContainerSettings(Model):
-    """One blob container, mounted by workloads through a SAS that can do no more than `permissions`."""
+    """One blob container, mounted by workloads that can do no more there than `permissions`."""
 
     sas: SasKind = "service"
     """`service`, signed with the account's key, or `user-delegation`: with an Entra login, for 7 days at most."""
@@ -46,7 +47,8 @@ class ContainerSettings(Model):
         may_be("r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
     ] = "rl"
     """Of the SAS that mounts use, of `racwdlmp`: read, add, create, write, delete, list, move, permissions; writing to
-    a hierarchical namespace needs the last two.
+    a hierarchical namespace needs the last two. With `storage.auth` `identity`, `rl` makes readers, and what has both
+    `w` and `d` contributors.
 
     There blobfuse2 renames by Path Create, and sets the permissions of each file that it makes by Path Update
     (azure-storage-fuse 74098e3, component/azstorage/datalake.go: RenameDirectory, CreateFile).
@@ -87,13 +89,22 @@ class ContainerSettings(Model):
 
     @property
     def read_only(self) -> bool:
-        """Whether the SAS of mounts can change nothing."""
+        """Whether mounts can change nothing."""
         return not set(self.permissions) & set("acwdmp")
+
+    @property
+    def fits_a_role(self) -> bool:
+        """Whether one of Azure's roles gives what `permissions` say: those that let write let delete too."""
+        return self.read_only or set("wd") <= set(self.permissions)
 
 
 class StorageSettings(Model):
     """The storage account; without containers there is none."""
 
+    auth: Auth = "sas"
+    """What opens containers for mounts: `sas`, signed as each container's `sas` says, or `identity`: that of the
+    workloads' service account, with no secret, no expiry and no shared keys (preview of the blob CSI driver).
+    """
     account_name: Annotated[AccountName | None, EMPTY_IS_UNSET] = None
     """The storage account's name, unique in all of Azure; by default from project, stack and subscription."""
     sku: Literal["Standard_LRS", "Standard_ZRS", "Premium_LRS", "Premium_ZRS"] = "Standard_LRS"
@@ -128,7 +139,7 @@ class StorageSettings(Model):
 
     def uses(self, kind: SasKind) -> bool:
         """Whether any container has SAS of this kind."""
-        return any(container.sas == kind for container in self.containers.values())
+        return self.auth == "sas" and any(container.sas == kind for container in self.containers.values())
 
     def generation(self, container: str) -> str:
         """A few characters that change with all that makes up a mount of the container, its SAS before all.
@@ -138,7 +149,9 @@ class StorageSettings(Model):
         volume. Nor can a claim be changed once it is there.
         """
         settings = self.containers[container].model_dump(exclude={"upload"})
-        mount = (self.rotation, self.hierarchical_namespace, settings)
+        mount: tuple[object, ...] = (self.rotation, self.hierarchical_namespace, settings)
+        if self.auth == "identity":  # nothing before it: what SAS have is as it was
+            mount = (self.auth, *mount)
         return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]
 
 

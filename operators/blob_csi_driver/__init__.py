@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pulumi
 
 from components.operators import Installed, Operator, Site
+from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.models import StackFile
@@ -36,6 +37,20 @@ class _BlobCsiDriver(Operator[ChartSettings]):
             where = (*path, "enabled")
             what = "is false, but storage.containers are mounted by it"
             yield Problem(where, what, "true, or storage.driver addon", set_command(where, True))
+        if storage.needs("chart") and storage.auth == "identity":
+            yield from self._of_identity(installation, (*path, "values"))
+
+    def _of_identity(self, installation: Installation, path: Path) -> Iterator[Problem]:
+        """A driver that mounts by identity, and goes on to bring each mount its next token."""
+        since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
+        tag = installation.value(self, *image) or versions().charts[NAME].version
+        if since.is_older(str(tag)):
+            what = f"is {tag}, a driver that cannot mount by identity (storage.auth), but would fetch the account's key"
+            allowed = f"{since.driver} or newer, or storage.auth sas"
+            yield Problem((*path, *image), what, allowed, remove_command((*path, *image)))
+        if installation.value(self, *again) is False:
+            what = "is false, and so mounts by identity (storage.auth) would end with their first token, within the day"
+            yield Problem((*path, *again), what, "true, or storage.auth sas", set_command((*path, *again), True))
 
     def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
         return BlobCsiDriver(self.name, site, settings, opts)

@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from simulator.azure import federation
 from simulator.azure.ids import parse_id
 from simulator.azure.kinds import accounts, clusters, container_registries, roles
 from simulator.azure.registries import DOMAIN
+from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
@@ -28,8 +30,8 @@ class BlobService:
 class DataPlane:
     """Answers from the subscription as it is now; may be asked from any thread."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, tokens: Tokens) -> None:
+        self._world, self._tokens = world, tokens
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         """Why the nodes of a cluster cannot pull an image, as containerd says it; None where they can.
@@ -56,6 +58,18 @@ class DataPlane:
             return None
         blobs = self._world.blobs
         return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file)
+
+    def issuer(self, cluster_id: str) -> str:
+        """Of the tokens of a cluster's service accounts; empty where none is on."""
+        cluster = self._world.store.get(parse_id(cluster_id))
+        return clusters.issuer(self._world, cluster) if cluster else ""
+
+    def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
+        """A managed identity's token for blobs, for a service account's; when it ends.
+
+        Raises EntraError, a PermissionError.
+        """
+        return federation.exchange(self._world, self._tokens, client_id, assertion)
 
     def _refusal(self, cluster_id: str, registry: str, repository: str, tag: str) -> str | None:
         host = f"{registry}{DOMAIN}"

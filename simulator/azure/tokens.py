@@ -19,13 +19,18 @@ LIFETIME_S = 3600
 
 @dataclass(frozen=True)
 class Tokens:
-    """Issues tokens for who is signed in, and reads them again. `secret` is the simulator's own."""
+    """Issues tokens, and reads them again. `secret` is the simulator's own."""
 
     secret: str
     subscription: Subscription
 
-    def issue(self, audience: str, now: float | None = None) -> tuple[str, int]:
-        """A token for one audience (`https://storage.azure.com`), and when it ends (seconds since 1970)."""
+    def issue(
+        self, audience: str, now: float | None = None, *, client_id: str = "", object_id: str = ""
+    ) -> tuple[str, int]:
+        """A token for one audience (`https://storage.azure.com`), and when it ends (seconds since 1970).
+
+        It is for who is signed in, or for the identity that is named.
+        """
         begin = int(time.time() if now is None else now)
         claims = {
             "aud": audience,
@@ -33,8 +38,8 @@ class Tokens:
             "iat": begin,
             "nbf": begin,
             "exp": begin + LIFETIME_S,
-            "appid": self.subscription.client_id,
-            "oid": self.subscription.object_id,
+            "appid": client_id or self.subscription.client_id,
+            "oid": object_id or self.subscription.object_id,
             "tid": self.subscription.tenant_id,
         }
         signed = f"{_encode({'alg': 'HS256', 'typ': 'JWT'})}.{_encode(claims)}"

@@ -31,7 +31,7 @@ class RunningCluster:
 
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
         """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
-        self.plane = ControlPlane(_name(cluster_id))
+        self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id))
         with contextlib.ExitStack() as parts:
             parts.callback(self.plane.stop)
             self.network = ClusterNetwork(self.plane.authority, ports.require_free(f"{self.plane.name}.egress"))

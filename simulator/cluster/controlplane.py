@@ -20,6 +20,7 @@ from simulator.kube.client import ApiError, KubeClient
 SERVICE_CIDR = "10.0.0.0/16"  # AKS's default
 KWOK_POD_CIDR = "10.244.0.0/17"
 KUBELET_POD_CIDR = "10.244.128.0/17"
+_OWN_ISSUER = "https://kubernetes.default.svc"
 _STAGES = Path(__file__).with_name("stages.yaml")
 _READY_TIMEOUT_S = 120
 _LEASE_SECONDS = 40
@@ -32,8 +33,9 @@ class NotReady(Exception):
 class ControlPlane:
     """Folder, ports, certificates and processes of one cluster. Its data outlives a stop."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, issuer: str = "") -> None:
+        """`issuer` is whom tokens of service accounts name, where Azure publishes the cluster's keys."""
+        self.name, self._issuers = name, [*([issuer] if issuer else []), _OWN_ISSUER]
         self.folder = paths.home() / "clusters" / name
         self.authority: Authority = cluster_certificates(self.folder / "pki")
         self.supervisor = Supervisor()
@@ -147,7 +149,7 @@ class ControlPlane:
             "--authorization-mode=Node,RBAC",
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
-            "--service-account-issuer=https://kubernetes.default.svc",
+            *(f"--service-account-issuer={issuer}" for issuer in self._issuers),  # the first issues, all count
             f"--service-account-key-file={pki('sa', 'pub')}",
             f"--service-account-signing-key-file={pki('sa', 'key')}",
             f"--kubelet-client-certificate={pki('kubelet-client', 'crt')}",

@@ -28,6 +28,15 @@ class Cloud(Protocol):
     def blob_service(self, account: str) -> BlobService | None:
         """In place of https://<account>.blob.core.windows.net; None where no account has this name."""
 
+    def issuer(self, cluster_id: str) -> str:
+        """Whom the tokens of a cluster's service accounts name as their issuer; empty where AKS publishes none."""
+
+    def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
+        """A managed identity's token for blobs, for a service account's; when it ends (seconds since 1970).
+
+        Raises PermissionError with Entra's words.
+        """
+
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         """Why a cluster's kubelet identity cannot pull an image, in containerd's words; None where it can."""
 
@@ -39,6 +48,12 @@ class NoCloud:
 
     def blob_service(self, account: str) -> BlobService | None:
         return None
+
+    def issuer(self, cluster_id: str) -> str:
+        return ""
+
+    def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
+        raise PermissionError("there is no Entra ID")
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         return None

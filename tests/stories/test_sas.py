@@ -1,4 +1,6 @@
-"""SAS that the deployer's login signs, over their life: issued, about to end, rotated, ended. One story, in this order.
+"""SAS that the deployer's login signs, over their life: issued, about to end, rotated, ended, given up for identities.
+
+One story, in this order.
 
 A platform with one GPU and OLMo, whose account is premium and has folders, and whose driver comes from its chart. A
 stack of OLMo alone borrows its data.
@@ -37,6 +39,10 @@ STORAGE = {
     "sku": "Premium_LRS",
     "hierarchicalNamespace": True,
     "containers": CONTAINERS,
+}
+BY_IDENTITY = STORAGE | {
+    "auth": "identity",
+    "containers": {"olmo-data": {"profile": "random-4k"}, "olmo-checkpoints": {"permissions": "racwdlmp"}},
 }
 ACCOUNT = "Microsoft.Storage/storageAccounts"
 DATA_OWNER = "b7e6dc6d-f1e8-4753-8033-0f276bb0955b"  # Storage Blob Data Owner (Azure's built-in roles)
@@ -217,3 +223,29 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
     platform.set(workloads="olmo", storage=STORAGE | {"rotation": "3"})
     platform.up()
     assert trained(platform, platform) == "Complete"
+
+
+# -- given up for identities -------------------------------------------------------------------------------------------
+
+
+def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> None:
+    """The training finds its data and its last checkpoint, with a token in place of any secret."""
+    before, kept = volumes(platform, "ai"), account(platform)["id"]
+    by_identity = {"olmo": {**TRAINING, "prepare": False}}
+    platform.set(workloads="olmo", storage=BY_IDENTITY, workloadOptions=by_identity)
+    platform.up()
+    assert account(platform)["id"] == kept
+    assert not volumes(platform, "ai") & before
+    assert trained(platform, platform) == "Complete"
+    assert [name for name in names(platform.kube.list("v1", "Secret", "ai")) if "olmo" in name] == []
+    assert "unchanged" in platform.up("--expect-no-changes")
+
+
+def test_a_borrower_has_an_identity_of_its_own(platform: Stack, borrower: Stack) -> None:
+    borrower.set(workloadOptions={"olmo": {**TRAINING, "prepare": False}})
+    borrower.up()
+    assert trained(borrower, platform) == "Complete"
+    assert [name for name in names(platform.kube.list("v1", "Secret", BORROWER)) if "olmo" in name] == []
+    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/Microsoft.ManagedIdentity/userAssignedIdentities"
+    found = platform.world.arm("GET", f"{path}?api-version={API['Microsoft.ManagedIdentity']}")["value"]
+    assert {one["name"] for one in found} == {f"ai-on-aks-{PLATFORM}-ai", f"ai-on-aks-{PLATFORM}-{BORROWER}"}

@@ -25,6 +25,7 @@ API = {
     "Microsoft.ContainerRegistry": "2023-01-01-preview",
     "Microsoft.Storage": "2024-01-01",
     "Microsoft.Compute": "2024-11-01",
+    "Microsoft.ManagedIdentity": "2023-01-31",
 }
 H100 = "Standard_ND96isr_H100_v5"
 

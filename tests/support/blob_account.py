@@ -19,13 +19,15 @@ from simulator.azure.blobs import trust
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.server import serve
-from tests.support.arm import GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body
 
 ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models"
 CONTAINER = f"{ACCOUNT}/blobServices/default/containers/data"
 OTHER = f"{ACCOUNT}/blobServices/default/containers/other"
 CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
 READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+IDENTITY = f"{GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/aks-ai"
+CREDENTIAL = f"{IDENTITY}/federatedIdentityCredentials/blobs"
 
 
 def account_body(**properties: Any) -> dict[str, Any]:
@@ -76,6 +78,25 @@ class BlobAccount:
         answer = self.arm.put(path, {"properties": {"principalId": principal, "roleDefinitionId": definition}})
         assert answer.status_code in (200, 201), answer.text
         return path
+
+    def identity(self) -> dict[str, str]:
+        """Makes a managed identity, and tells its ids."""
+        answer = self.arm.put(IDENTITY, {"location": "eastus"})
+        assert answer.status_code in (200, 201), answer.text
+        ids: dict[str, str] = answer.json()["properties"]
+        return ids
+
+    def issuer(self) -> str:
+        """Makes a cluster whose service accounts Entra knows, and tells who issues their tokens."""
+        assert self.arm.put(CLUSTER, cluster_body(oidcIssuerProfile={"enabled": True})).status_code in (200, 201)
+        self.arm.done()
+        url: str = self.arm.get(CLUSTER)["properties"]["oidcIssuerProfile"]["issuerURL"]
+        return url
+
+    def federate(self, **properties: Any) -> None:
+        """Lets tokens that name these count as the identity's."""
+        answer = self.arm.put(CREDENTIAL, {"properties": properties})
+        assert answer.status_code in (200, 201), answer.text
 
     def settings(self, **properties: Any) -> None:
         """Updates the account."""

@@ -62,8 +62,11 @@ class FakeKube:
         self.writes.append(f"delete {kind} {name}")
         del self.objects[(kind, namespace or "", name)]
 
-    def raw(self, method: str, path: str, **_: Any) -> None:
+    def raw(self, method: str, path: str, **_: Any) -> Object:
+        """A token says only whose it is."""
         self.writes.append(f"{method} {path}")
+        account = path.removesuffix("/token").rpartition("/")[2]
+        return {"status": {"token": f"token of {account}"}} if path.endswith("/token") else {}
 
     def _put(self, obj: Object, verb: str = "") -> Object:
         metadata = obj["metadata"]

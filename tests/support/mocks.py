@@ -25,7 +25,11 @@ SECRET = "[secret]"
 ORGANIZATION = "organization"
 """As a backend in files calls it."""
 KUBELET = "00000000-0000-0000-0000-00000000000c"
+ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
+CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
+"""Of every managed identity that a program makes."""
 _NAMES = (
+    "federatedIdentityCredentialResourceName",
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
@@ -38,7 +42,11 @@ ABSENT = (
 WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
 """Of every SAS."""
 ADDED: dict[str, dict[str, Any]] = {
-    "ManagedCluster": {"identityProfile": {"kubeletidentity": {"objectId": KUBELET}}},
+    "ManagedCluster": {
+        "identityProfile": {"kubeletidentity": {"objectId": KUBELET}},
+        "oidcIssuerProfile": {"enabled": True, "issuerURL": ISSUER},
+    },
+    "UserAssignedIdentity": {"clientId": CLIENT, "principalId": PRINCIPAL},
     "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
     "SasWindow": WINDOW,
     "DelegationSas": {"sas": "skoid=login&sig=delegation"},

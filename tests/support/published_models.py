@@ -11,6 +11,7 @@ from typing import Any
 from azure.mgmt.authorization.v2022_04_01 import models as authorization
 from azure.mgmt.containerregistry.v2023_01_01_preview import models as containerregistry
 from azure.mgmt.containerservice import models as containerservice
+from azure.mgmt.msi.v2023_01_31 import models as msi
 from azure.mgmt.resource.resources.v2022_09_01 import models as resources
 from azure.mgmt.storage import models as storage
 
@@ -38,6 +39,12 @@ MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
         ("StorageAccount", "StorageAccountCreateParameters"),
     ),
     "Microsoft.Storage/storageAccounts/blobServices/containers": ("2024-01-01", storage, ("BlobContainer",)),
+    "Microsoft.ManagedIdentity/userAssignedIdentities": ("2023-01-31", msi, ("Identity",)),
+    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": (
+        "2023-01-31",
+        msi,
+        ("FederatedIdentityCredential",),
+    ),
 }
 """By resource type: API version, module, and its models: of the answer, and of the request where that has one."""
 _JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "object": "object"}

@@ -41,7 +41,7 @@ def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Problem]:
-    """The container is there, and its SAS opens it for what is needed."""
+    """The container is there, and mounts can do what is needed."""
     where: Path = ("storage", "containers", name, "permissions")
     if name not in ground.containers:
         known = ", ".join(ground.containers) or "none is set"
@@ -83,7 +83,15 @@ def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     container = ground.containers.get(options.data_container)
-    if not options.prepare or container is None or container.upload:
+    if not options.prepare or container is None:
+        return
+    if ground.auth == "identity":
+        way: Path = ("storage", "auth")
+        what = f"is identity, but workload {NAME} copies its data by a SAS"
+        allowed = f"sas, or {NAME} with prepare: false on data that is there already"
+        yield Problem(way, what, allowed, set_command(way, "sas"))
+        return
+    if container.upload:
         return
     where = ("storage", "containers", options.data_container, "upload")
     what = f"is false, but workload {NAME} copies its data there"

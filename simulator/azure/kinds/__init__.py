@@ -11,6 +11,7 @@ from simulator.azure.kinds import (
     container_registries,
     containers,
     groups,
+    identities,
     maintenance,
     pools,
     roles,
@@ -28,6 +29,8 @@ KINDS: Mapping[str, Kind] = {
         container_registries.TYPE: container_registries.ContainerRegistries(),
         accounts.TYPE: accounts.StorageAccounts(),
         containers.TYPE: containers.BlobContainers(),
+        identities.TYPE: identities.UserAssignedIdentities(),
+        identities.CREDENTIALS: identities.FederatedIdentityCredentials(),
     }.items()
 }
 """By the name of the type in lower case."""

@@ -104,6 +104,14 @@ def identities(record: Record) -> tuple[str, str]:
     return guid(record.id.text, "identity"), kubelet_identity(record)
 
 
+def issuer(world: World, record: Record) -> str:
+    """URL of the issuer of its service accounts' tokens; empty where it is not on."""
+    if not record.properties["oidcIssuerProfile"]["enabled"]:
+        return ""
+    path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
+    return f"https://{record.body['location']}.oic.prod-aks.azure.com/{path}"
+
+
 def node_group(record: Record) -> str:
     """Name of the resource group that AKS makes for the nodes."""
     group: str = record.properties["nodeResourceGroup"]
@@ -262,10 +270,6 @@ def _properties(world: World, record: Record) -> Body:
             {"name": pool.id.name, **pools.view_properties(pool)} for pool in pools.of_cluster(world, record.id)
         ],
     }
-    if properties["oidcIssuerProfile"]["enabled"]:
-        path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
-        outputs["oidcIssuerProfile"] = {
-            "enabled": True,
-            "issuerURL": f"https://{location}.oic.prod-aks.azure.com/{path}",
-        }
+    if url := issuer(world, record):
+        outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
     return properties | outputs

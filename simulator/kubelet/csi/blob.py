@@ -1,4 +1,4 @@
-"""The node's part of the blob CSI driver (blob.csi.azure.com): from a PersistentVolume and its secret to a mount.
+"""The node's part of the blob CSI driver (blob.csi.azure.com): from a PersistentVolume and what opens it to a mount.
 
 What fails, and how it is worded, follows github.com/kubernetes-sigs/blob-csi-driver at 0744a60 (pkg/blob: GetAuthEnv,
 NodeStageVolume) and blobfuse2's own start (see blobfuse.py). Sentences in brackets are the simulator's.
@@ -24,6 +24,7 @@ from diagnosis.cluster import Object
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
+from simulator.kubelet.csi.identity import PodIdentity
 from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
 
 NAME = "blob.csi.azure.com"
@@ -40,15 +41,20 @@ class StageError(Exception):
 
 @dataclass(frozen=True)
 class Credentials:
-    """What the driver reads from the secret; empty where it is not there."""
+    """What the driver reads from the secret, empty where it is not there; and the pod's identity, in its place."""
 
     account: str
     key: str
     sas: str
+    identity: PodIdentity | None = None
 
 
-def credentials(secret: Mapping[str, str], attributes: Mapping[str, str]) -> Credentials:
-    """As GetAuthEnv: keys without regard to case, values stripped."""
+def credentials(
+    secret: Mapping[str, str], attributes: Mapping[str, str], identity: PodIdentity | None = None
+) -> Credentials:
+    """As GetAuthEnv: keys without regard to case, values stripped; of a secret nothing, where there is an identity."""
+    if identity:
+        return Credentials(attributes.get("storageaccount", ""), "", "", identity)
     data = {key.lower(): value.strip() for key, value in secret.items()}
     account = data.get("azurestorageaccountname") or data.get("accountname") or attributes.get("storageaccount", "")
     key = data.get("azurestorageaccountkey") or data.get("accountkey") or ""
@@ -63,11 +69,12 @@ def stage(
     *,
     read_only: bool,
     report: Callable[[str], None],
+    identity: PodIdentity | None = None,
 ) -> BlobMount:
-    """Mounts a PersistentVolume (`volume`) in `folder`. Raises StageError."""
+    """Mounts a PersistentVolume (`volume`) in `folder`, by its secret or by `identity`. Raises StageError."""
     csi = volume["spec"]["csi"]
     attributes = {key.lower(): value for key, value in (csi.get("volumeAttributes") or {}).items()}
-    found = credentials(secret, attributes)
+    found = credentials(secret, attributes, identity)
     container = attributes.get("containername") or _container_of(csi.get("volumeHandle", ""))
     if not container:
         shown = " ".join(f"{key}:{value}" for key, value in sorted(attributes.items()))
@@ -109,14 +116,14 @@ def may_write(sas: str, *, hierarchical_namespace: bool = False) -> bool:
 
 def _auth_mode(asked: str, found: Credentials) -> str:
     """The kind of credential that blobfuse2 uses. Raises BlobfuseError where it lacks what that needs."""
-    mode = asked.lower() or ("key" if found.key else "sas" if found.sas else "msi")
+    mode = asked.lower() or ("key" if found.key else "sas" if found.sas else "spn" if found.identity else "msi")
     if not found.account:
         raise _config("account name not provided")
     if mode == "key" and not found.key:
         raise _config("storage key not provided")
     if mode == "sas" and not found.sas:
         raise _config("SAS key not provided")
-    if mode not in ("key", "sas"):
+    if mode != "spn" if found.identity else mode not in ("key", "sas"):
         why = f"no managed identity can open storage account {found.account}"
         raise BlobfuseError(
             f"failed to initialize new pipeline [{why}] [the secret has neither azurestorageaccountsastoken nor "
@@ -135,7 +142,7 @@ def _client(found: Credentials, mode: str, container: str, service: BlobService 
         raise BlobfuseError(
             f"failed to initialize new pipeline [failed to authenticate azstorage credentials with error [{why}]]"
         )
-    credential: AzureNamedKeyCredential | AzureSasCredential = (
+    credential: AzureNamedKeyCredential | AzureSasCredential | PodIdentity = found.identity or (
         AzureNamedKeyCredential(found.account, found.key)
         if mode == "key"
         else AzureSasCredential(found.sas.removeprefix("?"))

@@ -1,6 +1,7 @@
 """Volumes of PersistentVolumeClaims: one mount per node and PersistentVolume, shared by its pods as on real Azure.
 
-So a changed secret reaches a mount only when no pod of the node uses the volume any more.
+So a changed secret reaches a mount only when no pod of the node uses the volume any more. Those that are mounted by
+identity are each pod's own.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from pathlib import Path
 from diagnosis.cluster import Object
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
-from simulator.kubelet.csi import blob
+from simulator.kubelet.csi import blob, identity
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
 from simulator.kubelet.status import is_ready
 
-Key = tuple[str, str]
-"""Node and PersistentVolume."""
+Key = tuple[str, str, str]
+"""Node, PersistentVolume, and the pod (its uid) that has the mount for itself; empty for one that is shared."""
 SHARES = {"file.csi.azure.com": "Azure Files", "disk.csi.azure.com": "Azure Disk"}
 """Drivers whose volumes are folders here; `simulator/cluster/provisioner.py` makes them."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -112,12 +113,12 @@ class ClaimMounts:
 
     def _blob(self, pod: Object, volume: Object, *, read_only: bool) -> BlobMount:
         node, name, uid = pod["spec"]["nodeName"], volume["metadata"]["name"], pod["metadata"]["uid"]
-        key = (node, name)
+        key = (node, name, uid if identity.is_asked(volume) else "")
         with self._lock_of(key):
             with self._lock:
                 mount, known = self._mounts.get(key), uid in self._users[key]
             if mount is None:
-                mount = self._stage(node, volume, read_only=read_only)
+                mount = self._stage(key, pod, volume, read_only=read_only)
             elif not known:
                 mount.refresh()
             with self._lock:
@@ -125,33 +126,43 @@ class ClaimMounts:
                 self._users[key].add(uid)
             return mount
 
-    def _stage(self, node: str, volume: Object, *, read_only: bool) -> BlobMount:
-        name, prefix = volume["metadata"]["name"], _prefix(volume)
-        if not any(is_node_plugin(pod, node) for pod in self._pods()):
-            raise _not_registered(prefix, blob.NAME)
-        folder = self._folder / "mounts" / node / name
-        key = (node, name)
+    def _stage(self, key: Key, pod: Object, volume: Object, *, read_only: bool) -> BlobMount:
+        node, name, own = key
+        plugin = next((pod for pod in self._pods() if is_node_plugin(pod, node)), None)
+        if plugin is None:
+            raise _not_registered(_prefix(volume), blob.NAME)
+        prefix = _prefix(volume, "SetUp" if own else "MountDevice")
+        folder = self._folder / "mounts" / node / (f"{name}-{own}" if own else name)
         try:
+            if own:
+                self._check_identity(volume, plugin)
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(folder)
             return blob.stage(
                 volume,
-                self._secret(volume, prefix),
+                {} if own else self._secret(volume, prefix),
                 self._cloud,
                 folder,
                 read_only=read_only,
                 report=lambda message: self._report(key, message),
+                identity=identity.of_pod(volume, pod, self._kube, self._cloud) if own else None,
             )
         except blob.StageError as error:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
         except OSError as error:  # what is left there would be sent to the container as if pods had written it
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
+    def _check_identity(self, volume: Object, plugin: Object) -> None:
+        driver = self._kube.find("storage.k8s.io/v1", "CSIDriver", blob.NAME) or {}
+        if reason := identity.why_not(volume, _tag(plugin), driver):
+            raise blob.StageError(reason)
+
     def _secret(self, volume: Object, prefix: str) -> dict[str, str]:
         reference = volume["spec"]["csi"].get("nodeStageSecretRef")
         if reference is None:
             raise VolumeNotReady(
-                f"{prefix}the simulator mounts blobs with the secret of nodeStageSecretRef only, and there is none"
+                f"{prefix}the simulator mounts blobs with the secret of nodeStageSecretRef or by a pod's identity, and "
+                "there is neither"
             )
         name, namespace = reference["name"], reference["namespace"]
         found = self._kube.find("v1", "Secret", name, namespace)
@@ -210,8 +221,15 @@ def share_folder(cluster: Path, volume: str) -> Path:
     return folder
 
 
-def _prefix(volume: Object) -> str:
-    return f'MountVolume.MountDevice failed for volume "{volume["metadata"]["name"]}" : '
+def _prefix(volume: Object, step: str = "MountDevice") -> str:
+    return f'MountVolume.{step} failed for volume "{volume["metadata"]["name"]}" : '
+
+
+def _tag(plugin: Object) -> str:
+    """Version of a driver's pod."""
+    images = [container["image"] for container in plugin["spec"]["containers"]]
+    own = next(image for image in images if repository(image).endswith(f"/{blob.NODE_PLUGIN_IMAGE}"))
+    return str(own).rpartition(":")[2]
 
 
 def _not_registered(prefix: str, driver: str) -> VolumeNotReady:

@@ -87,6 +87,7 @@ class Definition:
 _GROUP = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
 _CLUSTER = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/{{resourceName}}"
 _ACCOUNT = f"{_GROUP}/providers/Microsoft.Storage/storageAccounts/{{accountName}}"
+_IDENTITY = f"{_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{{resourceName}}"
 _NETWORK = (
     "serviceCidr",
     "serviceCidrs",
@@ -166,6 +167,19 @@ DEFINITIONS: Mapping[str, Definition] = {
             "azure-native:storage:BlobContainer",
             "Microsoft.Storage/storageAccounts/blobServices/containers",
             path=f"{_ACCOUNT}/blobServices/default/containers/{{containerName}}",
+            autoname="copy",
+        ),
+        Definition(
+            "azure-native:managedidentity:UserAssignedIdentity",
+            "Microsoft.ManagedIdentity/userAssignedIdentities",
+            path=_IDENTITY,
+            autoname="random",
+            replaces=frozenset({"location"}),
+        ),
+        Definition(
+            "azure-native:managedidentity:FederatedIdentityCredential",
+            "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
+            path=f"{_IDENTITY}/federatedIdentityCredentials/{{federatedIdentityCredentialResourceName}}",
             autoname="copy",
         ),
     )

@@ -14,6 +14,8 @@ from azure.mgmt.containerregistry.v2023_01_01_preview.operations import _registr
 from azure.mgmt.containerservice.operations import _agent_pools_operations as agent_pools
 from azure.mgmt.containerservice.operations import _maintenance_configurations_operations as maintenance_configurations
 from azure.mgmt.containerservice.operations import _managed_clusters_operations as managed_clusters
+from azure.mgmt.msi.v2023_01_31.operations import _federated_identity_credentials_operations as federated_credentials
+from azure.mgmt.msi.v2023_01_31.operations import _user_assigned_identities_operations as identities
 from azure.mgmt.resource.resources.v2022_09_01.operations import _operations as resources
 from azure.mgmt.storage.operations import _blob_containers_operations as blob_containers
 from azure.mgmt.storage.operations import _storage_accounts_operations as storage_accounts
@@ -46,6 +48,16 @@ BUILDERS: dict[str, tuple[ModuleType, str, str]] = {
         blob_containers,
         "build_create_request",
         "container_name",
+    ),
+    "Microsoft.ManagedIdentity/userAssignedIdentities": (
+        identities,
+        "build_create_or_update_request",
+        "resource_name",
+    ),
+    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": (
+        federated_credentials,
+        "build_create_or_update_request",
+        "federated_identity_credential_resource_name",
     ),
 }
 """By resource type: the module and the function that build the request, and its parameter with the name."""

@@ -84,6 +84,7 @@ ALPHABET = "a1Z-_.($ é"
 STRICTER = {
     "Microsoft.Resources/resourceGroups",  # no period at the end
     "Microsoft.Authorization/roleAssignments",  # a GUID
+    "Microsoft.ManagedIdentity/userAssignedIdentities",  # 3 to 128 letters, digits, underscores or hyphens
     "Microsoft.Storage/storageAccounts/blobServices/containers",  # lower-case letters, digits and single dashes
 }
 """Types whose names Azure's documentation restricts further than its published requests."""

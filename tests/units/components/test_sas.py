@@ -41,7 +41,8 @@ def declared(**containers: Any) -> Recorder:
         made = Storage("storage", stack, pulumi.Output.from_input("group"))
         for name, access in made.containers.items():
             pulumi.export(name, access.secrets())
-            pulumi.export(f"{name}-text", pulumi.Output.unsecret(access.sas))
+            assert access.sas is not None
+            pulumi.export(f"{name}-text", pulumi.Output.unsecret(access.sas.mount))
 
     return deploy(declare)
 

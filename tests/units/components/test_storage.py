@@ -90,6 +90,17 @@ def test_setting_permissions_of_files_takes_the_owner_s_role() -> None:
     assert recorder.one(":RoleAssignment").inputs["roleDefinitionId"].endswith(BLOB_DATA_OWNER)
 
 
+def test_identities_need_no_shared_keys_and_nothing_that_is_signed() -> None:
+    recorder, storage = declared(auth="identity", containers={"data": {"permissions": "racwdlmp"}})
+    assert recorder.one(":StorageAccount").inputs["allowSharedKeyAccess"] is False
+    assert not [each.name for each in recorder.registered if "sas" in each.type.lower()]
+    assert not [token for token, _ in recorder.azure.calls if "list" in token]
+    assert recorder.names(":RoleAssignment") == [], "the deployer signs nothing"
+    access = storage.containers["data"]
+    assert access.sas is None
+    assert access.secrets() == {}
+
+
 def test_it_needs_no_cluster() -> None:
     recorder, _ = declared()
     assert not [r.name for r in recorder.registered if "Cluster" in r.type]
@@ -101,10 +112,12 @@ def test_what_workloads_are_given_of_a_container() -> None:
     assert (data.account, data.container) == (storage.account_name, "olmo-data")
     assert data.hierarchical_namespace
     assert data.settings.read_only
-    assert data.upload_sas is not None
+    assert data.sas is not None
+    assert data.sas.upload is not None
     checkpoints = storage.containers["olmo-checkpoints"]
     assert not checkpoints.settings.read_only
-    assert checkpoints.upload_sas is None
+    assert checkpoints.sas is not None
+    assert checkpoints.sas.upload is None
 
 
 def test_the_accounts_name_is_derived_and_fits() -> None:

@@ -8,7 +8,7 @@ import pulumi
 import pytest
 from google.protobuf import json_format
 
-from components.container_access import ContainerAccess
+from components.container_access import ContainerAccess, Sas
 from components.context import BlobVolume
 from components.volumes import ContainerVolume
 from config.schema.storage import ContainerSettings
@@ -25,11 +25,14 @@ def access(*, sas: str = SAS, generation: str = "a1b2", hns: bool = False, **set
         hierarchical_namespace=hns,
         settings=chosen,
         generation=generation,
-        rotation="1",
-        **WINDOW,
         url="https://account.blob.core.windows.net/olmo-data",
-        sas=pulumi.Output.secret(sas),
-        upload_sas=pulumi.Output.secret("sp=rcwl&sig=def") if chosen.upload else None,
+        sas=Sas(
+            rotation="1",
+            **WINDOW,
+            mount=pulumi.Output.secret(sas),
+            upload=pulumi.Output.secret("sp=rcwl&sig=def") if chosen.upload else None,
+        ),
+        scope="/containers/olmo-data",
     )
 
 
@@ -132,8 +135,9 @@ def test_another_stack_gets_the_same_from_outputs() -> None:
         again = ContainerAccess.of(given.plain(), pulumi.Output.all(**given.secrets()))
         assert again.settings == given.settings
         assert again.plain() == given.plain()
-        assert again.upload_sas is not None
-        pulumi.Output.all(again.sas, again.upload_sas).apply(found.append)
+        assert again.sas is not None
+        assert again.sas.upload is not None
+        pulumi.Output.all(again.sas.mount, again.sas.upload).apply(found.append)
 
     deploy(declare)
     assert found == [[SAS, "sp=rcwl&sig=def"]]

@@ -56,6 +56,7 @@ def problems(**options: Any) -> list[tuple[str, str, str]]:
         nodes=1,
         containers={},
         hierarchical_namespace=True,
+        auth="sas",
         scratch=True,
     )
     found = WORKLOAD.problems(JupyterLabOptions(**options), ground)

@@ -85,6 +85,7 @@ def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
         nodes=nodes,
         containers={},
         hierarchical_namespace=True,
+        auth="sas",
         scratch=False,
     )
 

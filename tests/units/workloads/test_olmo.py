@@ -54,7 +54,7 @@ def container(**fields: Any) -> dict[str, Any]:
 def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
-    facts |= {"containers": CONTAINERS, "hierarchical_namespace": True, "scratch": True}
+    facts |= {"containers": CONTAINERS, "hierarchical_namespace": True, "auth": "sas", "scratch": True}
     return Ground(**{**facts, **changes})
 
 
@@ -215,6 +215,15 @@ def test_a_sas_that_cannot_do_what_is_needed(name: str, permissions: str, lacks:
 def test_a_flat_namespace_needs_no_right_to_move_and_to_set_permissions() -> None:
     containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdl", profile="checkpoints")}
     assert found(ground(containers=containers, hierarchical_namespace=False)) == ""
+
+
+def test_data_are_not_copied_by_an_identity() -> None:
+    """The scripts know a SAS alone."""
+    containers = {**CONTAINERS, "olmo-data": ContainerSettings()}
+    text = found(ground(auth="identity", containers=containers))
+    assert "storage.auth is identity, but workload olmo copies its data by a SAS" in text
+    assert text.endswith("pulumi config set --path storage.auth sas")
+    assert found(ground(auth="identity", containers=containers), prepare=False) == ""
 
 
 @pytest.mark.parametrize("profile", ["sequential", "random-4k"])

@@ -105,6 +105,13 @@ def test_a_new_sas_is_a_new_pod() -> None:
     ]
 
 
+def test_a_pod_runs_under_the_account_whose_identity_opens_its_container() -> None:
+    volume = BlobVolume(claim="data", read_only=True, annotations={}, service_account="blobs", upload_secret=None)
+    mounted = template(mounts=[blob("data", volume, "/data")])["spec"]
+    assert mounted["serviceAccountName"] == "blobs"
+    assert "serviceAccountName" not in template(mounts=[])["spec"]
+
+
 def test_another_file_is_another_pod() -> None:
     before, after = (template(mounts=[files(**{"run.sh": text}).mount()]) for text in ("echo 1", "echo 2"))
     assert before["spec"] == after["spec"]

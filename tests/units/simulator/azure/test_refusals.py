@@ -206,7 +206,7 @@ def pull(principal: str, **properties: str) -> dict[str, Any]:
 
 def refused_pull(arm: Arm) -> str | None:
     arm.server.world.registries.push("images1", "train", "1")
-    return DataPlane(arm.server.world).may_pull(CLUSTER, "images1.azurecr.io/train:1")
+    return DataPlane(arm.server.world, arm.server.tokens).may_pull(CLUSTER, "images1.azurecr.io/train:1")
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def images(arm: Arm) -> Registries:
 
 
 def may_pull(arm: Arm, image: str = IMAGE) -> str | None:
-    return DataPlane(arm.server.world).may_pull(CLUSTER, image)
+    return DataPlane(arm.server.world, arm.server.tokens).may_pull(CLUSTER, image)
 
 
 def attach(arm: Arm, role: str = ACR_PULL, scope: str = REGISTRY) -> str:
@@ -132,7 +132,7 @@ def test_push_of_what_is_no_image(tmp_path: Path, repository: str, tag: str) -> 
 
 
 def test_blobs_of_an_account(registry: Arm) -> None:
-    data = DataPlane(registry.server.world)
+    data = DataPlane(registry.server.world, registry.server.tokens)
     assert data.blob_service("models") is None
     body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": {}}
     registry.put(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models", body)

@@ -17,6 +17,15 @@ from tests.support.fake_container import FakeContainer
 from tests.support.fake_kube import FakeKube
 
 ACCOUNT = "olmodata"
+CLIENT = "00000000-0000-0000-0000-00000000000d"
+"""Of the managed identity that the service account `blobs` counts as."""
+BY_IDENTITY = {
+    "containerName": "data",
+    "protocol": "fuse2",
+    "storageAccount": ACCOUNT,
+    "clientID": CLIENT,
+    "mountWithWorkloadIdentityToken": "true",
+}
 SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 
 
@@ -38,6 +47,14 @@ class FakeCloud:
 
     def blob_service(self, account: str) -> Service | None:
         return self.service if account == ACCOUNT else None
+
+    def issuer(self, cluster_id: str) -> str:
+        return ""
+
+    def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
+        if (client_id, assertion) != (CLIENT, "token of blobs"):
+            raise PermissionError(f"AADSTS700213: {assertion}")
+        return "storage", 4102444800
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         self.asked.append(image)
@@ -78,6 +95,12 @@ def volume(driver: str = blob.NAME, mode: str = "ReadWriteMany", options: tuple[
     }
 
 
+CSI_DRIVER: Object = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "CSIDriver",
+    "metadata": {"name": blob.NAME},
+    "spec": {"tokenRequests": [{"audience": "api://AzureADTokenExchange", "expirationSeconds": 3600}]},
+}
 CLAIM: Object = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
@@ -87,8 +110,8 @@ CLAIM: Object = {
 }
 
 
-def driver_pod(node: str, *, ready: bool = True) -> Object:
-    image = "mcr.microsoft.com/oss/v2/kubernetes-csi/blob-csi:v1.27.5"
+def driver_pod(node: str, *, ready: bool = True, version: str = "v1.27.5") -> Object:
+    image = f"mcr.microsoft.com/oss/v2/kubernetes-csi/blob-csi:{version}"
     return {
         "metadata": {"name": f"csi-blob-node-{node}", "namespace": "kube-system", "uid": f"driver-{node}"},
         "spec": {"nodeName": node, "containers": [{"name": "blob", "image": image}]},

@@ -35,7 +35,7 @@ def mount(account: BlobAccount, folder: Path, told: list[str], container: str = 
     """The container by a secret of these keys (in lower case, without `azurestorageaccount`)."""
     data = {f"azurestorageaccount{key}": value for key, value in {"name": "models", **secret}.items()}
     made = volume(volumeAttributes={"containerName": container})
-    cloud = DataPlane(account.arm.server.world)
+    cloud = DataPlane(account.arm.server.world, account.arm.server.tokens)
     return blob.stage(made, data, cloud, folder / "mount", read_only=False, report=told.append)
 
 

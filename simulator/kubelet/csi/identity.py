@@ -1,0 +1,86 @@
+"""Mounting a container by a pod's own token: the blob CSI driver's mountWithWorkloadIdentityToken, since 1.27.0.
+
+The kubelet hands the driver a token of the pod's service account (tokenRequests of its CSIDriver), again and again; the
+driver hands it to blobfuse2, which trades it for one of the managed identity (kubernetes-sigs/blob-csi-driver at
+0744a60, pkg/blob: NodePublishVolume, GetAuthEnv; azure-storage-fuse at 74098e3, component/azstorage/azauthspn.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import ClientAuthenticationError
+
+from config.facts.versions import versions
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.cloud import Cloud
+
+AUDIENCE = "api://AzureADTokenExchange"
+_WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
+
+
+def is_asked(volume: Object) -> bool:
+    """Whether the driver mounts a PersistentVolume for each pod apart, with the pod's token (useWorkloadIdentity)."""
+    attributes = _attributes(volume)
+    return bool(attributes.get(_CLIENT)) or attributes.get(_WITH_TOKEN) == "true"
+
+
+def why_not(volume: Object, tag: str, driver: Object) -> str | None:
+    """Why a driver of this version and CSIDriver does not mount it by the token alone; None where it does."""
+    attributes = _attributes(volume)
+    if versions().identity_mounts.is_older(tag) or attributes.get(_WITH_TOKEN, "").lower() != "true":
+        account = attributes.get("storageaccount", "")
+        return (
+            f"[the driver, {tag}, would have the identity fetch the key of account {account}, and not mount by the "
+            "pod's token: that takes 1.27.0 and mountWithWorkloadIdentityToken. The simulator fetches no keys]"
+        )
+    if not attributes.get(_CLIENT):
+        return "mountWithWorkloadIdentityToken is true but clientID is not specified"
+    asked: Iterable[Mapping[str, str]] = driver.get("spec", {}).get("tokenRequests") or []
+    if AUDIENCE not in [request.get("audience") for request in asked]:
+        return f"service account token is empty [its CSIDriver has no tokenRequests for {AUDIENCE}]"
+    return None
+
+
+@dataclass(frozen=True)
+class PodIdentity:
+    """What blobfuse2 signs in with. Implements the SDK's TokenCredential."""
+
+    cloud: Cloud
+    client_id: str
+    token: Callable[[], str]
+    """The service account's, as the kubelet brought it last."""
+
+    def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
+        """Raises ClientAuthenticationError with Entra's words, or those of the API server that gives no token."""
+        try:
+            return AccessToken(*self.cloud.storage_token(self.client_id, self.token()))
+        except (PermissionError, ApiError, httpx.HTTPError) as error:
+            message = f"WorkloadIdentityCredential authentication failed. {error}"
+            raise ClientAuthenticationError(message=message) from error
+
+
+def of_pod(volume: Object, pod: Object, kube: KubeClient, cloud: Cloud) -> PodIdentity:
+    """The identity that the volume names, by the pod's word."""
+    return PodIdentity(cloud, _attributes(volume)[_CLIENT], lambda: _service_account_token(kube, pod))
+
+
+def _service_account_token(kube: KubeClient, pod: Object) -> str:
+    """For the driver's audience. Raises ApiError."""
+    name, namespace, uid = (pod["metadata"][key] for key in ("name", "namespace", "uid"))
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
+    spec = {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": bound}
+    account = pod["spec"].get("serviceAccountName", "default")
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    answer = kube.raw("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token", json=request)
+    return str(answer["status"]["token"])
+
+
+def _attributes(volume: Object) -> dict[str, str]:
+    given = volume["spec"].get("csi", {}).get("volumeAttributes") or {}
+    return {key.lower(): value for key, value in given.items()}
