@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -168,8 +169,15 @@ def _mend(path: Path, schema: Schema, given: object) -> Fix:
     likely = near(str(given), choices)
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
-    value = None if schema.get("type") in {"object", "array"} else example(schema)
+    value = None if schema.get("type") in {"object", "array"} else _most(schema, str(given)) or example(schema)
     return remove_command(path) if value is None or isinstance(path[-1], int) else set_command(path, value)
+
+
+def _most(schema: Schema, given: str) -> object:
+    """The most that may stand there, where more is given and no default is known to be better."""
+    most = schema.get("maximum") if schema.get("default") is None else None
+    number = int(given) if re.fullmatch("[0-9]{1,18}", given) else 0
+    return most if most is not None and number > most else None
 
 
 def example(schema: Schema) -> object:
