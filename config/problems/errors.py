@@ -65,8 +65,8 @@ class Problem:
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
-    """Each problem once, as they are told and mended."""
-    return sorted(set(problems), key=_order)
+    """Each problem once, as they are told and mended; those of one key as they were found."""
+    return sorted(dict.fromkeys(problems), key=_order)
 
 
 def _order(problem: Problem) -> tuple[str, list[tuple[int, str]]]:
