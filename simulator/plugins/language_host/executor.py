@@ -14,32 +14,14 @@ import runpy
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pulumi
 import pulumi.runtime
 
-ALREADY_REPORTED = 32
+from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
+
 _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramSettings:
-    """What the engine says about the deployment; `parallel` is the number of steps that it runs at once."""
-
-    program: str
-    project: str
-    stack: str
-    organization: str
-    root_directory: str
-    monitor: str
-    engine: str
-    parallel: int
-    dry_run: bool
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
