@@ -19,6 +19,7 @@ from pathlib import Path
 import pulumi
 import pulumi.runtime
 
+from simulator.plugins.language_host.deferred import defer_annotations
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
 
 _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
@@ -27,6 +28,7 @@ _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
     """Runs the program to its end and returns the exit code; errors go to the engine, once."""
     gc.disable()  # looking for cycles among the SDKs' classes takes a quarter of the time of a process that soon ends
+    defer_annotations()
     _configure(settings)
     sys.argv = [settings.program, *arguments]
     # When a resource fails, tasks that wait for it are never awaited: complaints of asyncio would only hide the error.
