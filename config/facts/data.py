@@ -1,4 +1,4 @@
-"""Reads the data files beside this module."""
+"""Reads the data files beside this module, and other YAML that is long."""
 
 from __future__ import annotations
 
@@ -14,4 +14,9 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 def read(name: str) -> Any:
     """The parsed YAML of a data file."""
-    return yaml.load((FOLDER / name).read_text(encoding="utf-8"), _LOADER)  # noqa: S506 - a safe loader
+    return parsed((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def parsed(text: str) -> Any:
+    """What YAML says."""
+    return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from config.facts import data
 from config.facts.near import near
 from simulator.azure import tags
 from simulator.azure.errors import Problem
@@ -108,13 +108,13 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 @functools.cache
 def schemas() -> dict[str, Schema]:
     """All resource types by their name in lower case."""
-    found = [Schema.model_validate(yaml.safe_load(file.read_text())) for file in sorted(FOLDER.glob("*.yaml"))]
+    found = [Schema.model_validate(data.parsed(file.read_text())) for file in sorted(FOLDER.glob("*.yaml"))]
     return {schema.type.lower(): schema for schema in found}
 
 
 def _reference(name: str) -> dict[str, Any]:
     """The `properties` of another file's type, with the resource's name among them (an inline agent pool)."""
-    source = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+    source = data.parsed((FOLDER / f"{name}.yaml").read_text())
     fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
     return {"type": "object", "fields": fields}
 

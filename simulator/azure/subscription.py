@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from config.facts import data
 from config.facts.skus import VmSku
 from config.facts.versions import versions
 
@@ -77,7 +77,7 @@ class Subscription(BaseModel):
 def load(file: Path | None = None) -> Subscription:
     """The subscription of the data file beside this module, or of another one (tests have smaller quotas)."""
     source = file or Path(__file__).with_name("subscription.yaml")
-    return Subscription.model_validate(yaml.safe_load(source.read_text()))
+    return Subscription.model_validate(data.parsed(source.read_text()))
 
 
 def guid(*parts: str) -> str:

@@ -5,6 +5,7 @@ What a Service has is in its status, and nowhere else: so it stays over restarts
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Container
@@ -16,6 +17,7 @@ import httpx
 from diagnosis.cluster import Object
 from simulator.kube import events
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.informer import Changes
 
 PUBLIC = IPv4Network("203.0.113.0/24")  # for documentation (RFC 5737), so nobody's
 NODE_SUBNET = IPv4Network("10.224.0.0/16")  # AKS's default
@@ -37,17 +39,26 @@ class LoadBalancers:
         self._stopped.set()
 
     def _run(self) -> None:
-        while not self._stopped.wait(_TICK_S):
-            try:
-                step(self._kube)
-            except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
-                continue
-            except Exception:  # noqa: BLE001 - one Service's fault must not stop all others; the daemon's log has it
-                _log.exception("load balancers")
+        with contextlib.closing(Changes(self._kube, [("v1", "Service")])) as changes:
+            done = True
+            while not self._stopped.wait(_TICK_S):
+                if changes.seen() or not done:
+                    done = self._round()
+
+    def _round(self) -> bool:
+        """Whether all Services have what they should have; else the next tick starts from what is there."""
+        try:
+            return step(self._kube)
+        except (ApiError, httpx.HTTPError):  # the API server restarts
+            return False
+        except Exception:  # noqa: BLE001 - one Service's fault must not stop all others; the daemon's log has it
+            _log.exception("load balancers")
+            return False
 
 
-def step(kube: KubeClient) -> None:
-    """Gives addresses and takes them back. It lists anew, so that no address is given twice."""
+def step(kube: KubeClient) -> bool:
+    """Gives addresses and takes them back; says whether all was granted. It lists anew: no address is given twice."""
+    granted = True
     services = kube.list("v1", "Service")
     taken = {address for service in services for address in _addresses(service)}
     for service in services:
@@ -55,6 +66,8 @@ def step(kube: KubeClient) -> None:
             _sync(kube, service, taken)
         except ApiError as error:  # what is refused for one Service must not keep others from theirs
             _log.warning("load balancer of service %s: %s", service["metadata"]["name"], error)
+            granted = False
+    return granted
 
 
 def free_address(network: IPv4Network, taken: Container[str]) -> str | None:

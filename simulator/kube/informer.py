@@ -1,11 +1,11 @@
-"""A live copy of all objects of one kind, kept by list and watch."""
+"""A live copy of all objects of one kind, kept by list and watch; and whether any of several kinds changed."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import httpx
 
@@ -78,6 +78,25 @@ class Informer:
     def _notify(self) -> None:
         if not self._stopped.is_set():
             self._changed()
+
+
+class Changes:
+    """Notices changes of objects of some kinds, for those that look at them again only then."""
+
+    def __init__(self, kube: KubeClient, kinds: Iterable[tuple[str, str]]) -> None:
+        """Kinds are (API version, kind)."""
+        self._some = threading.Event()
+        self._informers = [Informer(kube, *kind, self._some.set) for kind in kinds]
+
+    def seen(self) -> bool:
+        """Whether there was one since this was last asked."""
+        some = self._some.is_set()
+        self._some.clear()
+        return some
+
+    def close(self) -> None:
+        for informer in self._informers:
+            informer.stop()
 
 
 def _key(obj: Object) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -14,10 +15,12 @@ import httpx
 
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
+from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext
 from simulator.kubelet.status import is_ready as is_ready
 
 RESYNC_S = 30.0
+UNASKED_S = 10.0
 
 
 class Nodes(Protocol):
@@ -26,18 +29,31 @@ class Nodes(Protocol):
     def patch(self, api_version: str, kind: str, name: str, namespace: str | None, body: Any) -> Object: ...
 
 
-def reconcile(ctx: PodContext, stop: threading.Event, step: Callable[[], None], seconds: float = 1.0) -> None:
-    """Calls `step` until told to stop. What the API server refuses is logged once and tried again."""
-    told = ""
-    while not stop.is_set():
-        try:
-            step()
-            told = ""
-        except (ApiError, NoKindMatch, httpx.TransportError) as error:
-            if str(error) != told:
-                told = str(error)
-                ctx.log(f"error: {told}")
-        stop.wait(seconds)
+def reconcile(
+    ctx: PodContext,
+    stop: threading.Event,
+    step: Callable[[], None],
+    seconds: float = 1.0,
+    watched: Iterable[tuple[str, str]] = (),
+) -> None:
+    """Calls `step` every so many seconds until told to stop; where kinds are `watched`, only if one of them changed.
+
+    Even then it looks now and then, for what it does not watch. What the API server refuses is logged once and tried
+    again.
+    """
+    with contextlib.closing(Changes(ctx.kube, watched)) as changes:
+        told, due = "", 0.0
+        while not stop.is_set():
+            if changes.seen() or time.monotonic() >= due:
+                try:
+                    step()
+                    told, due = "", time.monotonic() + (UNASKED_S if watched else 0)
+                except (ApiError, NoKindMatch, httpx.TransportError) as error:
+                    due = 0.0
+                    if str(error) != told:
+                        told = str(error)
+                        ctx.log(f"error: {told}")
+            stop.wait(seconds)
 
 
 class Applier:
@@ -63,15 +79,16 @@ class Applier:
 class Operator(ABC):
     """What every operator of custom resources has. `step` is one round: it looks at everything and acts."""
 
-    def __init__(self, ctx: PodContext, manager: str) -> None:
-        """`manager` is its name as field manager of what it applies."""
+    def __init__(self, ctx: PodContext, manager: str, resource: tuple[str, str]) -> None:
+        """`manager` is its name as field manager of what it applies, `resource` the kind that it acts on."""
         self._ctx, self._kube = ctx, ctx.kube
+        self._watched = (resource, ("v1", "Node"), ("v1", "Pod"), ("apps/v1", "DaemonSet"))
         self._namespace: str = ctx.pod["metadata"]["namespace"]
         self._applier = Applier(ctx.kube, manager)
 
     def run(self, stop: threading.Event) -> None:
         """Rounds, until told to stop."""
-        reconcile(self._ctx, stop, self.step)
+        reconcile(self._ctx, stop, self.step, watched=self._watched)
 
     @abstractmethod
     def step(self) -> None: ...

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import grpc
-from pulumi.runtime.proto import provider_pb2, status_pb2
 
 from simulator.plugins.marshal import encode
+from simulator.plugins.protocol import provider_pb2, status_pb2
 
 
 class PluginError(Exception):

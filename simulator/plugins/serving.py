@@ -9,7 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
-from pulumi.runtime.proto import provider_pb2_grpc
+
+from simulator.plugins.protocol import provider_pb2_grpc
 
 _UNLIMITED = -1
 _THREADS = 64  # the engine starts that many steps at once only in large stacks; more of them wait

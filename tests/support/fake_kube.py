@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from diagnosis.cluster import Object
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import ApiError, KubeClient, Resource
 from simulator.kubelet.programs import PodContext
 from simulator.world.nodes import DRIVER_ANNOTATION
 
@@ -63,10 +64,23 @@ class FakeKube:
         del self.objects[(kind, namespace or "", name)]
 
     def raw(self, method: str, path: str, **_: Any) -> Object:
-        """A token says only whose it is."""
+        """A list for an informer, a token that says only whose it is, else something that is done."""
+        if method == "GET":
+            items = FakeKube.list(self, "", path.rpartition("/")[2])
+            return {"items": items, "metadata": {"resourceVersion": str(len(self.writes))}}
         self.writes.append(f"{method} {path}")
         account = path.removesuffix("/token").rpartition("/")[2]
         return {"status": {"token": f"token of {account}"}} if path.endswith("/token") else {}
+
+    def resource(self, api_version: str, kind: str) -> Resource:
+        return Resource(api_version, kind, kind, namespaced=False)
+
+    def watch(self, *_: str, resource_version: str) -> Iterator[tuple[str, Object]]:
+        """Tells nothing and ends at the next write, or soon anyway, as servers may: informers list anew then."""
+        deadline = time.monotonic() + 1
+        while len(self.writes) <= int(resource_version) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        yield from ()
 
     def _put(self, obj: Object, verb: str = "") -> Object:
         metadata = obj["metadata"]

@@ -52,7 +52,7 @@ class Controller(Operator):
     """One round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
-        super().__init__(ctx, "gpu-operator")
+        super().__init__(ctx, "gpu-operator", (API, KIND))
         self._upgrader = Upgrader(GPU_DRIVER, ctx.kube, ctx.log)
         self._conflicts: set[str] = set()
 

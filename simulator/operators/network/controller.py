@@ -49,7 +49,7 @@ class Controller(Operator):
     """One round per `step`."""
 
     def __init__(self, ctx: PodContext) -> None:
-        super().__init__(ctx, "network-operator")
+        super().__init__(ctx, "network-operator", (API, KIND))
         self._upgrader = Upgrader(OFED, ctx.kube, ctx.log)
 
     def step(self) -> None:

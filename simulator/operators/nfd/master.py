@@ -14,10 +14,11 @@ GC_INTERVAL_S = 5.0  # the real one watches nodes and sweeps every hour besides
 
 
 def run_master(ctx: PodContext, stop: threading.Event) -> None:
-    """Labels all nodes, until told to stop."""
+    """Labels all nodes, until told to stop. As the real one, it may not watch nodes: each has a NodeFeature."""
     config = _config(ctx)
     told: set[str] = set()
-    reconcile(ctx, stop, lambda: _label_nodes(ctx, config, told))
+    watched = ((API, "NodeFeature"), (API, "NodeFeatureRule"))
+    reconcile(ctx, stop, lambda: _label_nodes(ctx, config, told), watched=watched)
 
 
 def run_gc(ctx: PodContext, stop: threading.Event) -> None:

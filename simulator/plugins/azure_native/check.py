@@ -10,12 +10,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from config.facts.near import near
 from simulator.azure.schema import Field
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition, of_urn
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, encode
+from simulator.plugins.protocol import provider_pb2
 
 Autonaming = provider_pb2.CheckRequest.AutonamingOptions
 GroupLocation = Callable[[Any], Any]

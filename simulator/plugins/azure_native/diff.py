@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from simulator.plugins.azure_native.resources import CREATE_BEFORE_DELETE, Definition, of_urn
 from simulator.plugins.marshal import decode, reveal
+from simulator.plugins.protocol import provider_pb2
 
 Kind = provider_pb2.PropertyDiff.Kind
 _REPLACING = {

@@ -9,7 +9,6 @@ from typing import Any
 
 from google.protobuf.empty_pb2 import Empty
 from grpc import ServicerContext as Context
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from simulator.azure import subscription
 from simulator.plugins.azure_native import VERSION, convert, invokes
@@ -28,7 +27,7 @@ from simulator.plugins.marshal import (
     keep_secrets,
     reveal,
 )
-from simulator.plugins.schema import schema
+from simulator.plugins.protocol import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 _GROUP_API_VERSION = "2024-03-01"
 _PREFIX = "azure-native:config:"
@@ -56,6 +55,9 @@ class AzureNativeProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
+        """Of what there is here. Only this needs the SDK itself."""
+        from simulator.plugins.schema import schema
+
         return provider_pb2.GetSchemaResponse(schema=schema("azure-native", VERSION, DEFINITIONS))
 
     def Handshake(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pulumi.runtime.proto import provider_pb2
-
 from diagnosis.cluster import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes import naming
@@ -13,6 +11,7 @@ from simulator.plugins.kubernetes.kinds import is_crd, is_patch, kind_of_urn, ur
 from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import UNKNOWN, Properties, decode
+from simulator.plugins.protocol import provider_pb2
 
 
 def check(session: Session, request: provider_pb2.CheckRequest) -> Properties:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from simulator.plugins.kubernetes import kubeconfig, options
 from simulator.plugins.kubernetes.structural import compare
 from simulator.plugins.marshal import UNKNOWN, Properties, decode, reveal
+from simulator.plugins.protocol import provider_pb2
 
 DiffResponse = provider_pb2.DiffResponse
 

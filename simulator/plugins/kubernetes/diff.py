@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import copy
 
-from pulumi.runtime.proto import provider_pb2
-
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.plugins.kubernetes import naming
@@ -20,6 +18,7 @@ from simulator.plugins.kubernetes.replace_rules import replace_patterns
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.kubernetes.structural import compare, ignored, path_text, replacing
 from simulator.plugins.marshal import UNKNOWN, decode
+from simulator.plugins.protocol import provider_pb2
 
 DiffResponse = provider_pb2.DiffResponse
 

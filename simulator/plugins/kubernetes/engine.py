@@ -6,7 +6,8 @@ import contextlib
 from typing import TypeAlias
 
 import grpc
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+from simulator.plugins.protocol import engine_pb2, engine_pb2_grpc
 
 Severity: TypeAlias = "engine_pb2.LogSeverity.ValueType"
 INFO = engine_pb2.INFO

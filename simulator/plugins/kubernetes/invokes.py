@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import yaml
-from pulumi.runtime.proto import provider_pb2
 
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import kind_of
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import Properties, decode, encode, reveal
+from simulator.plugins.protocol import provider_pb2
 
 _DECODE = "kubernetes:yaml:decode"
 

@@ -6,12 +6,11 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from diagnosis.cluster import Object
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.kinds import urn_name
 from simulator.plugins.marshal import UNKNOWN
+from simulator.plugins.protocol import provider_pb2
 
 AUTONAMED = "pulumi.com/autonamed"
 SKIP_AWAIT = "pulumi.com/skipAwait"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, NoKindMatch
 from simulator.plugins.errors import InitializationFailed, PluginError
@@ -16,6 +14,7 @@ from simulator.plugins.kubernetes.kinds import identity, is_crd, is_patch, kind_
 from simulator.plugins.kubernetes.normalize import normalize
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.marshal import Properties, decode, has_unknown
+from simulator.plugins.protocol import provider_pb2
 
 _NOT_IMPORTED = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration")
 

@@ -9,10 +9,8 @@ from typing import Any
 import httpx
 from google.protobuf.empty_pb2 import Empty
 from grpc import ServicerContext as Context
-from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from simulator.kube.client import ApiError, NoKindMatch
-from simulator.plugins import sdk
 from simulator.plugins.errors import PluginError, abort
 from simulator.plugins.kubernetes import VERSION, check, configuration, diff, invokes, objects
 from simulator.plugins.kubernetes.engine import INFO, WARNING, Engine, Severity
@@ -21,7 +19,7 @@ from simulator.plugins.kubernetes.options import Options
 from simulator.plugins.kubernetes.release import resource as release
 from simulator.plugins.kubernetes.session import Cancelled, Session, describe
 from simulator.plugins.marshal import MarshalError, encode
-from simulator.plugins.schema import schema
+from simulator.plugins.protocol import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 _GONE = provider_pb2.ReadResponse()  # an empty id takes the resource out of the state
 
@@ -36,7 +34,10 @@ class KubernetesProvider(provider_pb2_grpc.ResourceProviderServicer):
         return plugin_pb2.PluginInfo(version=VERSION)
 
     def GetSchema(self, request: provider_pb2.GetSchemaRequest, context: Context) -> provider_pb2.GetSchemaResponse:
-        """Of what can be imported: no object is a List or a Patch."""
+        """Of what can be imported: no object is a List or a Patch. Only this needs the SDK itself."""
+        from simulator.plugins import sdk
+        from simulator.plugins.schema import schema
+
         tokens = [token for token in sdk.tokens("kubernetes") if not token.endswith(("List", "Patch"))]
         return provider_pb2.GetSchemaResponse(schema=schema("kubernetes", VERSION, tokens))
 

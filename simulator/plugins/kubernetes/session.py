@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,9 @@ class Session:
     retry_unit: float = 1.0
     cancelled: threading.Event = field(default_factory=threading.Event)
     crd_scopes: dict[tuple[str, str], bool] = field(default_factory=dict)
+    charts: list[Callable[[], list[dict[str, Any]]]] = field(default_factory=list)
+    """What gives the CRDs of each chart in the program: rendering takes a while, and most kinds are served already."""
+    _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def kube(self) -> KubeClient:
@@ -79,6 +83,10 @@ class Session:
         try:
             return self.kube.resource(kind.api_version, kind.name).namespaced
         except (NoKindMatch, PluginError):
+            with self._rendering:
+                while self.charts:
+                    for crd in self.charts.pop()():
+                        self.remember_crd(crd)
             return self.crd_scopes.get((kind.group, kind.name), True)
 
     def exists(self, kind: Kind) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
-
 from simulator.plugins.kubernetes.replace_rules import Path, Pattern, replaces
 from simulator.plugins.marshal import UNKNOWN
+from simulator.plugins.protocol import provider_pb2
 
 PropertyDiff = provider_pb2.PropertyDiff
 Changes = dict[Path, PropertyDiff]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from pulumi.runtime.proto import language_pb2_grpc
-
 from simulator.plugins.language_host.host import LanguageHost
+from simulator.plugins.protocol import language_pb2_grpc
 from simulator.plugins.serving import serve
 
 

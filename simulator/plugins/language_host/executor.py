@@ -14,37 +14,21 @@ import runpy
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pulumi
 import pulumi.runtime
 
-ALREADY_REPORTED = 32
+from simulator.plugins.language_host.deferred import defer_annotations
+from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
+
 _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramSettings:
-    """What the engine says about the deployment; `parallel` is the number of steps that it runs at once."""
-
-    program: str
-    project: str
-    stack: str
-    organization: str
-    root_directory: str
-    monitor: str
-    engine: str
-    parallel: int
-    dry_run: bool
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
 
 
 def run(settings: ProgramSettings, arguments: list[str]) -> int:
     """Runs the program to its end and returns the exit code; errors go to the engine, once."""
     gc.disable()  # looking for cycles among the SDKs' classes takes a quarter of the time of a process that soon ends
+    defer_annotations()
     _configure(settings)
     sys.argv = [settings.program, *arguments]
     # When a resource fails, tasks that wait for it are never awaited: complaints of asyncio would only hide the error.

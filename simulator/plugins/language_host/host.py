@@ -19,10 +19,10 @@ from typing import NoReturn
 
 import grpc
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from simulator.plugins.language_host import definitions, program
-from simulator.plugins.language_host.executor import ALREADY_REPORTED, ProgramSettings
+from simulator.plugins.language_host import definitions
+from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
+from simulator.plugins.protocol import language_pb2, language_pb2_grpc, plugin_pb2
 
 _EXECUTOR = "simulator.plugins.language_host.executor"
 _INSTALLED = "The simulator's environment holds the locked dependencies: nothing to install.\n"
@@ -130,7 +130,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GenerateProgram(
         self, request: language_pb2.GenerateProgramRequest, context: grpc.ServicerContext
     ) -> language_pb2.GenerateProgramResponse:
-        """Of what `pulumi import` found. Other programs (`pulumi convert`) are more than it reads."""
+        """Of what `pulumi import` found. Other programs (`pulumi convert`) are more than it reads.
+
+        Only this needs the SDK itself.
+        """
+        from simulator.plugins.language_host import program
+
         try:
             found = [definition for text in request.source.values() for definition in definitions.read(text)]
             text = program.program(found)

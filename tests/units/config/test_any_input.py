@@ -6,6 +6,7 @@ The keys come from the models themselves, so that new ones are tried by themselv
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,25 +79,29 @@ def mistyped(text: str) -> st.SearchStrategy[str]:
     return cut | st.sampled_from([text.lower(), text.upper(), f"{text} ", f" {text}", text * 2, text[:-1], f"{text}\0"])
 
 
+SCALARS = st.sampled_from(ODD) | st.text(max_size=20) | st.integers() | st.floats()
+NESTED = st.recursive(
+    SCALARS, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3)
+)
+DEEP = st.integers(1, 200).map(lambda levels: json.loads('{"a":' * levels + "[]" + "}" * levels))
+BAD = SCALARS | NESTED | st.integers(-2, 2000) | st.sampled_from(HUGE) | DEEP
+
+
 def values(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
     """What somebody might set where the schema holds: good values, near ones, and all else."""
     choices = [choice for choice in (*schema.get("enum", ()), schema.get("default")) if choice is not None]
     near = [mistyped(choice) for choice in choices if isinstance(choice, str)]
-    scalars = st.sampled_from(ODD) | st.text(max_size=20) | st.integers() | st.floats()
-    nested = st.recursive(
-        scalars, lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3)
-    )
-    deep = st.integers(1, 200).map(lambda levels: json.loads('{"a":' * levels + "[]" + "}" * levels))
     good = [st.sampled_from(choices)] if choices else []
-    return st.one_of(*good, *near, scalars, nested, st.integers(-2, 2000), st.sampled_from(HUGE), deep)
+    return st.one_of(*good, *near, BAD)
 
 
-@st.composite
-def changes(draw: st.DrawFn) -> Change:
-    """A key, at times mistyped or of no name at all, and what it is set to."""
-    path, schema = draw(st.sampled_from(KEYS))
-    name = draw(st.one_of(st.just(path[-1]), st.just(path[-1]), mistyped(str(path[-1])), st.text(max_size=10)))
-    return (*path[:-1], name), draw(values(schema))
+@functools.cache
+def changes_of(index: int) -> st.SearchStrategy[Change]:
+    """A key, at times mistyped or of no name at all, and what it is set to. To make it takes longer than to draw."""
+    path, schema = KEYS[index]
+    right = st.just(path[-1])
+    name = st.one_of(right, right, mistyped(str(path[-1])), st.text(max_size=10))
+    return st.tuples(name.map(lambda name: (*path[:-1], name)), values(schema))
 
 
 def changed(stack: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -201,7 +206,8 @@ def holds(stack: dict[str, Any], usual: float) -> None:
 STEADY = settings(
     derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False
 )
-ANYTHING = st.tuples(st.sampled_from([DEV, WITH_POOLS]), st.lists(changes(), min_size=1, max_size=2))
+CHANGES = st.sampled_from(range(len(KEYS))).flatmap(changes_of)
+ANYTHING = st.tuples(st.sampled_from([DEV, WITH_POOLS]), st.lists(CHANGES, min_size=1, max_size=2))
 
 
 def laid(stack: dict[str, Any], several: list[Change]) -> dict[str, Any]:

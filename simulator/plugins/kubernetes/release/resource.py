@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import yaml
-from pulumi.runtime.proto import provider_pb2
 
 from diagnosis.cluster import Object
 from simulator.plugins.errors import InitializationFailed, PluginError
@@ -19,6 +18,7 @@ from simulator.plugins.kubernetes.release.helm import HelmError, helm
 from simulator.plugins.kubernetes.session import Session
 from simulator.plugins.kubernetes.structural import compare, ignored, path_text, replacing
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, decode, has_unknown, keep_secrets, reveal
+from simulator.plugins.protocol import provider_pb2
 
 DiffResponse = provider_pb2.DiffResponse
 
@@ -43,7 +43,7 @@ def check(session: Session, request: provider_pb2.CheckRequest) -> tuple[Propert
         inputs["version"] = _chart_version(session, plain)
     except HelmError as error:
         return inputs, {"chart": f"{error}; check the chart name and repository configuration."}
-    _remember_crds(session, plain)
+    session.charts.append(lambda: _crds(session, plain))
     return inputs, {}
 
 
@@ -159,15 +159,14 @@ def _chart_version(session: Session, plain: Object) -> str:
     return str(chart["version"])
 
 
-def _remember_crds(session: Session, plain: Object) -> None:
-    """Tells the session of the kinds that the chart is going to define, so that a preview knows their scope."""
+def _crds(session: Session, plain: Object) -> list[Object]:
+    """What the chart is going to define."""
     try:
         rendered = helm(session, options.template_arguments(plain), plain["values"])
     except HelmError:
-        return  # the install will say what is wrong with the values
-    for text in rendered.split("\n---"):
-        if "kind: CustomResourceDefinition" in text:
-            session.remember_crd(yaml.load(text.removeprefix("---"), Loader=yaml.CSafeLoader))
+        return []  # the install will say what is wrong with the values
+    texts = [text.removeprefix("---") for text in rendered.split("\n---") if "kind: CustomResourceDefinition" in text]
+    return [yaml.load(text, Loader=yaml.CSafeLoader) for text in texts]
 
 
 def _preview(inputs: Properties) -> Properties:

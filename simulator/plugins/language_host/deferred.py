@@ -1,0 +1,55 @@
+"""Imports the provider SDKs without evaluating their annotations, which takes half of their import.
+
+They annotate every property of every type there is, and a program uses a few dozen types. As with `from __future__
+import annotations` (PEP 563), annotations stay text until somebody asks for them, as Pulumi's SDK does of the types in
+use (typing.get_type_hints). What is compiled so has cache files of its own: other processes go on as they were.
+"""
+
+from __future__ import annotations
+import __future__
+
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+_SDKS = ("pulumi_azure_native", "pulumi_kubernetes")
+
+
+class _Loader(SourceFileLoader):
+    """Compiles with annotations as text."""
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        flags = __future__.annotations.compiler_flag
+        code: CodeType = compile(data, path, "exec", flags=flags, dont_inherit=True, optimize=_optimize)
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        return super().get_data(_own(path))
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        super().set_data(_own(path), data, _mode=_mode)
+
+
+class _Finder:
+    """Finds the modules of the SDKs as ever, and has them loaded by `_Loader`."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name.partition(".")[0] not in _SDKS:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def _own(path: str) -> str:
+    """The name of a cache file; source files keep theirs."""
+    return f"{path.removesuffix('.pyc')}.annotations.pyc" if path.endswith(".pyc") else path
+
+
+def defer_annotations() -> None:
+    """Those of all modules of the SDKs that are imported from now on."""
+    sys.meta_path.insert(0, _Finder)
