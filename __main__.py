@@ -16,9 +16,9 @@ from components.operators import Operator
 from components.os_disks import keep_disks
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
-from components.preflight import check_login
+from components.preflight import check_all, check_login
 from components.preflight_azure import check_subscription
-from components.reservations import check_reservations
+from components.reservations import check_reservations, groups, reserved_nodes
 from config.reading import loader
 from config.rules.advice import warnings
 from config.rules.cost import OUTPUT, hourly_cost
@@ -65,11 +65,15 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
     if settings.lender:
         return settings, BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)
-    check_infiniband(settings.gpu_pools())
-    check_reservations(settings)
     existing = check_existing(settings)
-    kept = keep_disks(settings, existing)
-    check_subscription(kept, existing)
+    kept, reservations = keep_disks(settings, existing), groups(settings)
+    check_all(
+        (
+            lambda: check_infiniband(kept.gpu_pools()),
+            lambda: check_reservations(kept, reservations),
+            lambda: check_subscription(kept, existing, reserved_nodes(kept, reservations)),
+        )
+    )
     cost = hourly_cost(kept, existing.node_counts)
     pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
     return kept, Platform("platform", kept, known, existing, cost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -44,13 +44,14 @@ class Cluster(Component):
         resource_group: pulumi.Output[str],
         *,
         node_os_channel: str | None = None,
+        ip_ranges: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_os_channel` is the one that the cluster has now, if it is up."""
+        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up."""
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
-        self.resource = self._cluster(chosen_channel(settings, node_os_channel))
+        self.resource = self._cluster(chosen_channel(settings, node_os_channel), chosen_ranges(settings, ip_ranges))
         self.name = self.resource.name
         if window := settings.cluster.maintenance_window:
             self._node_os_window(window)
@@ -62,7 +63,7 @@ class Cluster(Component):
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
 
-    def _cluster(self, node_os_channel: str) -> containerservice.ManagedCluster:
+    def _cluster(self, node_os_channel: str, ip_ranges: list[str]) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
         return containerservice.ManagedCluster(
             "cluster",
@@ -79,7 +80,7 @@ class Cluster(Component):
             disable_local_accounts=not cluster.local_accounts,
             # Stated when empty too, or taking ranges away would change nothing.
             api_server_access_profile=containerservice.ManagedClusterAPIServerAccessProfileArgs(
-                authorized_ip_ranges=list(dict.fromkeys(cluster.authorized_ip_ranges))
+                authorized_ip_ranges=ip_ranges
             ),
             # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/identity.py)
             # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
@@ -184,6 +185,26 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
         f"{wanted}. Do so while no job runs: {change} && pulumi up -s {settings.stack}; or keep it: {keep}"
     )
     return has
+
+
+def chosen_ranges(settings: Settings, has: Sequence[str]) -> list[str]:
+    """Those of the settings; unset, those that the cluster `has`, which another tool may have set. Both are told."""
+    cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
+    wanted = list(dict.fromkeys(cluster.authorized_ip_ranges))
+    if "authorized_ip_ranges" not in cluster.model_fields_set and has:
+        keep = " && ".join(set_command((*path, at), each).text(settings.stack) for at, each in enumerate(has))
+        pulumi.log.warn(
+            f"the cluster's API server is reached from {', '.join(has)} alone, which stays. Keep it so: {keep}; or "
+            "let anybody reach it, by `authorizedIpRanges: []` in the stack file"
+        )
+        return list(has)
+    if wanted and set(wanted) != set(has):
+        pulumi.log.warn(
+            f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "
+            "there too, now and later. Who is shut out gets in again by: az aks update --resource-group "
+            f"{names.resource_group} --name {names.cluster} --api-server-authorized-ip-ranges ''"
+        )
+    return wanted
 
 
 def _kubelet_object_id(identities: Mapping[str, Any] | None) -> str:

@@ -50,6 +50,12 @@ class Existing:
         return (profile and profile.node_os_upgrade_channel) or "None"
 
     @property
+    def ip_ranges(self) -> list[str]:
+        """From where the API server of the cluster that is up may be reached; empty for anywhere."""
+        profile = self.cluster.api_server_access_profile if self.cluster else None
+        return list((profile and profile.authorized_ip_ranges) or ())
+
+    @property
     def pools(self) -> dict[str, Nodes]:
         """What each pool of the cluster has now, by its name in ARM."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()

@@ -44,9 +44,10 @@ def _is_asked(disk: OsDisk, pool: PoolSettings) -> bool:
 
 def _told(settings: Settings, key: str, has: OsDisk, default: OsDisk) -> str:
     change, keep = (Fix(tuple(_edits(settings, key, disk))).text(settings.stack) for disk in (default, has))
+    sooner = ", from which images start sooner" if default.type == "Ephemeral" else ""
     return (
-        f"the nodes of pool {key} have OS disks of {has}, which stay; new pools get {default}, from which images start "
-        f"sooner. For that another pool takes its place, and its jobs start again: {change} && "
+        f"the nodes of pool {key} have OS disks of {has}, which stay; new pools get {default}{sooner}. For that "
+        f"another pool takes its place, and its jobs start again: {change} && "
         f"pulumi up -s {settings.stack}; or keep it: {keep}"
     )
 

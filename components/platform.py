@@ -54,7 +54,14 @@ class Platform(Component):
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
         self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
-        self.cluster = Cluster("cluster", settings, group, node_os_channel=existing.node_os_channel, opts=self.child())
+        self.cluster = Cluster(
+            "cluster",
+            settings,
+            group,
+            node_os_channel=existing.node_os_channel,
+            ip_ranges=existing.ip_ranges,
+            opts=self.child(),
+        )
         self.registry.attach(self.cluster)
         self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
         in_cluster = self.child(providers={"kubernetes": self.access.provider})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from shutil import which
 
 import pulumi
@@ -10,7 +11,7 @@ from config.problems.fixes import set_command
 from config.schema.models import ClusterSettings
 
 _INSTALL = {
-    "kubelogin": "az aks install-cli, or https://azure.github.io/kubelogin/install.html",
+    "kubelogin": "https://azure.github.io/kubelogin/install.html, or az aks install-cli",
     "az": "https://learn.microsoft.com/cli/azure/install-azure-cli",
 }
 
@@ -26,6 +27,18 @@ def check_login(cluster: ClusterSettings, stack: str) -> None:
     needed = ("kubelogin", "az") if cluster.login == "azurecli" else ("kubelogin",)
     if missing := [name for name in needed if which(name) is None]:
         raise pulumi.RunError(refusal(missing, cluster.login, stack))
+
+
+def check_all(checks: Iterable[Callable[[], None]]) -> None:
+    """Runs all of them, and raises one pulumi.RunError with what they refuse: what takes days is begun together."""
+    refused: list[str] = []
+    for check in checks:
+        try:
+            check()
+        except pulumi.RunError as error:
+            refused.append(str(error))
+    if refused:
+        raise pulumi.RunError("\n\n".join(refused))
 
 
 def refusal(missing: list[str], login: str, stack: str) -> str:

@@ -18,6 +18,7 @@ from components.arm import Arm, Json, Unread, connect
 from components.cluster import SYSTEM_POOL
 from components.existing import Existing
 from config.rules.subscription import (
+    IDENTITY_PROVIDERS,
     PROVIDERS,
     Objection,
     provider_objections,
@@ -43,9 +44,12 @@ class Question:
     judge: Callable[[Json], Iterable[Objection]]
 
 
-def check_subscription(settings: Settings, existing: Existing) -> None:
-    """Raises pulumi.RunError, with everything that Azure would refuse. What cannot be looked up is a warning."""
-    objections = list(_objections(settings, existing))
+def check_subscription(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> None:
+    """Raises pulumi.RunError, with everything that Azure would refuse. What cannot be looked up is a warning.
+
+    `reserved` is how many nodes pools find reserved, by their keys.
+    """
+    objections = list(_objections(settings, existing, reserved))
     for each in objections:
         if not each.stops:
             pulumi.log.warn(str(each))
@@ -53,15 +57,20 @@ def check_subscription(settings: Settings, existing: Existing) -> None:
         raise pulumi.RunError(why)
 
 
-def _objections(settings: Settings, existing: Existing) -> Iterator[Objection]:
-    growing = growths(settings, existing.pools, SYSTEM_POOL)
-    if existing.cluster and not growing:
+def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> Iterator[Objection]:
+    growing = growths(settings, existing.pools, SYSTEM_POOL, reserved)
+    identities = settings.storage.auth == "identity"  # new containers and namespaces get roles later too
+    if existing.cluster and not growing and not identities:
         return
     login = authorization.get_client_config()
     scope = f"/subscriptions/{login.subscription_id}"
     asked = list(_about_pools(settings, growing, scope)) if growing else []
     if existing.cluster is None:
-        asked += _about_subscription(existing.group, scope, login.object_id)
+        asked += _about_providers(PROVIDERS, scope)
+    if existing.cluster is None or identities:
+        asked.append(_about_rights(existing.group, scope, login.object_id))
+    if identities:
+        asked += _about_providers(IDENTITY_PROVIDERS, scope)
     answers = _answers(connect(settings.location), [path for question in asked for path in question.paths])
     for question in asked:
         found = [answers[path] for path in question.paths]
@@ -104,14 +113,17 @@ def _about_pools(settings: Settings, growing: list[Growth], scope: str) -> Itera
     )
 
 
-def _about_subscription(group: str, scope: str, deployer: str) -> Iterator[Question]:
-    for namespace in PROVIDERS:
+def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question]:
+    for namespace in namespaces:
         yield Question(
             f"whether the resource provider {namespace} is registered",
             (f"{scope}/providers/{namespace}?api-version=2021-04-01",),
             partial(provider_objections, namespace),
         )
-    yield Question(
+
+
+def _about_rights(group: str, scope: str, deployer: str) -> Question:
+    return Question(
         "whether whoever deploys may assign roles",
         (f"{scope}/resourceGroups/{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),  # the group may not be there yet
         lambda answer: rights_objections(answer, deployer, scope),

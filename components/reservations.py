@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_azure_native import compute
+from pulumi_azure_native import compute, managedidentity
 
 from components.existing import if_there
 from config.problems.errors import Problem
-from config.problems.fixes import remove_command, say
+from config.problems.fixes import remove_command, run
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings
 from config.schema.resource_ids import ResourceName
@@ -31,17 +31,47 @@ class Group:
     """Machines by VM size."""
 
 
-def check_reservations(settings: Settings) -> None:
-    """Raises pulumi.RunError for groups that cannot serve their pools; warns of those that hold too little."""
-    refusals: list[str] = []
-    for key, pool in settings.gpu_pools().items():
-        if pool.capacity_reservation_group:
-            group = _group(pool.capacity_reservation_group)
-            refusals += [problem.text(settings.stack) for problem in problems(settings, key, pool, group)]
-            if group and (short := shortage(key, pool, group)):
-                pulumi.log.warn(short)
-    if refusals:
-        raise pulumi.RunError("\n".join(refusals))
+Groups = Mapping[str, Group | None]
+"""Those that pools name, by the keys of the pools; None is one that Azure does not have."""
+
+
+def groups(settings: Settings) -> Groups:
+    """What Azure has of them."""
+    pools = settings.gpu_pools().items()
+    return {key: _group(pool.capacity_reservation_group) for key, pool in pools if pool.capacity_reservation_group}
+
+
+def reserved_nodes(settings: Settings, found: Groups) -> dict[str, int]:
+    """How many nodes each pool finds reserved, by its key. Which pools share a group is not looked at."""
+    pools = settings.gpu_pools()
+    return {key: group.reserved.get(pools[key].vm_sku, 0) for key, group in found.items() if group}
+
+
+def check_reservations(settings: Settings, found: Groups) -> None:
+    """Raises pulumi.RunError for groups that cannot serve their pools, and for an identity that there is not.
+
+    Warns of groups that hold too little.
+    """
+    pools = settings.gpu_pools()
+    wrong = [problem for key, group in found.items() for problem in problems(settings, key, pools[key], group)]
+    wrong += _identity_problems(settings)
+    for key, group in found.items():
+        if group and (short := shortage(key, pools[key], group)):
+            pulumi.log.warn(short)
+    if wrong:
+        raise pulumi.RunError("\n".join(problem.text(settings.stack) for problem in wrong))
+
+
+def _identity_problems(settings: Settings) -> Iterator[Problem]:
+    """Its role, which takes up to an hour to act, is not looked up."""
+    path = ("cluster", "identity")
+    if settings.cluster.identity is None:
+        return
+    place = ResourceName.of(settings.cluster.identity)
+    get = managedidentity.get_user_assigned_identity
+    if if_there(lambda: get(resource_name=place.name, resource_group_name=place.group)) is None:
+        what = "is an identity that Azure does not have"
+        yield Problem(path, what, "one of `az identity list`", remove_command(path))
 
 
 def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | None) -> Iterator[Problem]:
@@ -59,12 +89,14 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
         yield Problem(path, what, f"a group in {settings.location}", remove_command(path))
     elif pool.vm_sku not in group.reserved:
         what = f"is a group that reserves {', '.join(sorted(group.reserved)) or 'nothing'}, not {pool.vm_sku}"
-        how = "az capacity reservation create --sku " + pool.vm_sku
-        yield Problem(path, what, f"a group with a reservation of {pool.vm_sku}", say(how))
+        place = ResourceName.of(str(pool.capacity_reservation_group))
+        names = f"--resource-group {place.group} --capacity-reservation-group {place.name} --name {pool.vm_sku}"
+        how = f"az capacity reservation create {names} --sku {pool.vm_sku} --capacity {pool.max_nodes}"
+        yield Problem(path, what, f"a group with a reservation of {pool.vm_sku}", run(how))
 
 
 def shortage(key: str, pool: PoolSettings, group: Group) -> str:
-    """Of nodes that the group does not hold. Which pools share it is not looked at."""
+    """Of nodes that the group does not hold."""
     reserved = group.reserved.get(pool.vm_sku, 0)
     if not reserved or pool.max_nodes <= reserved:
         return ""

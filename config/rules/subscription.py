@@ -25,6 +25,8 @@ The azure-native plugin registers those that it calls by itself, where the deplo
 (azure-sdk-for-go, arm/runtime/policy_register_rp.go). It does nothing for those behind AKS, without which a cluster
 fails when it is half made (dotnet/core#3776).
 """
+IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
+"""Of identities that the stack makes (`storage.auth`)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
 _USABLE = ("Registered", "Registering")
 """While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and

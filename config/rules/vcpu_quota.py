@@ -44,7 +44,7 @@ class Growth:
     there: int
     """Nodes that it has."""
     now: int
-    """Nodes that come with the update."""
+    """Nodes that come with the update, beside those that are reserved: these count whether they are used or not."""
     later: int
     """Nodes that the autoscaler may add to those."""
     new: bool
@@ -53,8 +53,6 @@ class Growth:
     """The pool in whose place it comes."""
     first: bool = False
     """Whether that one goes first."""
-    reserved: bool = False
-    """Whether it takes its nodes from reservations, which count against the quota whether they are used or not."""
 
     def __str__(self) -> str:
         nodes = "node" if self.now == 1 else "nodes"
@@ -78,10 +76,15 @@ class _Usage:
     left: int
 
 
-def growths(settings: Settings, there: Mapping[str, Nodes], system_pool: str) -> list[Growth]:
-    """All pools that are made or grow, `there` being what the cluster has by names in ARM."""
+def growths(
+    settings: Settings, there: Mapping[str, Nodes], system_pool: str, reserved: Mapping[str, int]
+) -> list[Growth]:
+    """All pools that are made or grow, `there` being what the cluster has by names in ARM.
+
+    `reserved` is how many nodes pools find reserved, by their keys.
+    """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
-    found += [_growth(settings, key, pool, there) for key, pool in settings.gpu_pools().items()]
+    found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
     return [each for each in found if each.new or each.now or each.later]
 
 
@@ -91,11 +94,12 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
     return Growth(f"pool {name}", pool.sku, False, key, count, max(pool.count - count, 0), 0, has is None)
 
 
-def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str, Nodes]) -> Growth:
+def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str, Nodes], reserved: int) -> Growth:
     has = there.get(agent_pool_name(key, pool))
     count = has.count if has else 0
     wanted = (count if has else max(pool.count, pool.min_nodes)) if pool.autoscale else pool.count
-    now = max(wanted - count, 0)
+    free = max(reserved - count, 0)
+    now = max(wanted - count - free, 0)
     return Growth(
         pool=f"pool {key}",
         sku=pool.sku,
@@ -103,11 +107,10 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
         key=("pools", key, "count") if settings.vm_sku is None else ("nodeCount",),
         there=count,
         now=now,
-        later=max(pool.max_nodes - count - now, 0),
+        later=max(pool.max_nodes - max(count, wanted) - max(free - max(wanted - count, 0), 0), 0),
         new=has is None,
         replaced=None if has else next((old for name, old in there.items() if _is_of(key, name)), None),
         first=pool.replace == "delete-first",
-        reserved=pool.capacity_reservation_group is not None,
     )
 
 
@@ -123,7 +126,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
     """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
     usages, region = dict(_usages(answer)), settings.location
-    more = [growth for growth in growing if (growth.now or growth.later) and not growth.reserved]
+    more = [growth for growth in growing if growth.now or growth.later]
     names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
     for name in sorted(names, key=lambda name: name == TOTAL):
         mine = [growth for growth in more if name in growth.quotas]

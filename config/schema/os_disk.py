@@ -16,7 +16,7 @@ MIN_OS_DISK_GB, MAX_OS_DISK_GB = 30, 2048
 """AKS's, of either type. What its API calls GB are GiB."""
 _MAX_EPHEMERAL_GB = 2040
 """Azure's page on ephemeral OS disks."""
-_USUAL_GB = 512
+USUAL_GB = 512
 """What AKS's page on storage asks of a managed one at least; where there is room for more, the rest stays at /mnt."""
 
 DiskType = Literal["Managed", "Ephemeral"]
@@ -41,10 +41,10 @@ FORMER_DISK = OsDisk(128, "Managed")
 def os_disk(size: VmSku, gb: int | None = None, kind: DiskType | None = None) -> OsDisk:
     """What new nodes of that size get, where the settings say no more of it than this."""
     if kind is None:
-        kind = "Ephemeral" if (gb or _USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
+        kind = "Ephemeral" if (gb or USUAL_GB) <= most_ephemeral(size.os_disk_gib) else "Managed"
     if gb is None:
         most = most_ephemeral(size.local_gib)
-        gb = min(_USUAL_GB, most) if kind == "Ephemeral" and most >= MIN_OS_DISK_GB else _USUAL_GB
+        gb = min(USUAL_GB, most) if kind == "Ephemeral" and most >= MIN_OS_DISK_GB else USUAL_GB
     return OsDisk(gb, kind)
 
 

@@ -12,7 +12,7 @@ from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
 from config.schema.base import PLAIN_DIGITS, Model, Text, unfit
-from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, DiskType, OsDisk, os_disk
+from config.schema.os_disk import MAX_OS_DISK_GB, MIN_OS_DISK_GB, USUAL_GB, DiskType, OsDisk, os_disk
 from config.schema.resource_ids import CapacityReservationGroupId
 
 MAX_NODES = 1000
@@ -76,7 +76,9 @@ class PoolSettings(Model):
     """Node labels of your own."""
     taints: tuple[str, ...] = (GPU_TAINT,)
     """Node taints; operators and workloads tolerate them."""
-    os_disk_gb: Annotated[int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB), PLAIN_DIGITS] = None
+    os_disk_gb: Annotated[
+        int | None, Field(ge=MIN_OS_DISK_GB, le=MAX_OS_DISK_GB, examples=[USUAL_GB]), PLAIN_DIGITS
+    ] = None
     """Size of the nodes' OS disk, GB; by default 512, or less where the type is set and the VM size's local disk is
     smaller. Unless set, a pool that is there keeps its own.
     """

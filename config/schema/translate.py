@@ -181,7 +181,9 @@ def _most(schema: Schema, given: str) -> object:
 
 
 def example(schema: Schema) -> object:
-    """A value to begin with: the default, else the least, else the first choice; None without any."""
+    """A value to begin with: an example, else the default, the least, or the first choice; None without any."""
+    if examples := schema.get("examples"):
+        return examples[0]
     for key in ("default", "minimum"):
         if schema.get(key) is not None:
             return schema[key]

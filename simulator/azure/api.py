@@ -174,7 +174,7 @@ class Api:
             _check_version(request, lookup.what, lookup.api_versions)
             self._check_group(path)
             return Response(HTTPStatus.OK, lookup.view(request.query))
-        if reservations.is_about(path) and request.method == "GET":
+        if request.method == "GET" and reservations.is_about(self._world, path):
             _check_version(request, reservations.TYPE, reservations.API_VERSIONS)
             return Response(HTTPStatus.OK, reservations.view(self._world, path))
         if path.type.lower() == features.TYPE.lower() and not path.tail:

@@ -11,23 +11,32 @@ from http import HTTPStatus
 from simulator.azure.errors import ArmError, bad_request, not_found
 from simulator.azure.ids import Path, ResourceId, parse_id
 from simulator.azure.store import Body, Record
-from simulator.azure.subscription import Reservation
+from simulator.azure.subscription import Reservation, guid
 from simulator.azure.world import World, envelope
 
 TYPE = "Microsoft.Compute/capacityReservationGroups"
 MEMBERS = f"{TYPE}/capacityReservations"
-API_VERSIONS = ("2024-11-01",)
+IDENTITIES = "Microsoft.ManagedIdentity/userAssignedIdentities"
+API_VERSIONS = ("2024-11-01", "2023-01-31")  # of the groups and of the identities
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 _KEY = "capacityReservationGroupID"
 
 
-def is_about(path: Path) -> bool:
-    return path.type.lower() in (TYPE.lower(), MEMBERS.lower()) and not path.tail
+def is_about(world: World, path: Path) -> bool:
+    """Groups, their reservations, and the identities that may use them."""
+    if path.tail:
+        return False
+    if path.type.lower() == IDENTITIES.lower():
+        return any(_short(path.id.text) in group.identities for group in world.subscription.reservations.values())
+    return path.type.lower() in (TYPE.lower(), MEMBERS.lower())
 
 
 def view(world: World, path: Path) -> Body:
-    """A group or one of its reservations, each named after its VM size. Raises ArmError (404)."""
+    """A group or one of its reservations, each named after its VM size, or an identity. Raises ArmError (404)."""
     resource = path.id
+    if resource.type.lower() == IDENTITIES.lower():
+        ids = {"clientId": guid(resource.text, "client"), "principalId": guid(resource.text)}
+        return envelope(Record(resource, {}), {"properties": ids | {"tenantId": world.subscription.tenant_id}})
     group = resource if len(resource.names) == 1 else resource.parent
     found = _find(world, group.text) if group else None
     if group is None or found is None:

@@ -142,6 +142,7 @@ class Azure(pulumi.runtime.Mocks):
         outputs: Mapping[str, Any] | None = None,
         registry: bool = False,
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
+        identities: Collection[str] = (),
         fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
@@ -157,6 +158,8 @@ class Azure(pulumi.runtime.Mocks):
         """Whether it is, or has been made since."""
         self.registry = registry
         """Whether there is one already."""
+        self.identities = identities
+        """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
         self.outputs = outputs or {}
@@ -192,12 +195,10 @@ class Azure(pulumi.runtime.Mocks):
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
-            case "getRegistry":
-                return there({"name": args.args["registryName"]} if self.registry else None), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
-            case "getStorageAccount":
-                return there(self.account), []
+            case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
+                return there(self._one(kind, args.args)), []
             case "listStorageAccountKeys":
                 return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
             case "readStackOutputs":
@@ -208,6 +209,13 @@ class Azure(pulumi.runtime.Mocks):
                 return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
         text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
         return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
+
+    def _one(self, kind: str, args: dict[Any, Any]) -> Mapping[str, Any] | None:
+        if kind == "getRegistry":
+            return {"name": args["registryName"]} if self.registry else None
+        if kind == "getUserAssignedIdentity":
+            return {} if args["resourceName"] in self.identities else None
+        return self.account
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
         group = there(self.reservations.get(args["capacityReservationGroupName"]))

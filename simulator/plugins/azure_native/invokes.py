@@ -15,6 +15,9 @@ from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
 _REGISTRY = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}"
+_IDENTITY = (
+    "/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}"
+)
 _COMPUTE = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute"
 _RESERVATIONS = f"{_COMPUTE}/capacityReservationGroups/{{capacityReservationGroupName}}"
 _ACCOUNT = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}"
@@ -52,6 +55,9 @@ FUNCTIONS: Mapping[str, Function] = {
         "GET", f"{_RESERVATIONS}/capacityReservations/{{capacityReservationName}}", "2024-11-01", flat=True
     ),
     "azure-native:compute:getCapacityReservationGroup": Function("GET", _RESERVATIONS, "2024-11-01", flat=True),
+    "azure-native:managedidentity:getUserAssignedIdentity": Function(
+        "GET", _IDENTITY, "2023-01-31", resource="azure-native:managedidentity:UserAssignedIdentity"
+    ),
     "azure-native:containerregistry:getRegistry": Function(
         "GET", _REGISTRY, "2023-01-01-preview", resource="azure-native:containerregistry:Registry"
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.cluster import POD_CIDR, Cluster
+from components.cluster import POD_CIDR, Cluster, chosen_ranges
 from config.schema.models import ClusterSettings
 from config.schema.pools import MAX_NODES
 from tests.support import mocks
@@ -109,3 +109,24 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
     assert len(said) == warned
     command = "az aks nodepool upgrade --resource-group group --cluster-name ai-on-aks-test --name system "
     assert all(f"run Kubernetes {runs}, not {wanted}" in text and command in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("given", "has", "sent", "told"),
+    [
+        ({}, [], [], ""),
+        ({}, ["8.8.8.8/32"], ["8.8.8.8/32"], "is reached from 8.8.8.8/32 alone, which stays"),
+        ({"authorizedIpRanges": []}, ["8.8.8.8/32"], [], ""),
+        ({"authorizedIpRanges": ["8.8.8.8/32"]}, ["8.8.8.8/32"], ["8.8.8.8/32"], ""),
+        ({"authorizedIpRanges": ["8.8.4.4/32"]}, [], ["8.8.4.4/32"], "will be reached from 8.8.4.4/32 alone"),
+    ],
+)
+def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
+    given: dict[str, Any], has: list[str], sent: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody may have set them by other means; and whoever sets some must be in one."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    settings = settings_with(cluster=ClusterSettings.model_validate(given))
+    assert chosen_ranges(settings, has) == sent
+    assert [told in text for text in said] == ([True] if told else [])

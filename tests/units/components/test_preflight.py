@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.preflight import check_login
+from components.preflight import check_all, check_login
 from config.schema.models import ClusterSettings
 
 
@@ -39,3 +39,12 @@ def test_a_login_needs_its_programs_on_path(
     assert first.startswith(f"PATH has no {' and no '.join(missing)}, by which cluster.login")
     assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
     assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true")
+
+
+def test_what_is_refused_is_told_together() -> None:
+    def refuse(why: str) -> None:
+        raise pulumi.RunError(why)
+
+    with pytest.raises(pulumi.RunError, match="no quota\n\nno rights"):
+        check_all([lambda: refuse("no quota"), lambda: None, lambda: refuse("no rights")])
+    check_all([lambda: None])

@@ -55,7 +55,7 @@ def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None
     """`there` are the pools of a cluster that is up, by their names in ARM."""
     found = {name: {"vmSize": size, "count": count} for name, (size, count) in (there or {}).items()}
     azure = Azure(cluster=there is not None, pools=found)
-    deploy(lambda: check_subscription(settings, check_existing(settings)), azure)
+    deploy(lambda: check_subscription(settings, check_existing(settings), {}), azure)
 
 
 def asked(azure: Mapping[str, Answer]) -> set[str]:

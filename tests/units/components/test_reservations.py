@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.reservations import check_reservations
+from components.reservations import check_reservations, groups, reserved_nodes
 from config.schema.pools import agent_pool_name
 from tests.support.mocks import Azure, deploy, program
 from tests.support.settings import A100, settings_with
@@ -23,12 +23,12 @@ def pool(**keys: Any) -> dict[str, Any]:
 
 def azure(location: str = "East US", **machines: int) -> Azure:
     """Microsoft shows regions by either of their names."""
-    return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}})
+    return Azure(reservations={"crg": {"location": location, "machines": machines or {A100: 2}}}, identities=("aks",))
 
 
 def check(azure: Azure, **keys: Any) -> None:
     settings = settings_with(cluster={"identity": IDENTITY}, pools={"gpu": pool(**keys)})
-    deploy(lambda: check_reservations(settings), azure)
+    deploy(lambda: check_reservations(settings, groups(settings)), azure)
 
 
 def test_the_pool_names_its_group_and_the_cluster_its_identity() -> None:
@@ -65,9 +65,18 @@ def test_a_group_that_has_what_the_pool_wants_is_fine(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("there", "wrong", "mend"),
     [
-        (Azure(), "is a group that Azure does not have", "config rm"),
+        (Azure(identities=("aks",)), "is a group that Azure does not have", "config rm"),
+        (
+            Azure(reservations=azure().reservations),
+            "cluster.identity is an identity that",
+            "config rm",
+        ),
         (azure("westus3"), "is a group in westus3, and the cluster is in eastus", "config rm"),
-        (azure(Standard_NC4as_T4_v3=8), f"that reserves Standard_NC4as_T4_v3, not {A100}", f"create --sku {A100}"),
+        (
+            azure(Standard_NC4as_T4_v3=8),
+            f"that reserves Standard_NC4as_T4_v3, not {A100}",
+            f"group crg --name {A100} --sku {A100}",
+        ),
     ],
 )
 def test_a_group_that_cannot_serve_the_pool_is_refused(there: Azure, wrong: str, mend: str) -> None:
@@ -87,3 +96,10 @@ def test_nodes_that_are_not_reserved_are_told(keys: dict[str, Any], monkeypatch:
         f"pools.gpu: 2 nodes of {A100} are reserved, and the pool may have 3. The others come as without a "
         "reservation: if there is capacity, and within the quota."
     ]
+
+
+def test_what_is_reserved_is_known_to_the_preflight() -> None:
+    settings = settings_with(cluster={"identity": IDENTITY}, pools={"gpu": pool(), "other": {"vmSku": A100}})
+    found: list[dict[str, int]] = []
+    deploy(lambda: found.append(reserved_nodes(settings, groups(settings))), azure())
+    assert found == [{"gpu": 2}]

@@ -32,15 +32,16 @@ def named(chosen: Settings, key: str = "gpu", **before: Any) -> str:
     return agent_pool_name(key, pool.model_copy(update=before))
 
 
-def told(chosen: Settings, there: dict[str, Nodes], **left: int) -> list[str]:
+def told(chosen: Settings, there: dict[str, Nodes], *, reserved: int = 0, **left: int) -> list[str]:
     """What is objected where so many vCPUs are left of these quotas, and of all others many."""
+    found = growths(chosen, there, "system", dict.fromkeys(chosen.gpu_pools(), reserved))
     quotas = dict.fromkeys((SPOT, TOTAL, SYSTEM, ND, NC, T4S), MANY) | left
     answer = {"value": [usage(name, limit + 100, used=100) for name, limit in quotas.items()]}
-    return [str(each) for each in quota_objections(growths(chosen, there, "system"), answer, chosen)]
+    return [str(each) for each in quota_objections(found, answer, chosen)]
 
 
 def added(chosen: Settings, there: dict[str, Nodes]) -> dict[str, tuple[int, int]]:
-    return {growth.pool: (growth.now, growth.later) for growth in growths(chosen, there, "system")}
+    return {growth.pool: (growth.now, growth.later) for growth in growths(chosen, there, "system", {})}
 
 
 def test_a_new_stack_adds_all_its_nodes() -> None:
@@ -94,13 +95,21 @@ def test_what_comes_at_once_must_fit(pool: dict[str, Any], left: dict[str, int],
     assert [line.partition(" are needed in eastus (")[0] for line in lines] == objected
 
 
-def test_reserved_machines_are_in_use_already() -> None:
+@pytest.mark.parametrize(
+    ("count", "has", "reserved", "short"), [(2, 0, 2, 0), (4, 0, 2, 2), (4, 3, 2, 1), (4, 3, 4, 0)]
+)
+def test_nodes_need_quota_as_far_as_they_are_not_reserved(count: int, has: int, reserved: int, short: int) -> None:
     """A reservation needs quota when it is made (Microsoft, "Create a capacity reservation")."""
-    scope = "/subscriptions/00000000-0000-4000-8000-000000000001"
-    group = f"{scope}/resourceGroups/shared/providers/Microsoft.Compute/capacityReservationGroups/crg"
-    pool = {"vmSku": A100, "count": 2, "capacityReservationGroup": group}
-    assert told(settings(gpu=pool), {}, **{NC: 0}) == []
-    assert told(settings(gpu=pool, more={"vmSku": A100, "count": 1}), {}, **{NC: 0}) != []
+    chosen = settings(gpu={"vmSku": A100, "count": count})
+    there = {**UP, **({named(chosen): Nodes(A100, has)} if has else {})}
+    assert len(told(chosen, there, reserved=reserved, **{NC: max(short * 24 - 1, 0)})) == bool(short)
+    assert told(chosen, there, reserved=reserved, **{NC: short * 24}) == []
+
+
+def test_the_autoscaler_may_go_beyond_what_is_reserved() -> None:
+    chosen = settings(gpu={"vmSku": A100, "count": 1, "autoscale": {"min": 1, "max": 5}})
+    found = growths(chosen, UP, "system", {"gpu": 3})
+    assert [(each.now, each.later) for each in found] == [(0, 2)]
 
 
 def test_pools_of_one_family_are_added_up() -> None:
@@ -176,7 +185,7 @@ def test_no_other_pool_is_taken_for_the_old_one() -> None:
 def test_what_the_autoscaler_may_ask_for_only_warns() -> None:
     chosen = settings(gpu={"vmSku": H100, "count": 2, "autoscale": {"min": 1, "max": 8}})
     answer = {"value": [usage(name, 700) for name in (SPOT, TOTAL, SYSTEM, ND)]}
-    warned, total = quota_objections(growths(chosen, {}, "system"), answer, chosen)
+    warned, total = quota_objections(growths(chosen, {}, "system", {}), answer, chosen)
     assert warned.what == f"768 vCPUs of quota {ND} may be needed in eastus (autoscaler of pool gpu), and 700 are left"
     assert not warned.stops
     assert not total.stops
@@ -184,7 +193,7 @@ def test_what_the_autoscaler_may_ask_for_only_warns() -> None:
 
 
 def quota_stops(chosen: Settings, answer: dict[str, Any]) -> list[bool]:
-    return [each.stops for each in quota_objections(growths(chosen, {}, "system"), answer, chosen)]
+    return [each.stops for each in quota_objections(growths(chosen, {}, "system", {}), answer, chosen)]
 
 
 def test_a_limit_below_what_runs_already_stops_only_growth() -> None:

@@ -40,7 +40,8 @@ def test_it_is_shown_with_its_reservations(arm: Arm) -> None:
     assert group["location"] == "eastus"
     (member,) = group["properties"]["capacityReservations"]
     assert arm.get(member["id"])["sku"] == {"name": A100, "capacity": 4}
-    for missing in (f"{CRG}2", f"{CRG}/capacityReservations/other"):
+    assert set(arm.get(IDENTITY)["properties"]) == {"clientId", "principalId", "tenantId"}, "who may use it"
+    for missing in (f"{CRG}2", f"{CRG}/capacityReservations/other", f"{IDENTITY}2"):
         assert arm.call("GET", missing).status_code == 404
 
 
