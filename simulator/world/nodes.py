@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 
 from config.facts import skus
@@ -17,6 +18,9 @@ PARTITION_ANNOTATION = "simulator/infiniband-partition"
 DRIVER_ANNOTATION = "simulator/gpu-driver"
 """`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
 
+_known = functools.lru_cache(maxsize=1024)(node_hardware)
+"""The kubelet asks for that of every node at every look at its pods."""
+
 
 def hardware_of(node: Object) -> NodeHardware:
     """With the OS of the node's image, and the OS disk and InfiniBand partition that its pool was made with.
@@ -26,7 +30,7 @@ def hardware_of(node: Object) -> NodeHardware:
     sku = skus.sku(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
     name, annotations = node["metadata"]["name"], node["metadata"].get("annotations", {})
     alone = [Fault(name, FaultKind.PARTITION)] if PARTITION_ANNOTATION in annotations else []
-    hardware = node_hardware(sku, name, [*FaultStore().load(), *alone])
+    hardware = _known(sku, name, (*FaultStore().load(), *alone))
     status = node.get("status", {})
     info, disk = status.get("nodeInfo", {}), status.get("capacity", {}).get("ephemeral-storage", "")
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
