@@ -104,7 +104,7 @@ class ClusterSettings(Model):
     """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned)."""
     authorized_ip_ranges: IpRanges = ()
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
-    or kubectl must be in one, CI too; the cluster's nodes always may.
+    or kubectl must be in one, CI too; the cluster's nodes always may. Unless set, a cluster that is up keeps its own.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
     """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
