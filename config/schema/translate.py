@@ -125,8 +125,8 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
-    """Follows a reference, and takes what is not null of an optional value; keeps the default that stands beside."""
-    outer = {key: schema[key] for key in ("default",) if key in schema}
+    """Follows a reference, and takes what is not null of an optional value; keeps default and examples beside it."""
+    outer = {key: schema[key] for key in ("default", "examples") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
             return {**_resolved(option, definitions), **outer}
