@@ -13,6 +13,7 @@ from components.preflight_azure import check_subscription
 from config.rules.subscription import PROVIDERS
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
+from config.schema.storage import StorageSettings
 from tests.support.lookups import Answer, answer, everything
 from tests.support.mocks import DEPLOYER, SUBSCRIPTION, Azure, deploy
 from tests.support.settings import H100, T4, settings_with
@@ -80,6 +81,18 @@ def test_of_a_stack_that_is_up_only_what_grows_is_asked(count: int, paths: set[s
     name = agent_pool_name("gpu", settings.pools["gpu"])
     check(settings, {"system": (D4, 2), name: (H100, 2)})
     assert asked(azure) == paths
+
+
+def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure: dict[str, Answer]) -> None:
+    settings = settings_with(storage=StorageSettings(auth="identity"))
+    there = {"system": (D4, 2)}
+    check(settings, there)
+    rights = {f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/resourceGroups/ai-on-aks-test/{PERMISSIONS}"}
+    providers = {f"{SCOPE}/providers/Microsoft.ManagedIdentity?api-version=2021-04-01"}
+    assert asked(azure) == rights | providers
+    azure["/permissions"] = answer({"value": []})
+    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+        check(settings, there)
 
 
 def test_a_pool_that_is_made_without_nodes_needs_its_size_too(azure: dict[str, Answer]) -> None:
