@@ -17,7 +17,7 @@ from components.os_disks import keep_disks
 from components.platform import Platform
 from components.platform_guard import PlatformGuard
 from components.preflight import check_all, check_login
-from components.preflight_azure import check_subscription
+from components.preflight_azure import check_rights, check_subscription
 from components.reservations import check_reservations, groups, reserved_nodes
 from config.reading import loader
 from config.rules.advice import warnings
@@ -63,6 +63,9 @@ def _all_that_is_made() -> list[pulumi.Resource]:
 def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Platform | BorrowedPlatform]:
     """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
     if settings.lender:
+        lending = settings.lender.lending
+        if lending.federation and any(map(settings.users, lending.containers)):
+            check_rights(lending.federation["resourceGroup"], lending.federation["location"])
         return settings, BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)
     existing = check_existing(settings)

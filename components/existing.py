@@ -85,8 +85,8 @@ def check_existing(settings: Settings) -> Existing:
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):
         raise pulumi.RunError(why)
-    if pulumi.runtime.is_dry_run() and not _has_images(settings, existing.group):
-        pulumi.log.warn(images_first(settings))
+    if pulumi.runtime.is_dry_run():
+        _warn_of_the_registry(settings, existing.group)
     return existing
 
 
@@ -124,13 +124,17 @@ def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult 
     return if_there(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
 
 
-def _has_images(settings: Settings, group: str) -> bool:
-    """Whether GPU nodes, if there are any, find a registry to pull from."""
-    if settings.images.registry or not any(pool.count for pool in settings.gpu_pools().values()):
-        return True
-    name = settings.registry.full_name(settings.names, subscription_id())
+def _warn_of_the_registry(settings: Settings, group: str) -> None:
+    """Of GPU nodes that come before it, and of another tier that it gets by default."""
+    name, wanted = settings.registry.full_name(settings.names, subscription_id()), settings.registry.sku
     ask = containerregistry.get_registry
-    return if_there(lambda: ask(registry_name=name, resource_group_name=group)) is not None
+    registry = if_there(lambda: ask(registry_name=name, resource_group_name=group))
+    if registry is None:
+        if settings.images.registry is None and any(pool.count for pool in settings.gpu_pools().values()):
+            pulumi.log.warn(images_first(settings))
+    elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
+        keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)
+        pulumi.log.warn(f"registry {name} becomes {wanted}, in place; keep {registry.sku.name}: {keep}")
 
 
 def _held(existing: Existing) -> Iterator[str]:

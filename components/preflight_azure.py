@@ -6,7 +6,7 @@ yet. So most updates ask nothing. That machines are to be had, nobody can look u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
@@ -49,7 +49,18 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 
     `reserved` is how many nodes pools find reserved, by their keys.
     """
-    objections = list(_objections(settings, existing, reserved))
+    _tell(_objections(settings, existing, reserved))
+
+
+def check_rights(resource_group: str, region: str) -> None:
+    """The same of the rights alone: an identity of a stack on another's platform has its roles in that one's group."""
+    login = authorization.get_client_config()
+    scope = f"/subscriptions/{login.subscription_id}"
+    _tell(_looked_up([_about_rights(resource_group, scope, login.object_id)], region))
+
+
+def _tell(found: Iterable[Objection]) -> None:
+    objections = list(found)
     for each in objections:
         if not each.stops:
             pulumi.log.warn(str(each))
@@ -71,7 +82,11 @@ def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, i
         asked.append(_about_rights(existing.group, scope, login.object_id))
     if identities:
         asked += _about_providers(IDENTITY_PROVIDERS, scope)
-    answers = _answers(connect(settings.location), [path for question in asked for path in question.paths])
+    yield from _looked_up(asked, settings.location)
+
+
+def _looked_up(asked: Sequence[Question], region: str) -> Iterator[Objection]:
+    answers = _answers(connect(region), [path for question in asked for path in question.paths])
     for question in asked:
         found = [answers[path] for path in question.paths]
         answer = next((each for each in found if not isinstance(each, Unread)), found[-1])

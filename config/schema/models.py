@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import inf
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, StringConstraints, field_validator
 
+from config.facts.near import hint, near
 from config.facts.skus import VmSku, catalogue, sku
 from config.facts.versions import versions
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, may_be, unfit, unfits
@@ -51,6 +53,18 @@ def _dollars(value: Any) -> float:
 
 Price = Annotated[float, BeforeValidator(_dollars)]
 """US dollars an hour."""
+
+
+_PLAINLY = 0.9
+"""How alike two names are of which one is the other mistyped (difflib's ratio)."""
+
+
+def _of_no_size(name: str) -> Unfit:
+    """A price goes to another size only where that is plainly meant: H100 alone could be three of them."""
+    known = sorted(catalogue())
+    if get_close_matches(name, known, 1, _PLAINLY):
+        return Unfit("is no VM size", below=(name,), known=known)
+    return Unfit(f"is no VM size{hint(near(name, known))}", below=(name,), allowed=", ".join(known))
 
 
 class SystemPool(Model):
@@ -178,8 +192,7 @@ class StackFile(Model):
     @field_validator("prices")
     @classmethod
     def _are_of_sizes(cls, prices: dict[str, float]) -> dict[str, float]:
-        known = catalogue()
-        if faults := [Unfit("is no VM size", below=(name,), known=known) for name in prices if name not in known]:
+        if faults := [_of_no_size(name) for name in prices if name not in catalogue()]:
             raise unfits(faults)
         return prices
 

@@ -140,7 +140,7 @@ class Azure(pulumi.runtime.Mocks):
         location: str = "eastus",
         cluster: bool = False,
         outputs: Mapping[str, Any] | None = None,
-        registry: bool = False,
+        registry: str = "",
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
         fetch: Fetch = everything,
@@ -157,7 +157,7 @@ class Azure(pulumi.runtime.Mocks):
         self.cluster = cluster
         """Whether it is, or has been made since."""
         self.registry = registry
-        """Whether there is one already."""
+        """Tier of the registry that is there already, if there is one."""
         self.identities = identities
         """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
@@ -212,7 +212,7 @@ class Azure(pulumi.runtime.Mocks):
 
     def _one(self, kind: str, args: dict[Any, Any]) -> Mapping[str, Any] | None:
         if kind == "getRegistry":
-            return {"name": args["registryName"]} if self.registry else None
+            return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
         if kind == "getUserAssignedIdentity":
             return {} if args["resourceName"] in self.identities else None
         return self.account

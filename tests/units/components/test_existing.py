@@ -10,6 +10,7 @@ import pytest
 from components.existing import account_refusal, check_existing, system_pool_refusal
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import ClusterSettings, SystemPool
+from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support import mocks
 from tests.support.mocks import Azure, deploy
@@ -116,10 +117,12 @@ TWO_POOLS: dict[str, Any] = {
         (Azure(), {"pools": TWO_POOLS}, ["3 GPU nodes", "pools.big.count 0", "pools.big.autoscale.min 0"]),
         (Azure(), {"vm_sku": H100, "node_count": 0}, []),
         (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),
-        (Azure(registry=True), {"vm_sku": H100}, []),
+        (Azure(registry="Standard"), {"vm_sku": H100}, []),
+        (Azure(registry="Basic"), {"vm_sku": H100, "registry": RegistrySettings(sku="Basic")}, []),
+        (Azure(registry="Basic"), {}, ["becomes Standard", "pulumi config set -s test --path registry.sku Basic"]),
     ],
 )
-def test_a_preview_tells_of_nodes_that_would_wait_for_images(
+def test_a_preview_tells_of_nodes_that_would_wait_for_images_and_of_another_tier(
     azure: Azure, settings: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In an update it is late: `make up` on the simulator registers the images meanwhile."""

@@ -9,7 +9,7 @@ import pytest
 
 from components import arm
 from components.existing import check_existing
-from components.preflight_azure import check_subscription
+from components.preflight_azure import check_rights, check_subscription
 from config.rules.subscription import PROVIDERS
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
@@ -93,6 +93,14 @@ def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure:
     azure["/permissions"] = answer({"value": []})
     with pytest.raises(pulumi.RunError, match="may not assign roles"):
         check(settings, there)
+
+
+def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dict[str, Answer]) -> None:
+    deploy(lambda: check_rights("theirs", "eastus"))
+    assert asked(azure) == {f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/resourceGroups/theirs/{PERMISSIONS}"}
+    azure["/permissions"] = answer({"value": []})
+    with pytest.raises(pulumi.RunError, match="may not assign roles"):
+        deploy(lambda: check_rights("theirs", "eastus"))
 
 
 def test_a_pool_that_is_made_without_nodes_needs_its_size_too(azure: dict[str, Answer]) -> None:
