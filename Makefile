@@ -71,7 +71,7 @@ bench: ## the measures: what the program costs the engine, and how long its up t
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.bench
 
 own-state:
-	@$(RUN) exec "$$python" -m simulator.owner
+	@$(RUN) exec "$$python" -m simulator.command.owner
 
 stack-file:
-	@$(RUN) exec "$$python" -m simulator.stacks
+	@$(RUN) exec "$$python" -m simulator.command.stacks

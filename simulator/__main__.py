@@ -1,12 +1,12 @@
-"""`python -m simulator`: see cli.py."""
+"""`python -m simulator`: see command/cli.py."""
 
 import sys
 
-from simulator import interrupts
+from simulator.host import interrupts
 
 
 def _command() -> int:
-    from simulator.cli import main  # takes a second, in which one may be interrupted already
+    from simulator.command.cli import main  # takes a second, in which one may be interrupted already
 
     return main()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from simulator.paths import ROOT, kube_cache
+from simulator.host.paths import ROOT, kube_cache
 
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(ROOT / ".simulator" / "pycache"))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

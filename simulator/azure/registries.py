@@ -9,7 +9,7 @@ import re
 import shutil
 from pathlib import Path
 
-from simulator import paths
+from simulator.host import paths
 
 DOMAIN = ".azurecr.io"
 _REPOSITORY = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*(/[a-z0-9]+([._-][a-z0-9]+)*)*")

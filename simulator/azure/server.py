@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator import paths
 from simulator.azure import managed_identity, metadata
 from simulator.azure.api import Api, Request, Response
 from simulator.azure.backend import BlobBackend, ClusterBackend
@@ -26,6 +25,7 @@ from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
+from simulator.host import paths
 from simulator.world.faults import FaultStore
 
 _log = logging.getLogger(__name__)

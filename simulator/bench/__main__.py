@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from simulator import paths
 from simulator.bench import by_hand, deployment, picture
 from simulator.bench.durations import Durations, durations
 from simulator.bench.engine import BenchFailed
 from simulator.bench.measure import Measures, measure
 from simulator.bench.schedule import Slot, schedule
+from simulator.host import paths
 
 TARGET_OVERHEAD, TARGET_PATH = 1.3, 1.02
 console = Console(highlight=False)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator import paths
+from simulator.host import paths
 
 
 class BenchFailed(Exception):

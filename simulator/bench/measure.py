@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from simulator import paths
 from simulator.bench import recorded
 from simulator.bench.engine import Timing, World
+from simulator.host import paths
 
 STACK = "dev"
 _ROUNDS, _PREVIEWS = 3, 3

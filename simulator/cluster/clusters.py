@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator import paths, ports
 from simulator.cluster import addons
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.load_balancers import LoadBalancers
-from simulator.cluster.network import ClusterNetwork
 from simulator.cluster.provisioner import Provisioner
+from simulator.host import paths, ports
+from simulator.host.network import ClusterNetwork
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet

@@ -12,14 +12,13 @@ from pathlib import Path
 import httpx
 import yaml
 
-from simulator import files, paths, ports
-from simulator.cluster.certificates import Authority, cluster_certificates
-from simulator.cluster.processes import Process, Supervisor
+from simulator.host import files, paths, ports
+from simulator.host.certificates import Authority, cluster_certificates
+from simulator.host.processes import Process, Supervisor
 from simulator.kube.client import ApiError, KubeClient
 
 SERVICE_CIDR = "10.0.0.0/16"  # AKS's default
 KWOK_POD_CIDR = "10.244.0.0/17"
-KUBELET_POD_CIDR = "10.244.128.0/17"
 _OWN_ISSUER = "https://kubernetes.default.svc"
 _STAGES = Path(__file__).with_name("stages.yaml")
 _READY_TIMEOUT_S = 120

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from diagnosis.cluster import Object
-from simulator.cluster.network import ClusterNetwork
+from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.runner import Runnable, Script

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from diagnosis.cluster import Object
-from simulator import files
+from simulator.host import files
 from simulator.kube.client import KubeClient
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import ssl
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import httpx
 
 from diagnosis.cluster import Object
-from simulator import ports
-from simulator.cluster.controlplane import KUBELET_POD_CIDR, ControlPlane
-from simulator.cluster.network import ClusterNetwork
-from simulator.kube.client import ApiError
+from simulator.host import ports
+from simulator.host.certificates import Authority
+from simulator.host.network import ClusterNetwork
+from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Informer
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
@@ -51,9 +53,26 @@ from simulator.world.hardware import NodeHardware
 
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
+POD_CIDR = "10.244.128.0/17"
+"""Of the pods that run here; KWOK's have the lower half of AKS's range."""
 _TICK_S = 1.0
 _GATHER_S = 0.05
 """Changes come in bursts, and one look at all pods serves a whole burst."""
+
+
+class ControlPlane(Protocol):
+    """What a kubelet must know of the control plane that it belongs to."""
+
+    name: str
+    folder: Path
+    authority: Authority
+
+    @property
+    def tls(self) -> ssl.SSLContext: ...
+
+    def port(self, part: str) -> int: ...
+
+    def client(self) -> KubeClient: ...
 
 
 class Kubelet:
@@ -266,7 +285,7 @@ class Kubelet:
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
         taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
-        hosts = ipaddress.ip_network(KUBELET_POD_CIDR).hosts()
+        hosts = ipaddress.ip_network(POD_CIDR).hosts()
         return self._ips.setdefault(uid, next(str(host) for host in hosts if str(host) not in taken))
 
     def _local_port(self, key: tuple[str, str, int]) -> int:

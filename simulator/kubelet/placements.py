@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from diagnosis.cluster import Object
-from simulator import files
+from simulator.host import files
 from simulator.kubelet.status import FAKED, PARTLY_FAKED
 
 _KEPT = 500

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from diagnosis.cluster import Object
-from simulator.cluster.processes import marked_environment
+from simulator.host.processes import marked_environment
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim import Shim, ShimError

@@ -10,12 +10,12 @@ import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import parse_qs, urlparse
 
-from simulator.cluster.certificates import Authority
+from simulator.host.certificates import Authority
+from simulator.host.relay import relay
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import Wanted, read, select
 from simulator.kubelet.streaming import port_forward, remote_command
 from simulator.kubelet.streaming.spdy import Connection
-from simulator.relay import relay
 
 
 class KubeletServer:

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from diagnosis.cluster import Object
-from simulator.files import replace
+from simulator.host.files import replace
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
 from simulator.kubelet.downward import field_text, resource_text

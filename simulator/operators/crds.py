@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import yaml
 
-from simulator import paths
+from simulator.host import paths
 from simulator.kubelet.programs import PodContext
 
 CRD_API = "apiextensions.k8s.io/v1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from simulator import files
+from simulator.host import files
 from simulator.world.hardware import MELLANOX, Hca, NodeHardware
 
 # InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.

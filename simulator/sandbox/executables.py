@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from simulator import paths
+from simulator.host import paths
 from simulator.sandbox import PATH
 
 PYTHON_HOME = "/opt/simulator/python"
@@ -23,7 +23,10 @@ EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
 """Those that scripts and simulated commands use and that load libraries of their own."""
 COMMANDS = "/opt/simulator/lib"
 """Where the modules of simulated commands are."""
-_SHARED = ("__init__.py", "files.py", "relay.py", "sandbox/__init__.py", "world/__init__.py", "world/network.py")
+_SHARED = (
+    *("__init__.py", "host/__init__.py", "host/files.py", "host/relay.py"),
+    *("sandbox/__init__.py", "world/__init__.py", "world/network.py"),
+)
 """Modules of the simulator that they import."""
 _LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
 
@@ -82,7 +85,8 @@ def command_binds() -> tuple[Bind, ...]:
     A folder of its own for each state of them: containers that run keep theirs.
     """
     package = paths.ROOT / "simulator"
-    sources = [package / name for name in _SHARED] + sorted((package / "sandbox" / "commands").glob("*.py"))
+    own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
+    sources = [package / name for name in _SHARED] + own[0] + own[1]
     stats = [(source, source.stat()) for source in sources]
     state = repr([(str(source), stat.st_mtime_ns, stat.st_size) for source, stat in stats])
     folder = paths.bytecode() / "sandbox" / hashlib.sha256(f"{sys.version}{state}".encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from simulator import paths
+from simulator.host import paths
 from simulator.sandbox import PATH
 from simulator.sandbox.executables import Bind
 from simulator.tools.pip_packages import packages

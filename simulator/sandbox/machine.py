@@ -10,7 +10,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
-from simulator import files
+from simulator.host import files
 from simulator.sandbox import devices
 from simulator.world import hyperv
 from simulator.world.hardware import Disk, NodeHardware

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from simulator import files, paths
+from simulator.host import files, paths
 from simulator.sandbox import devices, executables, machine
 from simulator.sandbox.images import SHIM, Image, RecipeError, image_named
 from simulator.sandbox.spec import Mount, SandboxError, SandboxSpec
@@ -205,7 +205,7 @@ def _program_files(image: Image) -> list[str]:
         programs = executables.binds(image.executables)
     except executables.MissingExecutables as error:
         raise SandboxError(f"image {image.name}: {error}") from error
-    launcher = str(_PACKAGE / "sandbox" / "commands" / "launch")
+    launcher = str(_PACKAGE / "sandbox" / "library" / "launch")
     pairs = [
         *programs,
         *executables.python_binds(),

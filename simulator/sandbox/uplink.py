@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator import files
-from simulator.relay import relay
+from simulator.host import files
+from simulator.host.relay import relay
 
 SOCKET = "uplink"
 AUTHORITIES = "authorities.pem"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from simulator import interrupts, paths
+from simulator.host import interrupts, paths
 from simulator.tools import catalogue as catalogues
 from simulator.tools.catalogue import Catalogue, Tool
 from simulator.tools.errors import ToolError

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     """Prints the environment's folder, and everything else on standard error; 1 after an error."""
     if sys.version_info < _OLDEST:
         return _hand_over(arguments)
-    from simulator import paths  # needs the Python that has just been made sure of
+    from simulator.host import paths  # needs the Python that has just been made sure of
 
     try:
         locks = [paths.ROOT / name for name in ("requirements.txt", "requirements-dev.txt")]

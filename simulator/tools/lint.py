@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from simulator import paths
+from simulator.host import paths
 from simulator.tools import __main__ as tools
 
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator import files
+from simulator.host import files
 
 
 @dataclass(frozen=True)

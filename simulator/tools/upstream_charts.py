@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from config.facts.versions import Chart, versions
-from simulator import paths
+from simulator.host import paths
 from simulator.tools.errors import ToolError, Unreachable
 
 Run = Callable[[Sequence[str]], int]

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Any
 
 from config.facts import skus
-from simulator import paths
+from simulator.host import paths
 from simulator.world.faults import OF_AZURE, Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 

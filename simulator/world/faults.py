@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
-from simulator import files, paths
+from simulator.host import files, paths
 
 
 class FaultKind(StrEnum):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator import files
+from simulator.host import files
 from simulator.kube.quantity import value
 from simulator.world.hardware import NodeHardware
 

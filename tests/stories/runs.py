@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from diagnosis.cluster import Object
-from simulator import jobs
+from simulator.command import jobs
 from simulator.kubelet import placements
 from tests.support.world import Stack, eventually
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from simulator.host.paths import ROOT
 from simulator.kube.client import KubeClient
-from simulator.paths import ROOT
 from tests.support.checkout import Checkout
 from tests.support.pages import code, files
 from tests.support.world import eventually

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from simulator import images
 from simulator.azure.registries import Registries
-from simulator.jobs import Workload
+from simulator.command import images
+from simulator.command.jobs import Workload
 from tests.stories.runs import all_pass, observed, run
 from tests.support.world import Stack, World, eventually
 

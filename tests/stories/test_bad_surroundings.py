@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from simulator import cli
+from simulator.command import cli
 from tests.support.checkout import Checkout, clients, processes
 from tests.support.world import eventually
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.daemon import merged
+from simulator.command.daemon import merged
 
 CONFIGS = {
     name: {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.checkout import Checkout
 from tests.support.states import LAST_COMMIT
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from diagnosis.cluster import Object
-from simulator import paths
+from simulator.host import paths
 from tests.support.world import Stack
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]

@@ -47,7 +47,7 @@ def daemons(world: World) -> list[int]:
     found = []
     for pid in processes(world.home):
         with contextlib.suppress(OSError):  # ended meanwhile
-            if "simulator.daemon" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
+            if "simulator.command.daemon" in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
                 found.append(pid)
     return found
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import yaml
 
-from simulator import paths
+from simulator.host import paths
 from tests.support.world import Stack, eventually
 
 pytestmark = pytest.mark.simulator

@@ -13,8 +13,8 @@ from operators.gpu_operator import component as gpu_operator
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.volcano import component as volcano
-from simulator import paths
 from simulator.charts import make_schema
+from simulator.host import paths
 
 VALUES: dict[str, dict[str, Any]] = {
     nfd.NAME: nfd.values(),

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator import paths
-from simulator.cluster.processes import MARK
+from simulator.host import paths
+from simulator.host.processes import MARK
 from tests.support.world import CommandFailed
 
 

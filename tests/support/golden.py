@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from components import platform_guard
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.mocks import Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"

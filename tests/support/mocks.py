@@ -14,7 +14,7 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, rpc
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.lookups import Fetch, everything
 from tests.support.settings import as_engine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 """A block of a language of its own: a picture, or a file to copy."""

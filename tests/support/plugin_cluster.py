@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator import paths
 from simulator.cluster.controlplane import ControlPlane
+from simulator.host import paths
 from simulator.kube.client import KubeClient
 
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "helm", "pulumi")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator import paths
+from simulator.host import paths
 
 PLUGINS = paths.ROOT / "simulator" / "plugins" / "bin"
 TIMEOUT_SECONDS = 240

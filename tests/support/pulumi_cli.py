@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from simulator import paths
+from simulator.host import paths
 
 
 def run(folder: Path, command: str) -> None:

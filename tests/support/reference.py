@@ -21,7 +21,7 @@ from config.rules.platform_stack import LODGER_KEYS
 from config.schema.inventory import Inventory
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.stack_schema import first_paragraph, stack_schema
 
 PAGE = ROOT / "docs" / "configuration.md"

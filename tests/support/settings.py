@@ -19,7 +19,7 @@ from config.schema.inventory import Inventory
 from config.schema.models import Settings
 from config.schema.names import StackName
 from config.schema.workload import GpuPods, Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from workloads.nccl_allreduce.options import NcclAllreduceOptions
 
 H100 = "Standard_ND96isr_H100_v5"

@@ -11,7 +11,7 @@ from typing import Any
 from simulator.bench import deployment, picture
 from simulator.bench.durations import durations
 from simulator.bench.schedule import schedule
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support import golden
 from tests.support.mocks import Recorder
 

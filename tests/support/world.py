@@ -17,9 +17,10 @@ import httpx
 import yaml
 
 from diagnosis.cluster import Object
-from simulator import images, paths
 from simulator.azure import subscription
 from simulator.azure.registries import Registries
+from simulator.command import images
+from simulator.host import paths
 from simulator.kube.client import KubeClient
 from tests.support.waiting import eventually as eventually
 from tests.support.waiting import eventually_equals as eventually_equals

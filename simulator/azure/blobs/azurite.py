@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from simulator import paths, ports
 from simulator.azure.blobs import trust
-from simulator.cluster.processes import Process, Supervisor
+from simulator.host import paths, ports
+from simulator.host.processes import Process, Supervisor
 
 PORT = "azurite"
 _READY_TIMEOUT_S = 120  # two seconds on an idle machine

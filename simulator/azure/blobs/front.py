@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from simulator.azure.blobs import trust
 from simulator.azure.blobs.policy import BlobRequest, Refusal
-from simulator.cluster.certificates import Authority
+from simulator.host.certificates import Authority
 
 Rule = Callable[[BlobRequest], Refusal | None]
 _log = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ from pathlib import Path
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import BlobServiceClient, LinearRetry
 
-from simulator import ports
 from simulator.azure.blobs.azurite import PORT as AZURITE_PORT
 from simulator.azure.blobs.azurite import Azurite
 from simulator.azure.blobs.front import Front, Rule
+from simulator.host import ports
 
 PORT = "blob"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import certifi
 
-from simulator import files, paths
-from simulator.cluster.certificates import Authority
+from simulator.host import files, paths
+from simulator.host.certificates import Authority
 
 SERVER = "server"
 _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulator.sandbox.commands import scalars
-from simulator.sandbox.commands.dashboard import Dashboard
+from simulator.sandbox.library import scalars
+from simulator.sandbox.library.dashboard import Dashboard
 
 SHORT = {"-h": "--host", "-p": "--port", "-w": "--workers"}
 VALUES = ("--host", "--port", "--workers", "--repo", "--log-level")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from simulator.sandbox.commands import olmo_data, uplink
-from simulator.sandbox.commands.olmo_data import Answer
+from simulator.sandbox.library import olmo_data, uplink
+from simulator.sandbox.library.olmo_data import Answer
 
 BAD_OPTION, UNRESOLVED, UNREACHABLE, HTTP_ERROR, WRITE_ERROR, BAD_FILE, TIMED_OUT = 2, 6, 7, 22, 23, 26, 28
 CERTIFICATE, EMPTY_ANSWER = 60, 52

@@ -6,8 +6,8 @@ import argparse
 import sys
 import uuid
 
-from simulator.sandbox.commands import block
-from simulator.sandbox.commands.block import Refused
+from simulator.sandbox.library import block
+from simulator.sandbox.library.block import Refused
 
 FIRST_ARRAY = 127
 """The number that mdadm gives to arrays without one; it counts down."""

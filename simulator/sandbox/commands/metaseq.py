@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from simulator.sandbox.commands import (
+from simulator.sandbox.library import (
     c10d,
     metaseq_log,
     metaseq_options,
@@ -23,9 +23,9 @@ from simulator.sandbox.commands import (
     training,
     world,
 )
-from simulator.sandbox.commands.metaseq_model import SPECIAL_SYMBOLS, Model
-from simulator.sandbox.commands.nccl_log import Log, Process, pause
-from simulator.sandbox.commands.programs import Call
+from simulator.sandbox.library.metaseq_model import SPECIAL_SYMBOLS, Model
+from simulator.sandbox.library.nccl_log import Log, Process, pause
+from simulator.sandbox.library.programs import Call
 from simulator.world.network import Collective
 
 OWN = ("distributed_rank", "device_id", "metrics")  # options in which ranks differ

@@ -6,7 +6,7 @@ import sys
 import uuid
 from pathlib import Path
 
-from simulator.sandbox.commands import block
+from simulator.sandbox.library import block
 
 FLAGS = {"xfs": ["-q", "-f", "-K"], "ext4": ["-q", "-F", "-E", "nodiscard"]}
 MAX_LABEL = {"xfs": 12, "ext4": 16}

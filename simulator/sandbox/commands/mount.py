@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from simulator.sandbox.commands import block, world
+from simulator.sandbox.library import block, world
 
 FAILED = 32
 """mount(8): the mount failed."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.sandbox.commands import mpi_arguments, nccl_tests, programs, ssh, world
-from simulator.sandbox.commands.mpi_arguments import MpiError, Options
-from simulator.sandbox.commands.ranks import Rank
+from simulator.sandbox.library import mpi_arguments, nccl_tests, programs, ssh_access, world
+from simulator.sandbox.library.mpi_arguments import MpiError, Options
+from simulator.sandbox.library.ranks import Rank
 
 RULE = "-" * 74
 
@@ -120,8 +120,8 @@ def _reach(known: world.World, hosts: Iterable[Host]) -> list[tuple[world.Pod, H
     for host in hosts:
         try:
             own = known.resolve(host.name) is known.me
-            reached.append((known.me if own else ssh.connect(known, host.name, {}), host))
-        except ssh.SshError as error:
+            reached.append((known.me if own else ssh_access.connect(known, host.name, {}), host))
+        except ssh_access.SshError as error:
             print(error, file=sys.stderr)
             failed = True
     if failed:

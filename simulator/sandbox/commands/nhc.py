@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from simulator.sandbox.commands import nhc_gpu, nhc_node, world
-from simulator.sandbox.commands.nhc_report import Failed
+from simulator.sandbox.library import nhc_gpu, nhc_node, world
+from simulator.sandbox.library.nhc_report import Failed
 
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from simulator.sandbox.commands import world
+from simulator.sandbox.library import world
 
 DRIVER, CUDA = "580.95.05", "13.0"
 FIELDS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from simulator.sandbox.commands import nccl, nccl_log, olmo_config, training, world
-from simulator.sandbox.commands.olmo_config import Config, ConfigError
-from simulator.sandbox.commands.olmo_log import Checkpoints, Log
-from simulator.sandbox.commands.torchrun import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
+from simulator.sandbox.library import nccl, nccl_log, olmo_config, training, world
+from simulator.sandbox.library.olmo_config import Config, ConfigError
+from simulator.sandbox.library.olmo_log import Checkpoints, Log
+from simulator.sandbox.library.torch_agents import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
 from simulator.world.network import Collective
 
 FASTER = 50

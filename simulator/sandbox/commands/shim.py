@@ -21,8 +21,8 @@ import termios
 from collections.abc import Callable
 from typing import Any
 
-from simulator.relay import relay
-from simulator.sandbox.commands import uplink, world
+from simulator.host.relay import relay
+from simulator.sandbox.library import uplink, world
 
 HOST = "127.0.0.1"
 SOCKET = world.FOLDER / "pod" / "shim"

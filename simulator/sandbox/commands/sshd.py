@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.commands import keys, ranks, topology, world
-from simulator.sandbox.commands.ssh import FOLDER, PORT
+from simulator.sandbox.library import keys, ranks, topology, world
+from simulator.sandbox.library.nccl_net import nccl_configuration
+from simulator.sandbox.library.ssh_access import FOLDER, PORT
 
 FLAGS_WITH_VALUE = "CcEfghopu"
 SEPARATION = Path("/run/sshd")
-NCCL_CONFIGURATION = Path("/etc/nccl.conf")
 
 
 def main(arguments: list[str]) -> int:
@@ -54,10 +54,3 @@ def _state(port: int) -> dict[str, Any]:
         "nccl_conf": nccl_configuration(),
         "topologies": topology.found_in(world.load_self()["mounts"]),
     }
-
-
-def nccl_configuration() -> dict[str, str]:
-    """Variables of /etc/nccl.conf, which NCCL reads in every process of this container."""
-    lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
-    pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
-    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from simulator.sandbox.commands import scalars
-from simulator.sandbox.commands.dashboard import Dashboard, Query
-from simulator.sandbox.commands.scalars import Run
+from simulator.sandbox.library import scalars
+from simulator.sandbox.library.dashboard import Dashboard, Query
+from simulator.sandbox.library.scalars import Run
 
 VERSION = "2.8.0"
 DEFAULT_PORT = 6006

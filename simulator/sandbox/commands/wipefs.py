@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.sandbox.commands import block
+from simulator.sandbox.library import block
 
 FLAGS = {"--quiet", "--all"}
 

@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from simulator import paths, stand_ins
+from simulator.command import stand_ins
+from simulator.host import paths
 from simulator.plugins.kubernetes import VERSION
 from tests.support.plugin_stack import PLUGINS, PREAMBLE, PluginStack, Result
 

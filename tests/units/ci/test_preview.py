@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 PLATFORM = "config:\n  ai-on-aks:vmSku: Standard_ND96isr_H100_v5\n"
 BORROWER = "config:\n  ai-on-aks:platformStack: dev\n"

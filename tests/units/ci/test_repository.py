@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 LOCKS = ["requirements.txt", "requirements-dev.txt"]
 NPM_LOCKS = sorted((ROOT / "simulator" / "tools" / "modules").glob("*/package-lock.json"))

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.problems.errors import SettingsError
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.pulumi_cli import run
 from tests.support.settings import full_name, load
 from tests.units.config import cases

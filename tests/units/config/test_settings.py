@@ -14,7 +14,7 @@ from config.rules.mirrors import mirror_problems
 from config.schema.models import StackFile
 from config.schema.operators import Installation
 from config.schema.pools import MAX_POOL_NAME, PoolSettings, agent_pool_name
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.settings import H100, INVENTORY, T4, load, platform
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.checkout import Checkout
 from tests.support.pages import files
 

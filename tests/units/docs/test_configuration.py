@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 import workloads
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support import reference
 from tests.support.pages import PAGES, code, rows
 from tests.support.reference import INVENTORY, PAGE, STACK_FILE, model_in

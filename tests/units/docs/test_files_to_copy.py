@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.pages import PAGES, files
 
 PAGE = ROOT / "docs" / "adding-a-workload.md"

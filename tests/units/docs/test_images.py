@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from config.facts.content_tags import IMAGES, image_names
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from simulator.tools.image_lock import bases
 from tests.support.pages import rows
 

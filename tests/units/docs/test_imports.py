@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 MAY_IMPORT = {
     "config/facts": ("config.facts",),
@@ -19,7 +19,44 @@ MAY_IMPORT = {
     "operators": ("operators", "config", *(f"components.{name}" for name in ("_base", "images", "operators"))),
     "workloads": ("workloads", "config", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config"),
-    "simulator": ("simulator", "config", "diagnosis"),
+}
+
+FLOORS: dict[str, tuple[str, ...]] = {
+    "host": (),
+    "tools": ("host", "config"),
+    "kube": ("host", "diagnosis"),
+    "world": ("host", "kube", "config", "diagnosis"),
+    "sandbox": ("host", "tools", "world"),
+    "kubelet": ("host", "kube", "world", "sandbox", "config", "diagnosis"),
+    "cluster": ("host", "kube", "kubelet", "diagnosis"),
+    "operators": ("host", "kube", "world", "kubelet", "config", "diagnosis"),
+    "azure": ("host", "kube", "world", "config", "diagnosis"),
+    "plugins": ("host", "kube", "azure", "config", "diagnosis"),
+    "command": (
+        "host",
+        "tools",
+        "kube",
+        "world",
+        "sandbox",
+        "kubelet",
+        "cluster",
+        "operators",
+        "azure",
+        "plugins",
+        "config",
+        "diagnosis",
+    ),
+    "bench": ("host", "tools"),
+}
+"""Of the simulator, from the ground up; `command` may use them all, and `bench` and `charts` stand beside them."""
+
+
+def _package(name: str) -> str:
+    return f"simulator.{name}".rstrip(".") if name in (*FLOORS, "") else name
+
+
+MAY_IMPORT |= {
+    f"simulator/{floor}": tuple(_package(name) for name in (floor, *below)) for floor, below in FLOORS.items()
 }
 
 OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
@@ -45,6 +82,18 @@ def test_imports_go_one_way(folder: str) -> None:
     assert not {
         name for name in found if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
     }
+
+
+def test_each_part_of_the_simulator_has_its_floor() -> None:
+    """The root holds what `python -m simulator` runs, and nothing else."""
+    there = {path.name for path in (ROOT / "simulator").iterdir() if path.name != "__pycache__"}
+    assert there == {"__init__.py", "__main__.py", "charts", *FLOORS}
+
+
+@pytest.mark.parametrize("folder", ["commands", "library"])
+def test_simulated_commands_share_a_library_and_not_each_other(folder: str) -> None:
+    others = [name for name in imports(f"simulator/sandbox/{folder}") if name.startswith("simulator.sandbox.commands")]
+    assert not others
 
 
 def packages() -> list[str]:

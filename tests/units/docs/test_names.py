@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator import cli
-from simulator.paths import ROOT
+from simulator.command import cli
+from simulator.host.paths import ROOT
 from simulator.world.faults import FaultKind
 from tests.support.pages import PAGES, code, links
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.schema.storage import StorageSettings
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from tests.support.pulumi_cli import run
 
 COPY = re.compile(r"(?:^ {7}\S.*\n)+", re.MULTILINE)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from simulator import paths
-from simulator.paths import ROOT
+from simulator.host import paths
+from simulator.host.paths import ROOT
 from tests.support.golden import FILES, H100, STACKS
 from tests.support.pages import files
 from tests.support.pulumi_cli import run

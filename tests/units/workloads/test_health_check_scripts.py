@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 SCRIPTS = ROOT / "docker" / "aksnhc"
 VERDICT = SCRIPTS / "verdict.sh"

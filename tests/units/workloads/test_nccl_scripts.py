@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 SCRIPTS = ROOT / "workloads" / "nccl_allreduce" / "scripts"
 SHARED = ROOT / "workloads" / "_mpi_scripts"

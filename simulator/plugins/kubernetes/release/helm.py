@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from simulator import paths
+from simulator.host import paths
 from simulator.plugins.errors import PluginError
 from simulator.plugins.kubernetes.release import tether
 from simulator.plugins.kubernetes.session import Session

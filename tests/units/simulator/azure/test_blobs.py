@@ -15,7 +15,7 @@ from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, 
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, ContainerSasPermissions, generate_container_sas
 
-from simulator.cluster.processes import leftovers
+from simulator.host.processes import leftovers
 from tests.support.blob_account import (
     ACCOUNT,
     CONTAINER,

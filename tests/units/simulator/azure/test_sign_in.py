@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from simulator import environment
 from simulator.azure.blobs import trust
 from simulator.azure.tokens import LIFETIME_S, Tokens
+from simulator.command import environment
 from tests.support.arm import SUBSCRIPTION, TOKEN, Arm
 
 STORAGE = "https://storage.azure.com"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from simulator import paths, ports
 from simulator.cluster import clusters
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
-from simulator.cluster.processes import Process, leftovers
+from simulator.host import paths, ports
+from simulator.host.processes import Process, leftovers
 
 ONE, OTHER = (f"/subscriptions/s/resourceGroups/rg/providers/p/managedClusters/{name}" for name in ("one", "other"))
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]

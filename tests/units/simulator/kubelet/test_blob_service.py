@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, unquote
 import pytest
 
 from simulator.azure.data_plane import DataPlane
-from simulator.cluster.certificates import Authority
+from simulator.host.certificates import Authority
 from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.mount import BlobMount
 from tests.support.blob_account import ACCOUNT, BlobAccount, blob_account

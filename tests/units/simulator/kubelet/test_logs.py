@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from diagnosis.cluster import Object
-from simulator.cluster.network import ClusterNetwork
+from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders, logs
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import LogFile, Wanted, read, select

@@ -45,9 +45,9 @@ def test_an_image_whose_recipe_comes_after_the_kubelet_runs(catalogue: PodCatalo
 def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) -> None:
     recipe = recipes / "nccl-test.yaml"
     assert "/opt/mine" not in images.image_named("nccl-test").commands
-    recipe.write_text(recipe.read_text() + "  /opt/mine: nccl_tests\n")
+    recipe.write_text(recipe.read_text() + "  /opt/mine: nvidia_smi\n")
     os.utime(recipe, ns=(0, recipe.stat().st_mtime_ns + 1))  # whatever the file system's clock ticks
-    assert images.image_named("nccl-test").commands["/opt/mine"] == "nccl_tests"
+    assert images.image_named("nccl-test").commands["/opt/mine"] == "nvidia_smi"
 
 
 @pytest.mark.parametrize(

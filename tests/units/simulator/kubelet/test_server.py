@@ -10,9 +10,9 @@ from typing import cast
 import httpx
 import pytest
 
-from simulator import ports
-from simulator.cluster.certificates import cluster_certificates
-from simulator.cluster.network import ClusterNetwork
+from simulator.host import ports
+from simulator.host.certificates import cluster_certificates
+from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
 from simulator.kubelet.logs import LogFile

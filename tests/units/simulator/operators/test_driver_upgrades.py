@@ -11,10 +11,10 @@ from config.schema.operators import DriverUpgrades
 from diagnosis.cluster import Object
 from operators._driver_upgrades import upgrade_policy
 from operators.gpu_operator import component as gpu_operator
+from simulator.host.paths import ROOT
 from simulator.operators.gpu.controller import GPU_DRIVER
 from simulator.operators.network.controller import OFED
 from simulator.operators.upgrade import TEMPLATE_GENERATION, Driver, Upgrader
-from simulator.paths import ROOT
 from tests.support.fake_kube import FakeKube, node, pod
 
 CHART = ROOT / "simulator" / "charts" / "gpu-operator" / "values.yaml"

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from config.facts import skus
+from simulator.host.paths import ROOT
 from simulator.operators.gpu import gates, gfd
 from simulator.operators.gpu.controller import Controller
 from simulator.operators.gpu.daemonsets import OPERANDS
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, GPU_PRESENT, wanted_labels
 from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
-from simulator.paths import ROOT
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from simulator.cluster.certificates import cluster_certificates
+from simulator.host.certificates import cluster_certificates
 
 TOKEN = "the-pods-own-token"
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from simulator.cluster.certificates import Authority
-from simulator.sandbox.commands import olmo_data
+from simulator.host.certificates import Authority
+from simulator.sandbox.library import olmo_data
 
 SAS = "sp=rcwl&sig=good"
 CONTAINER = "/account/olmo-data"

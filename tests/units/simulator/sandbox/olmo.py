@@ -19,8 +19,8 @@ from diagnosis.cluster import Object
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.sandbox import sandbox
-from simulator.sandbox.commands import olmo_data
 from simulator.sandbox.images import image_name
+from simulator.sandbox.library import olmo_data
 from simulator.sandbox.sandbox import Mount
 from simulator.sandbox.uplink import Uplink
 from simulator.world import snapshot

@@ -10,9 +10,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from simulator.sandbox.commands import keys, mpi_arguments, mpirun, nccl_net, nccl_tests, ssh, topology, world
-from simulator.sandbox.commands.mpi_arguments import MpiError
+from simulator.sandbox.commands import mpirun
 from simulator.sandbox.images import image_name, image_named
+from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, world
+from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.world.network import INFINIBAND, SOCKET
 from tests.units.simulator.sandbox.job import key_pair
 
@@ -194,7 +195,7 @@ def _server(**facts: Any) -> world.Pod:
 @pytest.mark.parametrize("host", ["w-1.w", "w-1.w.ai.svc.cluster.local", "10.244.0.5", "short"])
 def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: str) -> None:
     server = _server()
-    assert ssh.connect(_world(_pod(), server), host, {}, _ssh_folder(tmp_path)) is server
+    assert ssh_access.connect(_world(_pod(), server), host, {}, _ssh_folder(tmp_path)) is server
 
 
 @pytest.mark.parametrize(
@@ -216,8 +217,8 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
     ],
 )
 def test_ssh_fails(tmp_path: Path, host: str, server: world.Pod, ready: bool, message: str) -> None:
-    with pytest.raises(ssh.SshError, match=message):
-        ssh.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
+    with pytest.raises(ssh_access.SshError, match=message):
+        ssh_access.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
 
 
 def test_mpirun_tries_all_hosts_and_names_none_itself(
@@ -245,13 +246,13 @@ def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
 
 
 def test_ssh_refuses_keys_that_others_may_read(tmp_path: Path) -> None:
-    with pytest.raises(ssh.SshError, match="too open"):
-        ssh.connect(_world(_pod(), _server()), "w-1.w", {}, _ssh_folder(tmp_path, 0o644))
+    with pytest.raises(ssh_access.SshError, match="too open"):
+        ssh_access.connect(_world(_pod(), _server()), "w-1.w", {}, _ssh_folder(tmp_path, 0o644))
 
 
 def test_ssh_wants_host_keys_settled(tmp_path: Path) -> None:
-    with pytest.raises(ssh.SshError, match="Host key verification failed"):
-        ssh.connect(_world(_pod(), _server()), "w-1.w", {"stricthostkeychecking": "yes"}, _ssh_folder(tmp_path))
+    with pytest.raises(ssh_access.SshError, match="Host key verification failed"):
+        ssh_access.connect(_world(_pod(), _server()), "w-1.w", {"stricthostkeychecking": "yes"}, _ssh_folder(tmp_path))
 
 
 def test_openssh_keys_too() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from config.facts import skus
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from simulator.sandbox import executables, sandbox
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually
@@ -30,7 +30,7 @@ ATTEMPTS = {
     "write to a system folder of the machine": ("touch /usr/bin/sort", READ_ONLY),
     "write to /sys": ("touch /sys/class/infiniband/mlx5_0/fw_ver", READ_ONLY),
     "write to the world": ("echo '{{}}' > /run/simulator/world/world.json", READ_ONLY),
-    "write to the simulator's code": ("touch /opt/simulator/lib/simulator/sandbox/commands/main.py", READ_ONLY),
+    "write to the simulator's code": ("touch /opt/simulator/lib/simulator/sandbox/library/main.py", READ_ONLY),
     "open a block device": ("ls /dev/vda /dev/sda /dev/nvme0n1 /dev/mapper", MISSING),
     "see a process of the machine": ("ls /proc/{pid}/fd", MISSING),
     "signal a process of the machine": ("kill -0 {pid}", "No such process"),

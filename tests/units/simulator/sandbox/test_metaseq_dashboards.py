@@ -16,8 +16,9 @@ import pytest
 
 from simulator.kubelet.shim import Shim, ShimError
 from simulator.sandbox import sandbox
-from simulator.sandbox.commands import aim, scalars, tensorboard
-from simulator.sandbox.commands.dashboard import Dashboard
+from simulator.sandbox.commands import aim, tensorboard
+from simulator.sandbox.library import scalars
+from simulator.sandbox.library.dashboard import Dashboard
 from tests.units.simulator.sandbox.job import MetaseqJob
 from workloads.metaseq.workload import DASHBOARDS
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from simulator.sandbox.commands import metaseq, metaseq_log, metaseq_options, nccl, nccl_log, ranks, world
-from simulator.sandbox.commands.metaseq_model import Model
-from simulator.sandbox.commands.programs import Call
-from simulator.sandbox.commands.ranks import Rank
+from simulator.sandbox.commands import metaseq
+from simulator.sandbox.library import metaseq_log, metaseq_options, nccl, nccl_log, ranks, world
+from simulator.sandbox.library.metaseq_model import Model
+from simulator.sandbox.library.programs import Call
+from simulator.sandbox.library.ranks import Rank
 from simulator.world import performance, snapshot
 from simulator.world.faults import Fault, new_fault
 from simulator.world.hardware import node_hardware

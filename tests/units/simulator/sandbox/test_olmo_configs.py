@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from simulator.sandbox import sandbox
-from simulator.sandbox.commands import olmo_config
+from simulator.sandbox.library import olmo_config
 from workloads.olmo.configs import training_configs
 from workloads.olmo.memory import state_bytes_per_gpu
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.sandbox import sandbox
-from simulator.sandbox.commands import olmo_data
+from simulator.sandbox.library import olmo_data
 from simulator.world.faults import new_fault
 from tests.support.waiting import eventually
 from tests.units.simulator.sandbox.blob_server import Blobs, blob_server

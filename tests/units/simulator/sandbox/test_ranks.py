@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from simulator.sandbox.commands import nccl_log, programs, rank_files, ranks, world
-from simulator.sandbox.commands.mpi_arguments import MpiError
-from simulator.sandbox.commands.ranks import Rank
+from simulator.sandbox.library import nccl_log, programs, rank_files, ranks, world
+from simulator.sandbox.library.mpi_arguments import MpiError
+from simulator.sandbox.library.ranks import Rank
 from tests.support.waiting import eventually
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from simulator.sandbox.commands import torchrun, world
+from simulator.sandbox.commands import torchrun
+from simulator.sandbox.library import torch_agents, world
 
 LOST = (
     "torch.distributed.DistNetworkError: The client socket has timed out after 1000ms while trying to connect to "
@@ -20,7 +21,7 @@ FIRST, SECOND = ("10.244.0.4", "10.244.0.5")
 
 
 def pod(number: int, *, joined: bool, endpoint: str) -> world.Pod:
-    said = {"id": "none", "endpoint": f"{endpoint}:29400", "rank": number, "phase": torchrun.WAITING}
+    said = {"id": "none", "endpoint": f"{endpoint}:29400", "rank": number, "phase": torch_agents.WAITING}
     facts = {
         "node": "n", "phase": "Running", "ip": (FIRST, SECOND)[number], "hostname": f"olmo-{number}",
         "subdomain": "olmo", "state": {"torchrun": said} if joined else {},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 from simulator.tools import bootstrap
 
 
@@ -74,5 +74,5 @@ def test_old_python_without_a_newer_one(
 
 def test_needs_nothing_but_the_standard_library() -> None:
     """`-S -I`: without the packages of the environment that it is there to make."""
-    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import simulator.tools.bootstrap, simulator.paths"
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import simulator.tools.bootstrap, simulator.host.paths"
     subprocess.run([sys.executable, "-S", "-I", "-c", script], check=True, env={**os.environ, "PYTHONPATH": ""})

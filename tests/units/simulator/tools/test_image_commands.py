@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from config.facts.content_tags import IMAGES, content_tag, image_names
-from simulator import images
 from simulator.azure.registries import Registries
-from simulator.paths import ROOT
+from simulator.command import images
+from simulator.host.paths import ROOT
 from simulator.tools import image_build, image_lock
 from simulator.tools.errors import ToolError, Unreachable
 
@@ -171,7 +171,7 @@ def test_metaseqs_commit_stands_once() -> None:
     """What was read of metaseq, sizes and arguments, was read at the commit that the image has."""
     assert "METASEQ_COMMIT=" in dockerfiles()["metaseq"]
     pages = [*(ROOT / "workloads/metaseq").rglob("*.*"), ROOT / "docs/metaseq.md"]
-    pages += (ROOT / "simulator/sandbox/commands").glob("metaseq*.py")
+    pages += (ROOT / "simulator/sandbox").glob("*/metaseq*.py")
     texts = {page.name: page.read_text("utf-8") for page in pages if page.suffix in {".py", ".yaml", ".md", ".sh"}}
     named = r"metaseq\b[^\n]{0,60}?\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
     assert {name: found for name, text in texts.items() if (found := re.findall(named, text))} == {}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import interrupts
+from simulator.host import interrupts
 from simulator.tools.errors import ToolError
 from tests.units.simulator.tools.conftest import NOWHERE, Site, Workshop
 

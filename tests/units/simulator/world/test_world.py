@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from simulator.sandbox.commands import world as sandbox_world
+from simulator.sandbox.library import world as sandbox_world
 from simulator.world import commands, network, performance, snapshot
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware

@@ -18,7 +18,7 @@ import pytest
 import yaml
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from simulator import paths
+from simulator.host import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes import recovery
 from simulator.plugins.kubernetes.release import records

@@ -17,7 +17,7 @@ import yaml
 
 from operators.network_operator import component as network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
-from simulator import paths
+from simulator.host import paths
 from simulator.kube.client import KubeClient, NoKindMatch
 from tests.support.plugin_stack import PluginStack
 from tests.support.waiting import eventually

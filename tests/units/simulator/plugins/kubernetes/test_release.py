@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import paths
+from simulator.host import paths
 from simulator.kube.client import KubeClient
 from simulator.plugins.kubernetes.options import GOES_ON
 from simulator.plugins.kubernetes.release import records

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2_grpc, language_pb2, language_pb2_grpc, resource_pb2, resource_pb2_grpc
 
-from simulator.paths import ROOT
+from simulator.host.paths import ROOT
 
 LAUNCHER = ROOT / "simulator" / "plugins" / "bin" / "pulumi-language-python"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import stand_ins
+from simulator.command import stand_ins
 from tests.support.plugin_stack import PLUGINS, PluginStack
 from tests.support.waiting import eventually
 
@@ -69,7 +69,7 @@ def test_official_host_beside_the_cli_is_used(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "home"))
     official = tmp_path / "tools" / LAUNCHER.name
     official.parent.mkdir()
-    monkeypatch.setattr("simulator.paths.tools_bin", lambda: official.parent)
+    monkeypatch.setattr("simulator.host.paths.tools_bin", lambda: official.parent)
     (stand_in,) = (each for each in stand_ins.ALL if each.name == LAUNCHER.name)
     assert stand_in.serving() == LAUNCHER
     official.touch(mode=0o755)

@@ -1,0 +1,216 @@
+"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+
+import httpx
+from rich.console import Console
+
+from simulator.command import daemon_state, environment, images, owner, stacks
+from simulator.host import paths, ports
+from simulator.host.processes import end_leftovers, marked_environment
+from simulator.kube.client import ApiError
+from simulator.world import commands as faults
+from simulator.world.faults import FaultError
+
+_GIB = 2**30
+_SPACE_GIB = 1
+"""A cluster's etcd and logs take 0.2 to 0.5 GiB."""
+_NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+"""Without these nothing can be done; other tools are asked for where they are used."""
+_START_TIMEOUT_S = 180
+_STOP_TIMEOUT_S = 60
+console = Console(stderr=True)
+
+
+class Refused(Exception):
+    """What was asked cannot be done; the message says why and how to mend it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        owner.claim()
+        return int(options.run(options) or 0)
+    except (Refused, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
+        return _failed(str(error))
+    except PermissionError as error:
+        return _failed(owner.not_allowed(error))
+    except (ApiError, httpx.HTTPError) as error:
+        return _failed(
+            f"the simulated cluster does not answer: {error}\n"
+            "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for name, run, text in (
+        ("start", start, "start the simulated Azure of this checkout"),
+        ("stop", stop, "stop it; its state is kept"),
+        ("status", show_status, "what runs, and in which state it is"),
+        ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
+        ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
+        ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
+        ("down", take_down, "destroy the stack and stop"),
+        ("images", push_images, "register the images of docker/ in the simulated registries"),
+        ("clean", clean, "remove all state of this checkout's simulator"),
+    ):
+        commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
+    faults.add_parsers(commands)
+    return parser
+
+
+def _wide() -> Console:
+    """Standard output; in a pipe as wide as names are, since they are there to be copied."""
+    console = Console()
+    return console if console.is_terminal else Console(width=200)
+
+
+def _failed(text: str) -> int:
+    console.print("[red]error:[/]", end=" ")
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return 1
+
+
+def start() -> None:
+    """Starts the daemon unless it runs; returns when simulated Azure answers and its clusters are ready."""
+    running = daemon_state.running_state()
+    if running and running.get("port", ports.port("arm")) != ports.port("arm"):
+        raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
+    process = _launch() if running is None else None
+    with console.status("starting the simulator"):
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while not (daemon_state.running_state() or {}).get("ready"):
+            if process is not None and process.poll() is not None and daemon_state.running_state() is None:
+                raise Refused(f"the simulator did not start:\n{(paths.home() / 'daemon.log').read_text().strip()}")
+            if time.monotonic() > deadline:
+                raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")
+            time.sleep(0.1)
+    console.print("the simulator runs")
+
+
+def _launch() -> subprocess.Popen[bytes]:
+    """Begins the daemon if everything that it needs is there."""
+    for tool in _NEEDED:
+        paths.tool(tool)
+    ports.check_chosen()
+    ports.require_free("arm")
+    _require_space()
+    log = paths.home() / "daemon.log"
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("wb") as sink:
+        return subprocess.Popen(
+            [sys.executable, "-m", "simulator.command.daemon"],
+            cwd=paths.ROOT,
+            env=_daemon_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+
+
+def stop() -> None:
+    """Ends the daemon and every process that it started; nothing to do when there is none."""
+    state = daemon_state.running_state()
+    if state is not None and state.get("pid"):
+        with console.status("stopping the simulator"):
+            os.kill(int(str(state["pid"])), signal.SIGTERM)
+            deadline = time.monotonic() + _STOP_TIMEOUT_S
+            while daemon_state.running_state() is not None and time.monotonic() < deadline:
+                time.sleep(0.1)
+    if pids := end_leftovers():
+        raise Refused(f"processes {pids} of this simulator do not end, not even when killed")
+    console.print("the simulator is stopped")
+
+
+def show_status() -> int:
+    from simulator.command import status  # like `up`, it takes a second that the other commands can do without
+
+    return status.show(_wide())
+
+
+def shell() -> int:
+    start()
+    program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
+    console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
+    env = environment.environment() | {"PS1": "(simulator) \\w $ ", "SIMULATOR_SHELL": "1"}
+    return subprocess.run(
+        [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
+    ).returncode
+
+
+def clean() -> None:
+    stop()
+    try:
+        shutil.rmtree(paths.home())
+    except OSError as error:
+        raise Refused(
+            f"the state in {paths.home()} cannot be removed: {error}. Remove that folder yourself."
+        ) from error
+    console.print("removed the simulator's state; tools stay in the cache")
+
+
+def bring_up() -> None:
+    if problem := stacks.problem(stacks.chosen()):
+        raise Refused(problem)
+    start()
+    with _stack_commands() as commands:
+        commands.up()
+
+
+def push_images() -> None:
+    """What a build and a push would do for a real registry; needs no running simulator."""
+    pushed = images.push_all()
+    if not pushed:
+        raise Refused("the simulated Azure has no registry to push to: `make up` makes the stack's own.")
+    for registry, new in pushed.items():
+        console.print(f"{registry}.azurecr.io has every image of docker/; new: {', '.join(new) or 'none'}")
+
+
+def take_down() -> None:
+    with _stack_commands() as commands:
+        commands.require_known(stacks.chosen())
+        start()
+        commands.down()
+    stop()
+
+
+@contextmanager
+def _stack_commands() -> Iterator[ModuleType]:
+    """`simulator.command.up`, whose imports take a second that the other commands can do without."""
+    from simulator.command import up
+
+    try:
+        yield up
+    except up.UpFailed as error:
+        raise Refused(str(error)) from error
+
+
+def _require_space() -> None:
+    home = paths.home().resolve()
+    disk = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(disk).free / _GIB
+    if free < _SPACE_GIB:
+        raise Refused(
+            f"not enough disk space in {home}: {free:.1f} GiB are free, {_SPACE_GIB} GiB are needed for the clusters' "
+            "data and logs.\nFree some, or put SIMULATOR_HOME=<folder on a larger disk> before the same command."
+        )
+
+
+def _daemon_environment() -> dict[str, str]:
+    own = {key: value for key, value in os.environ.items() if key.startswith(("SIMULATOR_", "AI_ON_AKS_", "XDG_"))}
+    env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.bytecode()), "PYTHONUNBUFFERED": "1"})
+    return env

@@ -1,0 +1,134 @@
+"""The simulator's one process: simulated Azure and the clusters that it runs. `python -m simulator start` starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import yaml
+
+from diagnosis.cluster import Object
+from simulator.azure import subscription
+from simulator.azure.autoscaler import Autoscaler
+from simulator.azure.blobs.policy import Policy
+from simulator.azure.blobs.service import BlobService
+from simulator.azure.data_plane import DataPlane
+from simulator.azure.kinds.clusters import TYPE as CLUSTERS
+from simulator.azure.server import Server, serve
+from simulator.cluster.clusters import Clusters
+from simulator.cluster.controlplane import ControlPlane, NotReady
+from simulator.command.daemon_state import hold_lock, state_file
+from simulator.command.environment import kubeconfig_file, token_file
+from simulator.host import files, ports
+from simulator.host.processes import end_leftovers
+from simulator.operators import PROGRAMS
+from simulator.operators.device_plugins import extended_resources
+from simulator.operators.volcano import programs as volcano
+
+ALREADY_RUNNING = 3
+_RESUME_TIMEOUT_S = 150
+
+
+class NotResumed(Exception):
+    """What an earlier daemon left undone was not done in time."""
+
+
+class KubeconfigFile:
+    """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`."""
+
+    def __init__(self, clusters: Clusters) -> None:
+        self._clusters = clusters
+        self._written: dict[str, ControlPlane] = {}
+
+    def write(self) -> None:
+        """Only when clusters came or went, so that a context that somebody chose stays chosen."""
+        planes = {name: running.plane for name, running in self._clusters.all().items()}
+        file = kubeconfig_file()
+        if not planes:
+            file.unlink(missing_ok=True)
+        elif planes != self._written:
+            configs = {name: yaml.safe_load(plane.kubeconfig()) for name, plane in planes.items()}
+            files.replace(file, yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
+        self._written = planes
+
+
+def merged(configs: dict[str, Object], chosen: str | None) -> Object:
+    """One kubeconfig with a context per cluster, called as the cluster; `chosen` stays current while it is there."""
+    users = [{"name": name, "user": config["users"][0]["user"]} for name, config in configs.items()]
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [config["clusters"][0] for config in configs.values()],
+        "users": users,
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in configs],
+        "current-context": chosen if chosen in configs else next(iter(configs)),
+    }
+
+
+def _chosen_context(file: Path) -> str | None:
+    return (yaml.safe_load(file.read_text()) or {}).get("current-context") if file.exists() else None
+
+
+def main() -> int:
+    lock = hold_lock()
+    if lock is None:
+        return ALREADY_RUNNING
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
+    end_leftovers()
+    clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS), extended_resources), BlobService()
+    server: Server | None = None
+    autoscaler: Autoscaler | None = None
+    try:
+        server = _simulated_azure(clusters, blobs)
+        _resume(server, clusters)
+        autoscaler = Autoscaler(server.world, server.operations, clusters.client)
+        kubeconfig = KubeconfigFile(clusters)
+        kubeconfig.write()
+        files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
+        while not stop.wait(1):
+            kubeconfig.write()
+    except (NotReady, NotResumed, ports.PortTaken, FileNotFoundError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        if autoscaler is not None:
+            autoscaler.stop()
+        if server is not None:
+            server.stop()
+        clusters.stop()
+        blobs.stop()
+        end_leftovers()
+        state_file().unlink(missing_ok=True)
+        lock.close()
+    return 0
+
+
+def _simulated_azure(clusters: Clusters, blobs: BlobService) -> Server:
+    """As it was left; it answers nobody yet."""
+    server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
+    clusters.cloud = DataPlane(server.world, server.tokens)
+    blobs.open(Policy(server.world, server.tokens).refusal)
+    return server
+
+
+def _resume(server: Server, clusters: Clusters) -> None:
+    """Returns when its clusters run again and it answers. Raises NotReady, NotResumed or ports.PortTaken."""
+    made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy]
+    with ThreadPoolExecutor() as boots:
+        list(boots.map(clusters.create, made))
+    server.start()
+    if not server.wait_idle(_RESUME_TIMEOUT_S):
+        busy = ", ".join(record.id.text for record in server.world.store.all() if record.busy)
+        raise NotResumed(f"Operations that were cut short did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The environment in which plain `pulumi`, `kubectl` and `helm` act on the simulator, and on nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shlex
+import sys
+from pathlib import Path
+
+from simulator.azure import managed_identity
+from simulator.azure.blobs import trust
+from simulator.command import stand_ins
+from simulator.host import files, paths, ports
+
+PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
+"""The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
+
+_CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
+_ALWAYS_UNSET = (
+    "ARM_CLIENT_ID",
+    "ARM_CLIENT_SECRET",
+    "ARM_TENANT_ID",
+    "ARM_SUBSCRIPTION_ID",
+    "ARM_USE_OIDC",
+    "ARM_USE_MSI",
+    "ARM_OIDC_TOKEN",
+    "AZURE_CLIENT_ID",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_TENANT_ID",
+    "AZURE_SUBSCRIPTION_ID",
+    "PULUMI_ACCESS_TOKEN",
+    "PULUMI_CONFIG_PASSPHRASE",
+    "PULUMI_CREDENTIALS_PATH",
+    "PULUMI_ORG",
+    "PULUMI_STACK",
+)
+
+
+def token_file() -> Path:
+    """The token of simulated Azure, made once; the first of several processes makes it."""
+    file = paths.home() / "arm-token"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = file.with_name(f"arm-token.{os.getpid()}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(32))
+        with contextlib.suppress(FileExistsError):
+            file.hardlink_to(fresh)
+        fresh.unlink()
+    return file
+
+
+def kubeconfig_file() -> Path:
+    return paths.home() / "kubeconfig"
+
+
+def settings() -> dict[str, str]:
+    """Variables to set. Makes the folders and files that they name. Raises ports.PortTaken for a port that is none."""
+    endpoint = f"http://127.0.0.1:{ports.port('arm')}"
+    home = paths.home().resolve()
+    for folder in ("state", "pulumi"):
+        (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+    passphrase = home / "passphrase"
+    files.replace(passphrase, PASSPHRASE)
+    stand_ins.install()
+    return {
+        "SIMULATOR_HOME": str(home),
+        "SIMULATOR_ARM_ENDPOINT": endpoint,
+        "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
+        "ARM_METADATA_HOSTNAME": endpoint,  # by which the program finds ARM, as on any cloud of one's own
+        "SIMULATOR_PYTHON": sys.executable,
+        "KUBECONFIG": str(kubeconfig_file()),
+        "KUBECACHEDIR": str(paths.kube_cache()),
+        "PULUMI_HOME": str(home / "pulumi"),
+        # Without the backend's own metadata beside each file: it is not written in one step, and a pulumi killed
+        # in the middle leaves a stack that no command reads any more ("error: EOF").
+        "PULUMI_BACKEND_URL": f"file://{home / 'state'}?metadata=skip",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # else plugins that the user has on PATH would serve
+        "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
+        "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
+        **_blobs(endpoint),
+        "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
+        "PYTHONDONTWRITEBYTECODE": "",  # empty is off
+        "PATH": _path(),
+    }
+
+
+def _blobs(endpoint: str) -> dict[str, str]:
+    """By which the Azure SDK signs in, and trusts the certificate of the simulated blob service."""
+    trusted = str(trust.bundle())
+    asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    direct = ",".join([*(name for name in asked.split(",") if name and name != "127.0.0.1"), "127.0.0.1"])
+    return {
+        "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
+        "IDENTITY_HEADER": token_file().read_text().strip(),
+        "REQUESTS_CA_BUNDLE": trusted,
+        "SSL_CERT_FILE": trusted,
+        "NO_PROXY": direct,
+        "no_proxy": direct,
+    }
+
+
+def unset() -> list[str]:
+    """Credentials that must not be seen inside: the well-known ones, and whatever of theirs is set."""
+    there = {name for name in os.environ if name.startswith(_CREDENTIALS)}
+    return sorted((set(_ALWAYS_UNSET) | there) - {"AZURE_CONFIG_DIR", "IDENTITY_ENDPOINT", "IDENTITY_HEADER"})
+
+
+def environment() -> dict[str, str]:
+    """The whole environment for a child process."""
+    kept = {key: value for key, value in os.environ.items() if key not in unset()}
+    return {**kept, **settings()}
+
+
+def shell_lines() -> str:
+    lines = [f"unset {' '.join(unset())}"]
+    lines += [f"export {key}={shlex.quote(value)}" for key, value in settings().items()]
+    return "\n".join(lines)
+
+
+def _path() -> str:
+    """PATH with the tools and this Python in front of what was there."""
+    first = [str(paths.tools_bin()), str(Path(sys.executable).parent)]
+    rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
+    return os.pathsep.join([*first, *rest])

@@ -1,0 +1,103 @@
+"""Calls of the pulumi CLI in the simulator's environment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from simulator.command import environment
+from simulator.command.update_log import UpdateLog
+from simulator.host import interrupts, paths
+
+_TICK_S = 1.0
+_REST_S = 5.0
+"""For what is left in the pipe; a process that outlives pulumi might hold it open."""
+
+
+class PulumiFailed(Exception):
+    """pulumi ended with an error; what it printed was shown, or is the message."""
+
+
+def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] | None = None) -> None:
+    """Shows what pulumi prints, with `variables` in its environment; in short where stdout is no terminal.
+
+    An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it. Raises
+    PulumiFailed.
+    """
+    shown = sys.stdout.isatty()
+    log = UpdateLog(_say)
+    with interrupts.held() as let_go:
+        pulumi = subprocess.Popen(
+            _command(arguments if shown else [*arguments, "--json"], stack),
+            env={**environment.environment(), **(variables or {})},
+            cwd=paths.ROOT,
+            start_new_session=True,  # the terminal's Ctrl-C reaches us only, so that pulumi does not count it twice
+            stdout=None if shown else subprocess.PIPE,
+            text=True,
+        )
+        reader = threading.Thread(target=log.read, args=(pulumi.stdout or (),), daemon=True)
+        reader.start()
+        try:
+            let_go()
+            _wait(pulumi, log)
+        except KeyboardInterrupt:
+            with interrupts.hastened(lambda: _kill(pulumi)):
+                pulumi.send_signal(signal.SIGINT)
+                _wait(pulumi, log)
+            raise
+        finally:
+            reader.join(_REST_S)
+    if pulumi.returncode:
+        raise PulumiFailed(f"pulumi {arguments[0]} failed; its messages are above.")
+
+
+def _say(text: str) -> None:
+    """Goes on when nobody listens any more (`make up | head`): what pulumi has begun, it is to end."""
+    with contextlib.suppress(BrokenPipeError):
+        print(text, flush=True)
+
+
+def _wait(pulumi: subprocess.Popen[str], log: UpdateLog) -> None:
+    while pulumi.poll() is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pulumi.wait(_TICK_S)
+        log.tick()
+
+
+def _kill(pulumi: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+        os.killpg(pulumi.pid, signal.SIGKILL)
+
+
+def read(*arguments: str, stack: str | None = None) -> Any:
+    """The JSON that pulumi prints. Raises PulumiFailed with its message."""
+    text = quiet(*arguments, stack=stack)
+    return json.loads(text) if text.strip() else None
+
+
+def quiet(*arguments: str, stack: str | None = None, stdin: str | None = None) -> str:
+    """What pulumi prints. Raises PulumiFailed with its message."""
+    answer = subprocess.run(
+        _command(arguments, stack),
+        env=environment.environment(),
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        input=stdin,
+        check=False,
+    )
+    if answer.returncode:
+        raise PulumiFailed(answer.stderr.strip() or answer.stdout.strip())
+    return answer.stdout
+
+
+def _command(arguments: Sequence[str], stack: str | None) -> list[str]:
+    chosen = ["--stack", stack] if stack else []
+    return [str(paths.tool("pulumi")), *arguments, *chosen, "--non-interactive"]

@@ -1,0 +1,53 @@
+"""`python -m simulator.command.stacks`: refuses a stack name or file that Pulumi could not use, before all else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import yaml
+
+from config.reading.check_stack_file import fault
+from simulator.host import paths
+
+DEFAULT = "dev"
+_PLATFORM = "ai-on-aks:platformStack"
+
+
+def chosen() -> str:
+    """The stack that `STACK` names, else the default one."""
+    return os.environ.get("STACK", DEFAULT)
+
+
+def files() -> list[str]:
+    """The stacks that this checkout has a file of."""
+    return sorted(file.name.split(".")[1] for file in paths.ROOT.glob("Pulumi.*.yaml"))
+
+
+def platform_of(stack: str) -> str | None:
+    """The stack whose platform it runs on, as its file names it; None for one with a platform of its own."""
+    file = paths.ROOT / f"Pulumi.{stack}.yaml"
+    if stack not in files() or fault(file):
+        return None
+    config = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("config") or {}
+    named = config.get(_PLATFORM)
+    return named.rpartition("/")[2] if isinstance(named, str) else None
+
+
+def problem(stack: str) -> str | None:
+    """What is wrong with a stack's name or file, and how to mend it; None when Pulumi can read it."""
+    if not stack:
+        return f"STACK is empty.\n  fix: name one of {', '.join(files())}, as in STACK=dev, or leave STACK out"
+    if stack not in files():
+        return (
+            f"there is no stack {stack}: no file Pulumi.{stack}.yaml. The stacks are: {', '.join(files())}.\n"
+            "  fix: choose one of them (make up STACK=dev), or copy a stack's file to the new name"
+        )
+    return fault(paths.ROOT / f"Pulumi.{stack}.yaml")
+
+
+if __name__ == "__main__":
+    found = problem(chosen())
+    if found:
+        sys.stderr.write(f"error: {found}\n")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,102 @@
+"""The stand-ins for Pulumi's plugins: which are needed, and where the CLI finds them.
+
+They lie in PULUMI_HOME's folder of plugins, in the version that the program asks for. On PATH they would be found too,
+but the CLI would warn of each of them in every command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import site
+import sys
+import tempfile
+import venv
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.host import files, paths
+from simulator.plugins import azure_native, kubernetes
+
+_MARK = "+simulator"
+"""Build metadata, which comparing versions leaves out; `pulumi plugin install` still finds the version missing."""
+_OWN = paths.ROOT / "simulator" / "plugins" / "bin"
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """One plugin, by the name of its executable."""
+
+    name: str
+    version: str
+    """That the program asks for; of what comes with the CLI it asks for none."""
+    with_the_cli: bool = False
+    """A released CLI has the official one beside itself."""
+    only: bool = False
+    """There is no way for the official one: that of azure-native speaks to the real Azure only."""
+
+    @property
+    def _plugin(self) -> str:
+        return self.name.removeprefix("pulumi-") + "-v"
+
+    def serving(self) -> Path:
+        """The file that serves the plugin: the official one if it is there, else the stand-in."""
+        official = [place for place in self._official() if place.exists()]
+        return official[-1] if official and not self.only else _OWN / self.name
+
+    def install(self) -> None:
+        """Puts the stand-in where the CLI looks, unless the official one is there."""
+        file = _plugins() / f"{self._plugin}{self.version}{_MARK}" / self.name
+        if (target := self.serving()).is_relative_to(_OWN):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            files.link(file, target)
+        elif file.parent.exists():
+            shutil.rmtree(file.parent)
+
+    def _official(self) -> Iterable[Path]:
+        if self.with_the_cli:
+            return [paths.tools_bin() / self.name]
+        return sorted(folder for folder in _plugins().glob(f"{self._plugin}*") if not folder.name.endswith(_MARK))
+
+
+LANGUAGE_HOST = StandIn("pulumi-language-python", "3.0.0", with_the_cli=True)
+ALL = (
+    LANGUAGE_HOST,
+    StandIn("pulumi-resource-pulumi-python", "3.0.0", with_the_cli=True),
+    StandIn("pulumi-resource-kubernetes", kubernetes.VERSION),
+    StandIn("pulumi-resource-azure-native", azure_native.VERSION, only=True),
+)
+
+
+def install() -> None:
+    """All that are needed. The CLI keeps their schemas by version, and these versions stay: it has to ask anew."""
+    for stand_in in ALL:
+        stand_in.install()
+    if not LANGUAGE_HOST.serving().is_relative_to(_OWN):
+        lend_environment(paths.ROOT / ".venv")
+    for kept in _plugins().with_name("schemas").glob(f"*{_MARK}.json"):
+        kept.unlink(missing_ok=True)
+
+
+def _plugins() -> Path:
+    return paths.home().resolve() / "pulumi" / "plugins"
+
+
+def lend_environment(folder: Path) -> None:
+    """Makes the environment that Pulumi.yaml names, with the packages of this one; one of the user's own stays.
+
+    The official language host runs programs in it, and makes it from the package index where it is missing: a gigabyte
+    in each checkout (pulumi/pulumi, sdk/python/toolchain/pip.go, EnsureVenv). What `pulumi install` puts there later
+    comes first.
+    """
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    lent = folder / "lib" / version / "site-packages" / "simulator.pth"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix=".venv.", dir=folder.parent) as made:
+            venv.create(Path(made, "venv"), symlinks=True)
+            Path(made, "venv", lent.relative_to(folder)).touch()
+            with contextlib.suppress(OSError):  # another process has made it meanwhile
+                Path(made, "venv").rename(folder)
+    if lent.exists():
+        files.replace(lent, "\n".join(site.getsitepackages()) + "\n")

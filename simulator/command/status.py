@@ -1,0 +1,85 @@
+"""`python -m simulator status`: what runs, which file serves each plugin, who has which GPUs, what nodes offer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import yaml
+from rich.console import Console
+
+from diagnosis.cluster import Object, condition
+from diagnosis.nodes import GPU
+from simulator.azure.kinds.pools import TYPE as AGENT_POOLS
+from simulator.azure.store import records
+from simulator.command import daemon_state, environment, pools, stand_ins
+from simulator.host import paths
+from simulator.kube.client import ApiError, KubeClient
+from simulator.operators.volcano import programs as volcano
+from simulator.sandbox import sandbox
+from simulator.world.faults import FaultStore
+
+
+def show(console: Console) -> int:
+    """Exit code 0 when the simulator runs, 3 when it does not (as service managers do)."""
+    state = daemon_state.running_state()
+    running = bool(state and state.get("ready"))
+    console.print(f"simulated Azure: {_running(state)}")
+    for stand_in in stand_ins.ALL:
+        console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
+    reason = sandbox.available()
+    console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
+    console.print(f"Volcano: real {volcano.version_running()} under the chart of 1.15 (newer ones do not build here)")
+    faults = FaultStore().load()
+    console.print("faults: " + (", ".join(map(str, faults)) or "none"))
+    if running and environment.kubeconfig_file().exists():
+        _clusters(console)
+    return 0 if running else 3
+
+
+def _running(state: Object | None) -> str:
+    if state is None:
+        return "stopped"
+    return f"runs (pid {state['pid']})" if state.get("ready") else "starting"
+
+
+def _served(file: Path) -> str:
+    own = file.is_relative_to(paths.ROOT / "simulator")
+    return f"stand-in ({file.relative_to(paths.ROOT)})" if own else f"official ({file})"
+
+
+def _clusters(console: Console) -> None:
+    """Each by its context, whose name is that of the cluster's folder."""
+    config = yaml.safe_load(environment.kubeconfig_file().read_text())
+    names = [context["name"] for context in config["contexts"]]
+    for name in names:
+        try:
+            with KubeClient.from_kubeconfig({**config, "current-context": name}) as kube:
+                nodes, pods = kube.list("v1", "Node"), kube.list("v1", "Pod")
+        except (ApiError, httpx.HTTPError) as error:
+            console.print(f"the cluster {name} does not answer: {error}", markup=False)
+            continue
+        of = f" of {name}" if len(names) > 1 else ""
+        console.print(pools.table(pools.pools(_agent_pools(name), nodes, pods), f"pools{of}"))
+        table = pools.plain_table(f"nodes{of}", "node", "state", "GPUs", "HCAs")
+        for node in nodes:
+            table.add_row(*_node(node))
+        console.print(table)
+
+
+def _agent_pools(cluster: str) -> dict[str, Object]:
+    """Properties of the cluster's pools in simulated Azure, by name."""
+    found = [record for record in records(paths.home() / "azure") if record.id.type == AGENT_POOLS]
+    return {
+        record.id.name: record.properties
+        for record in found
+        if record.id.parent and paths.cluster(record.id.parent.text).name == cluster
+    }
+
+
+def _node(node: Object) -> tuple[str, ...]:
+    ready = condition(node, "Ready").get("status") == "True"
+    state = ("Ready" if ready else "NotReady") + (",SchedulingDisabled" if node["spec"].get("unschedulable") else "")
+    offered = node.get("status", {}).get("allocatable", {})
+    hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != GPU]
+    return node["metadata"]["name"], state, offered.get(GPU, "-"), ", ".join(hcas) or "-"

@@ -1,0 +1,148 @@
+"""`make up` and `make down`: the stack on the simulator, from any state to done, and what came of its jobs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+
+from config.facts.near import near
+from diagnosis.finding import wrapped
+from diagnosis.report import platform
+from simulator.command import images, jobs, pulumi_cli, stacks, waiting
+from simulator.command.recovery import goes_on, recover, take_away_forgotten
+from simulator.host import paths
+from simulator.kube.client import KubeClient
+from simulator.tools.progress import elapsed
+
+JOBS_TIMEOUT_S = 600
+console = Console(soft_wrap=True, highlight=False)
+
+
+class UpFailed(Exception):
+    """The stack is not what it should be; the message says what to look at."""
+
+
+def up() -> None:
+    """Raises UpFailed when pulumi fails, or a job failed, was only faked, misses its image or took over ten minutes."""
+    stack, start = stacks.chosen(), time.monotonic()
+    try:
+        _make_sure_of(stack)
+        recover(stack, console.print)
+        with images.pushed_meanwhile():
+            found = goes_on(stack, console.print)
+            pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
+        outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
+    except pulumi_cli.PulumiFailed as error:
+        raise UpFailed(str(error)) from error
+    applied = time.monotonic()
+    workloads = _settle(outputs)
+    _show(workloads)
+    console.print(
+        f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
+        "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
+        f"`{take_away(stack)}` takes it away."
+    )
+    _judge(stack, workloads)
+
+
+def take_away(stack: str) -> str:
+    """The command that destroys the stack; the default stack needs no name."""
+    return "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
+
+
+def require_known(stack: str) -> None:
+    """Raises UpFailed for a stack that neither the simulator nor a file knows: it is mistyped, and nothing is to stop.
+
+    One with a file that was never brought up is known: to take it away is done already.
+    """
+    if not stack:
+        raise UpFailed(stacks.problem(stack) or "")
+    sizes, files = _sizes(), stacks.files()
+    if stack in {*sizes, *files}:
+        return
+    there = ", ".join(f"{name} ({size} resources)" for name, size in sorted(sizes.items())) or "none"
+    meant = near(stack, sorted({*sizes, *files}))
+    raise UpFailed(
+        f"there is no stack {stack}: neither in the simulator nor as a file Pulumi.{stack}.yaml. Nothing was stopped.\n"
+        f"  the simulator has: {there}"
+        + "".join(f"\n  if {name} is meant: {take_away(name)}" for name in meant)
+        + "\n  to stop the simulator alone: make stop"
+    )
+
+
+def down() -> None:
+    """Destroys the stack, if there is one, and tells of other stacks that stay. Raises UpFailed."""
+    stack, sizes = stacks.chosen(), _sizes()
+    try:
+        if stack in sizes:
+            recover(stack, console.print)
+            found = goes_on(stack, console.print)
+            if found:
+                take_away_forgotten(stack, console.print)
+            pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=found)
+        else:
+            console.print(f"there is no stack {stack} in the simulator")
+    except pulumi_cli.PulumiFailed as error:
+        guests = [name for name, size in sorted(sizes.items()) if size and stacks.platform_of(name) == stack]
+        first = (f"\n  stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in guests)
+        raise UpFailed("".join([str(error), *first])) from error
+    for other in sorted(name for name, size in sizes.items() if size and name != stack):
+        console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
+
+
+def _make_sure_of(stack: str) -> None:
+    """Makes the stack if it is new. It becomes the selected one only where none is: that is the user's choice."""
+    listed = pulumi_cli.read("stack", "ls", "--json") or []
+    if not any(entry.get("current") for entry in listed):
+        pulumi_cli.quiet("stack", "select", "--create", stack)
+    elif stack not in {entry["name"].rpartition("/")[2] for entry in listed}:
+        pulumi_cli.quiet("stack", "init", stack, "--no-select")
+
+
+def _sizes() -> dict[str, int]:
+    """How many resources each stack of the simulator has, whether it runs or not. Raises UpFailed."""
+    try:
+        listed = pulumi_cli.read("stack", "ls", "--json") or []
+    except pulumi_cli.PulumiFailed as error:
+        raise UpFailed(str(error)) from error
+    return {entry["name"].rpartition("/")[2]: entry.get("resourceCount") or 0 for entry in listed}
+
+
+def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
+    """Waits for the workloads, and tells what is not in order with what they run on."""
+    wanted = outputs["workloadDetails"]
+    ran = paths.cluster(outputs["clusterId"]) / "placements.json"
+    with KubeClient.from_kubeconfig(outputs["kubeconfig"]) as kube:
+        if wanted:
+            _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
+        workloads = waiting.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, _told)
+        found = platform(jobs.look(kube))
+        if found.findings:
+            _told("\n".join(found.lines()))
+        return [jobs.judged(kube, workload) for workload in workloads]
+
+
+def _told(text: str) -> None:
+    console.print(text, markup=False)
+
+
+def _show(workloads: list[jobs.Workload]) -> None:
+    """Lines of 80 columns at most where names allow it."""
+    for workload in workloads:
+        colour = "green" if workload.passed else "red" if workload.failed else "yellow"
+        console.print(f"\n[bold]{workload.name}[/] [{colour}]{workload.phase}[/]")
+        _told(f"  {workload.command}")
+        for verdict in workload.report.verdicts:
+            _told("\n".join(wrapped(f"  {verdict}", "    ")))
+        width = max((len(pod) for pod, _ in workload.ran_on), default=0)
+        for pod, node in workload.ran_on:
+            _told(f"  {pod:{width}}  {node}")
+
+
+def _judge(stack: str, workloads: list[jobs.Workload]) -> None:
+    bad = [workload for workload in workloads if not workload.passed]
+    if bad:
+        where = "`make shell` enters the simulator, where these commands act."
+        raise UpFailed("\n".join([*(workload.complaint(stack) for workload in bad), where]))

@@ -1,0 +1,78 @@
+"""Waits for the workloads of a stack, and tells what each waits for: at once, when it changes, and now and then."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+
+from diagnosis.finding import Finding, wrapped
+from simulator.command.jobs import Workload
+from simulator.tools.progress import elapsed
+
+_POLL_S = 1.0
+_LASTS_S = 10.0
+"""For so long something is missing before it counts as missing: a kubelet needs a few seconds to try again."""
+_HEARTBEAT_S = 30.0
+"""For so long nothing is told at most; and after a change of phase nothing of pods that are simply under way."""
+_REPEAT_S = 300.0
+"""For so long nothing is told twice: some causes come and go (ErrImagePull)."""
+_LACKS = re.compile(r"(\d+ Insufficient \S+\s*)+")
+"""What a scheduler counts. It names devices in turn, others at each look: once it is told, another count is no news."""
+
+
+def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callable[[str], None]) -> list[Workload]:
+    """Until all have settled, one is stuck, or time is up."""
+    start = time.monotonic()
+    teller = _Teller(tell, start)
+    stuck_since: dict[str, float] = {}
+    while True:
+        workloads, now = observed(), time.monotonic()
+        teller.look(workloads, now)
+        stuck_since = {each.name: stuck_since.get(each.name, now) for each in workloads if each.stuck}
+        if all(workload.settled for workload in workloads) or now - start > timeout_s:
+            return workloads
+        if any(now - since >= _LASTS_S for since in stuck_since.values()):
+            return workloads
+        time.sleep(_POLL_S)
+
+
+class _Teller:
+    """What has been told of each workload, and when; causes that many share are the platform's, told once."""
+
+    def __init__(self, tell: Callable[[str], None], start: float) -> None:
+        self._tell, self._start, self._spoke = tell, start, start
+        self._seen: dict[str, set[str]] = {}
+        """What each waited for at the last look."""
+        self._told_at: dict[tuple[str, str], float] = {}
+
+    def look(self, workloads: Sequence[Workload], now: float) -> None:
+        shared: dict[Finding, None] = {}
+        silent = now - self._spoke >= _HEARTBEAT_S
+        for workload in workloads:
+            changed = "\n".join(workload.head()) not in self._seen.get(workload.name, ())
+            causes = [cause for cause in workload.report.findings if changed or silent or not cause.passing]
+            shared |= dict.fromkeys(cause for cause in causes if cause.shared)
+            self._changes(workload.name, workload.head(), [cause for cause in causes if not cause.shared], now)
+        self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
+        waiting = [f"{each.name} {each.phase}" for each in workloads if not each.settled]
+        if waiting and now - self._spoke >= _HEARTBEAT_S:
+            self._spoke = now
+            self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
+
+    def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> None:
+        """Tells what is there now, was not at the last look, and has not been told lately."""
+        texts = ["\n".join(lines) for lines in (head, *map(Finding.lines, causes))]
+        parts = {_gist(text): text for text in texts}
+        seen, self._seen[name] = self._seen.get(name, set()), set(parts)
+        lately = now - _REPEAT_S
+        new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
+        if new and head:
+            self._spoke = now
+            self._told_at |= {(name, part): now for part in new}
+            self._tell("\n".join(dict.fromkeys([texts[0], *(parts[part] for part in new)])))
+
+
+def _gist(text: str) -> str:
+    """What tells it from others: not what a scheduler counts, nor where its lines are broken."""
+    return _LACKS.sub("", " ".join(text.split()))

@@ -1,0 +1,1 @@
+"""What this machine lends: paths, ports, files, processes, certificates, the network."""

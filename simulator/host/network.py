@@ -1,0 +1,93 @@
+"""The way from the API server into the cluster: an HTTPS CONNECT proxy (its egress selector) that knows where the
+simulated addresses are really served.
+
+A webhook's Service resolves to the address of a ready pod, a node's kubelet to the node's address; both exist only in
+the simulation. So charts keep their Services and webhooks as on AKS, and a webhook whose pod is not ready fails as
+there.
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import ssl
+import threading
+
+from simulator.host.certificates import Authority
+from simulator.host.relay import relay
+
+_CHUNK = 65536
+_HEADER_LIMIT = 8192
+_DIAL_TIMEOUT_S = 5
+
+
+class ClusterNetwork:
+    """Addresses inside the simulated cluster (ip, port) and the ports of 127.0.0.1 that serve them."""
+
+    def __init__(self, authority: Authority, port: int) -> None:
+        self._routes: dict[tuple[str, int], int] = {}
+        self._lock = threading.Lock()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(authority.path("kubelet", "crt"), authority.path("kubelet", "key"))
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.network, self._server.tls = self, context
+        threading.Thread(target=self._server.serve_forever, name="cluster-network", daemon=True).start()
+
+    def route(self, address: str, port: int, local_port: int) -> None:
+        with self._lock:
+            self._routes[(address, port)] = local_port
+
+    def unroute(self, address: str) -> None:
+        with self._lock:
+            for key in [key for key in self._routes if key[0] == address]:
+                del self._routes[key]
+
+    def local_port(self, address: str, port: int) -> int | None:
+        with self._lock:
+            return self._routes.get((address, port))
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    network: ClusterNetwork
+    tls: ssl.SSLContext
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        try:
+            with self.server.tls.wrap_socket(self.request, server_side=True) as client:
+                self._connect(client)
+        except (OSError, ssl.SSLError):  # the API server hung up: nobody is left to tell
+            return
+
+    def _connect(self, client: ssl.SSLSocket) -> None:
+        request = b""
+        while b"\r\n\r\n" not in request and len(request) < _HEADER_LIMIT:
+            part = client.recv(_CHUNK)
+            if not part:
+                return
+            request += part
+        target = request.split(b" ", 2)[1].decode()
+        host, _, port = target.rpartition(":")
+        local = self.server.network.local_port(host.strip("[]"), int(port))
+        if local is None:
+            client.sendall(b"HTTP/1.1 502 Nothing serves this address in the simulated cluster\r\n\r\n")
+            return
+        try:
+            upstream = socket.create_connection(("127.0.0.1", local), timeout=_DIAL_TIMEOUT_S)
+        except OSError:
+            client.sendall(b"HTTP/1.1 502 Connection refused\r\n\r\n")
+            return
+        with upstream:
+            upstream.settimeout(None)
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            relay(client, upstream)

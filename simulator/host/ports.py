@@ -1,0 +1,152 @@
+"""Ports of this checkout on 127.0.0.1: chosen once, kept in `ports.json`, so that a restart changes no address."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from simulator.host import files, paths
+
+_KERNELS_OWN = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""First and last port of those that connections are given: one chosen there may be taken when it is needed again."""
+_LOWEST, _END = 10_000, 65_536
+_ENDING_S = 10
+
+
+class PortTaken(Exception):
+    """A port that was asked for, or was used before, belongs to somebody else now."""
+
+
+def port(name: str) -> int:
+    """The port called `name` (`arm`, `dev.apiserver`, ...); `SIMULATOR_<NAME>_PORT` (last word of the name) chooses it.
+
+    Raises PortTaken only through `require_free`; choosing never hands out a port twice.
+    """
+    if asked := _chosen(_variable(name)):
+        return asked
+    with _one_at_a_time() as file:
+        ports = _read(file)
+        if name not in ports:
+            ports[name] = free(set(ports.values()))
+            _write(file, ports)
+        return ports[name]
+
+
+def require_free(name: str) -> int:
+    """As `port`, for the process that will listen: a port that the user chose is kept from now on.
+
+    Raises PortTaken, saying how to mend it, if something already listens there.
+    """
+    number = port(name)
+    _probe(number, name, _variable(name))
+    with _one_at_a_time() as file:
+        ports = _read(file)
+        if ports.get(name) != number:
+            _write(file, ports | {name: number})
+    return number
+
+
+def check_chosen() -> None:
+    """Raises PortTaken for the first `SIMULATOR_..._PORT` that is no port or taken, before anything is started."""
+    for variable in sorted(os.environ):
+        if variable.startswith("SIMULATOR_") and variable.endswith("_PORT") and (number := _chosen(variable)):
+            _probe(number, variable.removeprefix("SIMULATOR_").removesuffix("_PORT").lower(), variable)
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[Path]:
+    """The file of ports, while no other process changes it."""
+    file = paths.home() / "ports.json"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield file
+
+
+def _read(file: Path) -> dict[str, int]:
+    found: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
+    return found
+
+
+def _write(file: Path, ports: dict[str, int]) -> None:
+    files.replace(file, json.dumps(ports, indent=1, sort_keys=True))
+
+
+def _probe(number: int, name: str, variable: str) -> None:
+    """Raises PortTaken. A port that no process owns is one's that is ending: it is free in a moment."""
+    deadline = time.monotonic() + _ENDING_S
+    while not _is_free(number):
+        owner = _owner(number)
+        if owner or time.monotonic() > deadline:
+            raise PortTaken(_taken(number, name, variable, owner))
+        time.sleep(0.1)
+
+
+def _is_free(number: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", number))
+        except OSError:
+            return False
+    return True
+
+
+def _variable(name: str) -> str:
+    return f"SIMULATOR_{name.rsplit('.', 1)[-1].replace('-', '_').upper()}_PORT"
+
+
+def _chosen(variable: str) -> int | None:
+    text = os.environ.get(variable, "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
+        raise PortTaken(f"{variable}={text} is no port: set a number from 1024 to 65535, or unset it.")
+    return int(text)
+
+
+def _taken(number: int, name: str, variable: str, owner: str) -> str:
+    mend = (
+        f"set {variable} to a free one, or unset it"
+        if _chosen(variable)
+        else f"end what listens there, or delete {paths.home().name}/ports.json to have new ports chosen"
+    )
+    return f"Port {number} (for {name}) on 127.0.0.1 is taken by another process{owner}: {mend}."
+
+
+def _owner(number: int) -> str:
+    """Name and id of the listener, where /proc tells (other users' processes stay unnamed)."""
+    wanted = f"0100007F:{number:04X}"
+    anywhere = f"00000000:{number:04X}"
+    inodes = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[1] in (wanted, anywhere) and fields[3] == "0A":
+            inodes.add(f"socket:[{fields[9]}]")
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()) in inodes:
+                pid = link.parts[2]
+                return f" ({Path('/proc', pid, 'comm').read_text().strip()}, pid {pid})"
+        except OSError:
+            continue
+    return ""
+
+
+def free(avoid: set[int]) -> int:
+    """A port that nobody listens on now, nor the kernel gives to connections. Raises PortTaken if there is none."""
+    given_from = int(_KERNELS_OWN.read_text().split()[0])
+    allowed = range(_LOWEST, given_from if given_from > _LOWEST else _END)
+    start = secrets.randbelow(len(allowed))  # so that checkouts which do not run just now choose others
+    for number in itertools.chain(allowed[start:], allowed[:start]):
+        if number not in avoid and _is_free(number):
+            return number
+    raise PortTaken(f"No port from {allowed.start} to {allowed.stop - 1} is free on 127.0.0.1: end what listens there.")

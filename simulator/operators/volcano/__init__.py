@@ -1,0 +1,1 @@
+"""Volcano: its real scheduler, controllers and webhooks."""

@@ -1,0 +1,186 @@
+"""Volcano's own pods: real vc-scheduler, vc-controller-manager and vc-webhook-manager of 1.10 under the chart of 1.15.
+
+Newer ones do not build from their modules. Arguments that 1.10 knows are passed on, those that change nothing for a
+single replica are dropped, and any other is refused with its name.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
+
+from simulator.host import paths
+from simulator.kube.client import ApiError
+from simulator.kubelet.programs import HostProcess, ImageProgram, OneShot, PodContext
+from simulator.operators.volcano.admission_front import ALLOWED, REFUSED
+
+_HEALTH_PORT, _METRICS_PORT, _ADMISSION_PORT = 11251, 8080, 8443
+_HARMLESS = {
+    "--enable-metrics": {"true", "false"},
+    "--enable-pprof": {"false"},
+    "--scheduler-sharding-mode": {"none"},
+    "--sharding-configmap": None,
+    "--sharding-configmap-namespace": None,
+    "--graceful-shutdown-time": None,
+}
+"""Arguments newer than 1.10 that may be left out, with the values for which that is so (None: any)."""
+_FILES = ("--scheduler-conf", "--tls-cert-file", "--tls-private-key-file", "--ca-cert-file", "--admission-conf")
+_HANDLED = ("--healthz-address", "--listen-address", "--kubeconfig", "--port", "--plugins-dir")
+_SOCKETS = "/tmp/klog-socks"
+_BEHIND_FRONT = 18443  # of the real webhook manager, in no manifest
+_FRONT = Path(__file__).with_name("admission_front.py")
+ANSWERED = ALLOWED | frozenset(REFUSED)
+_LIFETIME = datetime.timedelta(days=3650)
+
+
+@functools.cache
+def _known_flags(tool: str) -> frozenset[str]:
+    answer = subprocess.run([paths.tool(tool), "--help"], capture_output=True, text=True, check=False)
+    return frozenset(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", answer.stdout + answer.stderr, re.M)) | {"-v"}
+
+
+def map_arguments(args: list[str], known: frozenset[str], path: Callable[[str], str]) -> list[str]:
+    """The chart's arguments as 1.10 takes them; `path` maps a mounted file. Raises ValueError for what it cannot do."""
+    mapped, refused = [], []
+    for arg in args:
+        flag, _, value = arg.partition("=")
+        if flag in _HANDLED or not arg.startswith("-"):  # upstream's chart has a stray "2>&1", which does nothing
+            continue
+        if flag in _FILES:
+            mapped.append(f"{flag}={path(value)}")
+        elif flag in known:
+            mapped.append(arg)
+        elif flag not in _HARMLESS or value not in (_HARMLESS[flag] or {value}):
+            refused.append(arg)
+    if refused:
+        raise ValueError(
+            f"the simulator runs Volcano 1.10, which has no {', '.join(refused)}: take it out of the values"
+        )
+    return mapped
+
+
+def _argv(tool: str) -> Callable[[PodContext], list[str]]:
+    def build(ctx: PodContext) -> list[str]:
+        mapped = map_arguments(ctx.argv(), _known_flags(tool), ctx.host_path)
+        own = [f"--kubeconfig={ctx.kubeconfig()}", f"--healthz-address=127.0.0.1:{ctx.local_port(_HEALTH_PORT)}"]
+        if tool == "vc-webhook-manager":
+            own += ["--listen-address=127.0.0.1", f"--port={ctx.local_port(_BEHIND_FRONT)}"]
+        if tool == "vc-scheduler":
+            own.append(f"--listen-address=127.0.0.1:{ctx.local_port(_METRICS_PORT)}")
+        sockets = f"DEBUG_SOCKET_DIR={ctx.host_path(_SOCKETS)}" if ctx.env().get("DEBUG_SOCKET_DIR") else "_="
+        command = ["env", sockets, str(paths.tool(tool)), *mapped, *own]
+        return [*_front(ctx, mapped), *command] if tool == "vc-webhook-manager" else command
+
+    return build
+
+
+def _front(ctx: PodContext, mapped: list[str]) -> list[str]:
+    files = dict(arg.split("=", 1) for arg in mapped if arg.startswith("--tls-"))
+    listen, upstream = ctx.local_port(_admission_port(ctx)), ctx.local_port(_BEHIND_FRONT)
+    pair = [files["--tls-cert-file"], files["--tls-private-key-file"]]
+    _trust(ctx)
+    return [sys.executable, str(_FRONT), str(listen), str(upstream), *pair, "--"]
+
+
+def _trust(ctx: PodContext) -> None:
+    """Puts the CA into the webhooks that only 1.15 knows, as its webhook manager would; 1.10 sees to its own."""
+    authority = ctx.file(_option(ctx, "--ca-cert-file")) or b""
+    service = _option(ctx, "--webhook-service-name")
+    bundle = base64.b64encode(authority).decode()
+    for configuration in ctx.kube.list("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"):
+        clients = [webhook["clientConfig"] for webhook in configuration["webhooks"]]
+        own = [
+            c for c in clients if c.get("service", {}).get("name") == service and c["service"].get("path") in ANSWERED
+        ]
+        if any(client.get("caBundle") != bundle for client in own):
+            for client in own:
+                client["caBundle"] = bundle
+            ctx.kube.replace(configuration)
+
+
+def _option(ctx: PodContext, flag: str) -> str:
+    return next(arg.partition("=")[2] for arg in ctx.argv() if arg.startswith(flag + "="))
+
+
+def _admission_port(ctx: PodContext) -> int:
+    chosen = [arg.partition("=")[2] for arg in ctx.argv() if arg.startswith("--port=")]
+    return int(chosen[0]) if chosen else _ADMISSION_PORT
+
+
+def _ports(ctx: PodContext) -> Mapping[int, int]:
+    health = {_HEALTH_PORT: ctx.local_port(_HEALTH_PORT)}
+    port = _admission_port(ctx)
+    return health | ({port: ctx.local_port(port)} if "webhook" in ctx.container["image"] else {})
+
+
+def make_admission_secret(ctx: PodContext) -> None:
+    """What the hook Job's gen-admission-secret.sh does: a CA and a serving certificate for the webhook's Service."""
+    options = _options(ctx.argv())
+    service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
+    data = {key: base64.b64encode(value).decode() for key, value in _certificates(service, namespace).items()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
+    try:
+        ctx.kube.create(secret)
+        ctx.log(f"secret/{name} created")
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        ctx.kube.patch("v1", "Secret", name, namespace, {"data": data})
+        ctx.log(f"secret/{name} patched")
+
+
+def _options(argv: list[str]) -> dict[str, str]:
+    """`--service x` pairs, also where they stand in one shell line."""
+    words = " ".join(argv).replace("=", " ").split()
+    return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
+
+
+def _certificates(service: str, namespace: str) -> dict[str, bytes]:
+    ca_key, key = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
+    names = [service, f"{service}.{namespace}", f"{service}.{namespace}.svc"]
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[-1][:64])])
+    now = datetime.datetime.now(datetime.UTC)
+
+    def certificate(public: rsa.RSAPublicKey, extension: x509.ExtensionType) -> x509.Certificate:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + _LIFETIME)
+            .add_extension(extension, critical=False)
+            .sign(ca_key, hashes.SHA256())
+        )
+
+    ca = certificate(ca_key.public_key(), x509.BasicConstraints(ca=True, path_length=None))
+    serving = certificate(key.public_key(), x509.SubjectAlternativeName([x509.DNSName(name) for name in names]))
+    encoding = serialization.Encoding.PEM
+    private = key.private_bytes(encoding, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    return {"tls.key": private, "tls.crt": serving.public_bytes(encoding), "ca.crt": ca.public_bytes(encoding)}
+
+
+def version_running() -> str:
+    module = (Path(__file__).parents[2] / "tools" / "modules" / "volcano" / "go.mod").read_text()
+    found = re.search(r"volcano\.sh/volcano (v[\d.]+)", module)
+    return found.group(1) if found else "unknown"
+
+
+PROGRAMS = (
+    ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
+    ImageProgram("vc-webhook-manager", HostProcess(_argv("vc-webhook-manager"), _ports)),
+    ImageProgram("vc-controller-manager", HostProcess(_argv("vc-controller-manager"), _ports)),
+    ImageProgram("vc-scheduler", HostProcess(_argv("vc-scheduler"), _ports)),
+)

@@ -1,0 +1,65 @@
+"""Which network NCCL picks on a node, by its devices and its environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.sandbox.library import world
+from simulator.world.network import INFINIBAND, SOCKET
+
+INTERFACES = ("lo", "eth0")
+NCCL_CONFIGURATION = Path("/etc/nccl.conf")
+
+
+@dataclass(frozen=True)
+class Network:
+    """What one node uses: `hcas` are entries of world.json, empty with TCP."""
+
+    transport: str
+    hcas: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def link_layers(self) -> set[str]:
+        return {str(hca["link_layer"]) for hca in self.hcas}
+
+    @property
+    def speeds(self) -> tuple[float, ...]:
+        """The share of its rated speed that each HCA gives."""
+        return tuple(hca["gbps"] / hca["rated_gbps"] for hca in self.hcas)
+
+
+def choose(known: world.World, pod: world.Pod, variables: Mapping[str, str]) -> Network:
+    """InfiniBand (or RoCE) when the pod can open an active HCA that NCCL_IB_HCA allows, else TCP."""
+    if variables.get("NCCL_IB_DISABLE", "0") == "1" or variables.get("NCCL_NET", "IB").lower() == "socket":
+        return Network(SOCKET)
+    pattern = variables.get("NCCL_IB_HCA", "")
+    usable = [hca for hca in known.hcas_of(pod) if hca["state"] == "ACTIVE" and selected(hca["name"], pattern)]
+    return Network(INFINIBAND, tuple(usable)) if usable else Network(SOCKET)
+
+
+def selected(name: str, pattern: str) -> bool:
+    """NCCL_IB_HCA and NCCL_SOCKET_IFNAME: a list of prefixes; `=` makes them exact, `^` excludes. Ports are 1 here."""
+    excluding, rest = pattern.startswith("^"), pattern.removeprefix("^")
+    exact, rest = rest.startswith("="), rest.removeprefix("=")
+    entries = [entry.partition(":") for entry in rest.split(",") if entry]
+    if not entries:
+        return True
+    hit = any(port in ("", "1") and (name == entry if exact else name.startswith(entry)) for entry, _, port in entries)
+    return hit != excluding
+
+
+def interface(variables: Mapping[str, str]) -> str | None:
+    """The interface that bootstrap and TCP use; None when NCCL_SOCKET_IFNAME names none that a pod has."""
+    pattern = variables.get("NCCL_SOCKET_IFNAME", "")
+    candidates = [name for name in INTERFACES if selected(name, pattern) and (pattern or name != "lo")]
+    return candidates[-1] if candidates else None
+
+
+def nccl_configuration() -> dict[str, str]:
+    """Variables of /etc/nccl.conf, which NCCL reads in every process of this container."""
+    lines = NCCL_CONFIGURATION.read_text().splitlines() if NCCL_CONFIGURATION.exists() else []
+    pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith("#")]
+    return {name.strip(): value.strip() for name, _, value in pairs}

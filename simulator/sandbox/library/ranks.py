@@ -1,0 +1,155 @@
+"""How mpirun runs a program on other nodes: their sshd really runs it, once for each rank, in their own sandbox.
+
+mpirun publishes an order (as "mpirun"), which each node's sshd finds in the world, carries out and answers (as
+"ranks"). A simulated framework that a rank starts does not train: it leaves a call (`leave_call`). Once all ranks have
+ended well, mpirun hands the calls to the framework's module, which plays all ranks at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.sandbox import PATH
+from simulator.sandbox.library import rank_files, world
+
+ORDER, ANSWER = "mpirun", "ranks"
+CALL = "SIMULATOR_RANK_CALL"
+"""Where a framework that a rank starts leaves its call."""
+POLL_SECONDS = 0.2
+MAX_OUTPUT = 32_000  # characters of a rank's output that are kept: answers of more than a megabyte are not passed on
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process: the `local`-th of `of_local` on its pod."""
+
+    pod: world.Pod
+    local: int
+    of_local: int
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended: exit code, both output streams, and the call that it left, if any."""
+
+    rank: int
+    code: int
+    output: str
+    call: Mapping[str, Any] | None
+
+
+class Lost(Exception):
+    """A node that went away, or whose sshd did, before its ranks ended."""
+
+
+def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
+    """Runs the program for every rank, in the order of ranks; a node's ranks follow each other. Raises Lost."""
+    known = world.load()
+    order = f"{known.me.key}-{time.time_ns()}"
+    tasks: dict[str, list[dict[str, str]]] = {}
+    for rank in ranks:
+        tasks.setdefault(rank.pod.key, []).append(_variables(rank, len(ranks), variables))
+    world.tell(ORDER, {"id": order, "program": list(program), "workdir": str(Path.cwd()), "tasks": tasks})
+    answers: dict[str, list[Ended]] = {}
+    if own := tasks.get(known.me.key):
+        answers[known.me.key] = _carry_out(own, program, str(Path.cwd()))
+    while missing := set(tasks) - set(answers):
+        known = world.load()
+        for key in missing:
+            answer = _answer(known, key, order)
+            if answer is not None:
+                answers[key] = answer
+        time.sleep(POLL_SECONDS)
+    return sorted((ended for answer in answers.values() for ended in answer), key=lambda ended: ended.rank)
+
+
+def serve() -> None:
+    """Carries out orders for this pod, one after the other, for ever: the rest of what sshd does."""
+    done: set[str] = set()
+    files = rank_files.Follower()
+    while True:
+        time.sleep(POLL_SECONDS)
+        try:
+            known = world.load()
+        except TimeoutError:  # the simulator is being started again
+            continue
+        for pod in known.pods.values():
+            order = pod.said(ORDER)
+            if order and order["id"] not in done and pod.namespace == known.me.namespace and pod.running:
+                done.add(order["id"])
+                if tasks := order["tasks"].get(known.me.key):
+                    ended = _carry_out(tasks, order["program"], order["workdir"])
+                    world.tell(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
+        files.take(known)
+
+
+def leave_call(module: str, call: Mapping[str, Any]) -> bool:
+    """Leaves a call for mpirun to simulate by a module of this folder; False where no mpirun started this process."""
+    place = os.environ.get(CALL)
+    if place is None:
+        return False
+    Path(place).write_text(json.dumps({"module": module, **call}))
+    return True
+
+
+def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, str]:
+    """A rank's whole environment. As over the real ssh, nothing of the container's comes along."""
+    return {
+        "HOME": "/root",
+        "PATH": PATH,
+        **exported,
+        "OMPI_COMM_WORLD_SIZE": str(size),
+        "OMPI_COMM_WORLD_RANK": str(rank.number),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(rank.of_local),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(rank.local),
+    }
+
+
+def _answer(known: world.World, key: str, order: str) -> list[Ended] | None:
+    pod = known.pods.get(key)
+    if pod is None or not pod.running or pod.sshd is None or not known.node_of(pod)["ready"]:
+        raise Lost(key.rpartition("/")[2])
+    answer = pod.said(ANSWER)
+    return [Ended(**rank) for rank in answer["ended"]] if answer and answer["id"] == order else None
+
+
+def _carry_out(tasks: Sequence[Mapping[str, str]], program: Sequence[str], workdir: str) -> list[Ended]:
+    """Stops at the first rank that fails, as the others would be killed."""
+    ended: list[Ended] = []
+    for variables in tasks:
+        ended.append(_run_one(variables, program, workdir))
+        if ended[-1].code:
+            break
+    return ended
+
+
+def _run_one(variables: Mapping[str, str], program: Sequence[str], workdir: str) -> Ended:
+    rank = int(variables["OMPI_COMM_WORLD_RANK"])
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "call.json"
+        where = workdir if Path(workdir).is_dir() else "/"
+        try:
+            done = subprocess.run(
+                program,
+                env={**variables, CALL: str(place)},
+                cwd=where,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        except OSError as error:
+            text = f"mpirun was unable to find or run the executable {program[0]}: {error.strerror}\n"
+            return Ended(rank, 1, text, None)
+        call = json.loads(place.read_text()) if place.exists() else None
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode  # ended by a signal
+        return Ended(rank, code, done.stdout.decode(errors="replace")[-MAX_OUTPUT:], call)

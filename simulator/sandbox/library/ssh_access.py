@@ -1,0 +1,67 @@
+"""Whether one pod's ssh gets into another: what a client, and whoever works through one, meets there."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from pathlib import Path
+
+from simulator.sandbox.library import keys, world
+
+PORT = 22
+FOLDER = Path("/root/.ssh")
+
+
+class SshError(Exception):
+    """ssh's own complaint; its exit code is 255."""
+
+
+def connect(known: world.World, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> world.Pod:
+    """The pod behind the host, if its ssh server would let this pod in. Raises SshError.
+
+    Its words are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host) and the C library's for errno.
+    """
+    settings = {**_configured(folder / "config", host), **options}
+    target = settings.get("hostname", host)
+    port = int(settings.get("port", PORT))
+    pod = known.resolve(target)
+    if pod is None and not world.is_address(target):
+        raise SshError(f"ssh: Could not resolve hostname {target}: Name or service not known")
+    if pod is None or not known.node_of(pod)["ready"]:
+        # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ); no ARP goes unanswered.
+        raise SshError(f"ssh: connect to host {target} port {port}: Connection timed out")
+    if not pod.running or pod.sshd is None or pod.sshd["port"] != port:
+        raise SshError(f"ssh: connect to host {target} port {port}: Connection refused")
+    if settings.get("stricthostkeychecking", "ask") not in ("no", "off", "accept-new"):
+        raise SshError("Host key verification failed.")  # nobody is there to be asked
+    if _own_key(Path(settings.get("identityfile", folder / "id_rsa"))) not in pod.sshd["authorized_keys"]:
+        raise SshError(f"root@{target}: Permission denied (publickey).")
+    return pod
+
+
+def _own_key(file: Path) -> str | None:
+    if not file.exists():
+        return None
+    mode = file.stat().st_mode & 0o777
+    if mode & 0o077:
+        raise SshError(
+            f"Permissions 0{mode:o} for '{file}' are too open; ssh ignores private keys that others may read.\n"
+            f'Load key "{file}": bad permissions\nPermission denied (publickey).'
+        )
+    try:
+        return keys.public_key(file.read_text())
+    except keys.BadKey as error:
+        raise SshError(f'Load key "{file}": {error}\nPermission denied (publickey).') from error
+
+
+def _configured(file: Path, host: str) -> dict[str, str]:
+    """Settings of the configuration file for this host; as in ssh, the first value found holds."""
+    settings: dict[str, str] = {}
+    applies = True
+    for line in file.read_text().splitlines() if file.exists() else []:
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if name.lower() == "host":
+            applies = any(fnmatch.fnmatchcase(host, pattern) for pattern in value.split())
+        elif name and not name.startswith("#") and applies:
+            settings.setdefault(name.lower(), value.strip())
+    return settings

@@ -1,0 +1,38 @@
+"""The other end of `simulator/sandbox/uplink.py`: connections out of the sandbox, trusted as the image trusts Azure."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+
+from simulator.sandbox.library import world
+
+FOLDER = world.FOLDER / "world"
+SOCKET, AUTHORITIES = "uplink", "authorities.pem"
+
+
+def connect(host: str, port: int, timeout: float) -> socket.socket:
+    """A connection to a server outside. Raises ConnectionRefusedError where the simulator lets none through."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(timeout)
+    try:
+        connection.connect(str(FOLDER / SOCKET))
+        connection.sendall(f"{host} {port}\n".encode("ascii"))
+        answer = connection.recv(16)  # `ok`; the server itself speaks only when spoken to
+    except OSError as error:
+        connection.close()
+        raise ConnectionRefusedError(f"Failed to connect to {host} port {port}") from error
+    if answer != b"ok\n":
+        connection.close()
+        raise ConnectionRefusedError(f"Failed to connect to {host} port {port}")
+    return connection
+
+
+class HttpsConnection(http.client.HTTPSConnection):
+    """HTTPS to a server outside."""
+
+    def connect(self) -> None:
+        context = ssl.create_default_context(cafile=str(FOLDER / AUTHORITIES))
+        plain = connect(self.host, self.port, self.timeout or 60)
+        self.sock = context.wrap_socket(plain, server_hostname=self.host)

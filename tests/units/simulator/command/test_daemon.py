@@ -1,0 +1,90 @@
+"""The daemon's lock, and how it begins: with the clusters that it had before, or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from simulator.azure.ids import parse_id
+from simulator.azure.store import Record, Store
+from simulator.cluster.clusters import Clusters
+from simulator.cluster.controlplane import NotReady
+from simulator.command import daemon
+from simulator.command.daemon_state import hold_lock, lock_file, running_state, state_file
+from simulator.host import files, paths
+
+CLUSTER = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/aks"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    return tmp_path
+
+
+def test_who_asks_whether_a_daemon_runs_is_not_taken_for_one() -> None:
+    with lock_file().open("a") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        assert running_state() is None
+
+
+def test_a_daemon_that_begins_waits_for_those_who_ask() -> None:
+    asking = lock_file().open("a")
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    threading.Timer(0.3, asking.close).start()
+    lock = hold_lock()
+    assert lock is not None
+    lock.close()
+
+
+def test_there_is_one_daemon() -> None:
+    lock = hold_lock()
+    assert lock is not None
+    with lock:
+        assert hold_lock() is None
+        assert running_state() == {"ready": False}  # it has said nothing yet
+        files.replace(state_file(), json.dumps({"pid": 1, "ready": True}))
+        assert running_state() == {"pid": 1, "ready": True}
+    assert running_state() is None
+
+
+@pytest.mark.parametrize("state", ["Succeeded", "Failed"])
+def test_a_cluster_that_does_not_boot_ends_the_daemon_and_it_says_why(
+    state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def create(_: Clusters, cluster_id: str) -> None:
+        raise NotReady(f"kube-apiserver of {cluster_id} did not become ready")
+
+    monkeypatch.setattr(Clusters, "create", create)
+    _store_cluster(state)
+
+    assert daemon.main() == 1
+
+    assert capsys.readouterr().err == f"kube-apiserver of {CLUSTER} did not become ready\n"
+    assert running_state() is None
+    assert not state_file().exists()
+
+
+def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stopped = threading.Event()
+    monkeypatch.setattr(Clusters, "create", lambda *_: stopped.wait())
+    monkeypatch.setattr(Clusters, "stop", lambda _: stopped.set())
+    monkeypatch.setattr(daemon, "_RESUME_TIMEOUT_S", 0.1)
+    _store_cluster("Creating")
+
+    assert daemon.main() == 1
+
+    assert f"did not end in 0.1 s: {CLUSTER}." in capsys.readouterr().err
+
+
+def _store_cluster(state: str) -> None:
+    record = Record(parse_id(CLUSTER), {"location": "westeurope", "properties": {"provisioningState": state}})
+    Store(paths.home() / "azure").put(record)

@@ -1,0 +1,94 @@
+"""`make down` where there is nothing to destroy (a mistyped name stops nothing), or where other stacks run on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.command import cli, pulumi_cli
+from simulator.command import up as simulator_up
+
+STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done to the simulator, in which `dev` is up."""
+    steps: list[str] = []
+
+    def listed(*_: str, **__: Any) -> list[dict[str, Any]]:
+        return STACKS
+
+    monkeypatch.setattr(pulumi_cli, "read", listed)
+    for step in ("start", "stop"):
+        monkeypatch.setattr(cli, step, lambda step=step: steps.append(step))
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("devv", ["if dev is meant: make down\n"]),
+        ("jupyter", ["if jupyterlab is meant: make down STACK=jupyterlab\n"]),
+        ("xyz", []),
+        ("../dev", ["if dev is meant: make down\n"]),
+    ],
+)
+def test_a_mistyped_one_stops_nothing(
+    done: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    meant: list[str],
+) -> None:
+    monkeypatch.setenv("STACK", name)
+    assert cli.main(["down"]) == 1
+    said = capsys.readouterr().err
+    assert done == []
+    assert f"there is no stack {name}: neither in the simulator nor as a file Pulumi.{name}.yaml" in said
+    assert "the simulator has: dev (80 resources)\n" in said
+    assert [line.lstrip() for line in said.splitlines(keepends=True) if "is meant" in line] == meant
+    assert said.endswith("to stop the simulator alone: make stop\n")
+
+
+def test_an_empty_one_is_no_other_way_to_say_dev(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of a shell variable that is not set."""
+    monkeypatch.setenv("STACK", "")
+    assert cli.main(["down"]) == 1
+    assert done == []
+    assert "STACK is empty.\n  fix: name one of dev, " in capsys.readouterr().err
+
+
+def test_one_with_a_file_that_was_never_brought_up_is_down(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STACK", "olmo")
+    assert cli.main(["down"]) == 0
+    assert done == ["start", "stop"]
+    said = capsys.readouterr().out
+    assert "there is no stack olmo in the simulator" in said
+    assert "stack dev stays (80 resources): `make down` destroys it too" in said
+
+
+def test_a_platform_that_others_run_on_is_refused_with_the_commands_that_destroy_each_first(
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: str, **__: Any) -> None:
+        raise pulumi_cli.PulumiFailed("pulumi destroy failed; its messages are above.")
+
+    up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
+    listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
+    monkeypatch.setattr(pulumi_cli, "read", lambda *_, **__: listed)
+    monkeypatch.setattr(pulumi_cli, "run", refused)
+    for step in ("recover", "goes_on"):
+        monkeypatch.setattr(simulator_up, step, lambda *_: {})
+    monkeypatch.setenv("STACK", "dev")
+    assert cli.main(["down"]) == 1
+    assert done == ["start"]
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
+        "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
+    ]

@@ -1,0 +1,91 @@
+"""The environment of `make shell`: what it names stays what it is, whoever enters it again meanwhile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from simulator.command import environment, stand_ins
+from simulator.host import paths
+from simulator.plugins import kubernetes
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_to_enter_it_again_changes_no_file(home: Path) -> None:
+    """A pulumi that reads the passphrase at that moment must not find an empty file."""
+    before = environment.settings(), _written(home)
+    assert (environment.settings(), _written(home)) == before
+
+
+def test_a_passphrase_that_is_another_becomes_the_simulators(home: Path) -> None:
+    (home / "passphrase").touch()
+    named = environment.settings()["PULUMI_CONFIG_PASSPHRASE_FILE"]
+    assert Path(named).read_text() == environment.PASSPHRASE
+
+
+def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path) -> None:
+    name = "pulumi-resource-kubernetes"
+    plugins = home / "pulumi" / "plugins"
+    stand_in = plugins / f"resource-kubernetes-v{kubernetes.VERSION}+simulator" / name
+    official = plugins / "resource-kubernetes-v4.0.0"
+    environment.settings()
+    assert stand_in.readlink() == paths.ROOT / "simulator" / "plugins" / "bin" / name
+    official.mkdir(parents=True)
+    environment.settings()
+    assert not os.path.lexists(stand_in)
+    official.rmdir()
+    environment.settings()
+    assert stand_in.is_symlink()
+
+
+def test_the_cli_asks_a_stand_in_anew_for_its_schema(home: Path) -> None:
+    """It keeps schemas by version, and that of a stand-in stays when the stand-in changes."""
+    schemas = home / "pulumi" / "schemas"
+    schemas.mkdir(parents=True)
+    for name in (f"kubernetes-{kubernetes.VERSION}+simulator.json", "random-4.0.0.json"):
+        (schemas / name).touch()
+    environment.settings()
+    assert [kept.name for kept in schemas.iterdir()] == ["random-4.0.0.json"]
+
+
+def test_nothing_on_path_serves_in_place_of_a_stand_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CLI would prefer it, or warn of a stand-in there."""
+    monkeypatch.setenv("PATH", str(home / "own"))
+    inside = environment.environment()
+    assert inside["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"
+    assert not [stand_in.name for stand_in in stand_ins.ALL if shutil.which(stand_in.name, path=inside["PATH"])]
+
+
+def test_the_official_host_finds_an_environment(tmp_path: Path) -> None:
+    """Where Pulumi.yaml says: else it would install one into each checkout."""
+    folder = tmp_path / ".venv"
+    stand_ins.lend_environment(folder)
+    stand_ins.lend_environment(folder)
+    asked = "import sys, yaml; print(sys.prefix, yaml.__file__)"
+    said = subprocess.run([folder / "bin" / "python", "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(folder), yaml.__file__]
+    assert [made.name for made in tmp_path.iterdir()] == [".venv"]
+
+
+def test_the_users_own_environment_stays(tmp_path: Path) -> None:
+    (tmp_path / ".venv").mkdir()
+    stand_ins.lend_environment(tmp_path / ".venv")
+    assert list((tmp_path / ".venv").iterdir()) == []
+
+
+def _written(home: Path) -> dict[str, tuple[int, int]]:
+    """What tells of each file whether it was written again or replaced."""
+    found = {
+        str(path): path.lstat() for path in home.rglob("*") if not path.is_dir() and not path.name.endswith("lock")
+    }
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in found.items()}

@@ -1,0 +1,30 @@
+"""When `make up` takes what it finds as made by an update before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.command import recovery
+from simulator.plugins.kubernetes.options import GOES_ON
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([], False),
+        (["update succeeded", "update failed"], False),
+        (["update failed", "update succeeded"], True),
+        (["destroy failed"], True),
+        (["refresh succeeded", "import succeeded", "update failed"], True),
+        (["refresh failed", "update succeeded"], False),
+    ],
+)
+def test_it_follows_from_the_last_update_that_changed_something(
+    history: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`history` is newest first, as Pulumi prints it. A recovery refreshes, which mends nothing by itself."""
+    entries = [dict(zip(("kind", "result"), each.split(), strict=True)) for each in history]
+    monkeypatch.setattr(recovery, "read", lambda *_, **__: entries)
+    said: list[str] = []
+    assert recovery.goes_on("dev", said.append) == ({GOES_ON: "true"} if expected else {})
+    assert bool(said) is expected

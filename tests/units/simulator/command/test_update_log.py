@@ -1,0 +1,106 @@
+"""An update without a terminal: what begins in which part, every message, and a summary."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from simulator.command.update_log import UpdateLog
+
+PLATFORM = "urn:pulumi:dev::ai-on-aks::ai-on-aks:platform:Platform"
+CLUSTER = f"{PLATFORM}$ai-on-aks:cluster:Cluster$azure-native:containerservice:ManagedCluster::cluster"
+POOL = f"{PLATFORM}$ai-on-aks:node_pools:NodePools$azure-native:containerservice:AgentPool::pool-gpu"
+VOLCANO = (
+    f"{PLATFORM}$ai-on-aks:operators/operators:Operators$ai-on-aks:operators/volcano:Volcano$kubernetes:x::volcano"
+)
+JOB = "urn:pulumi:dev::ai-on-aks::ai-on-aks:workloads/olmo:WorkloadComponent$kubernetes:batch/v1:Job::olmo"
+STACK = "urn:pulumi:dev::ai-on-aks::pulumi:pulumi:Stack::ai-on-aks-dev"
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def log(said: list[str]) -> UpdateLog:
+    return UpdateLog(said.append)
+
+
+def begins(op: str, urn: str) -> str:
+    return json.dumps({"resourcePreEvent": {"metadata": {"op": op, "urn": urn}}})
+
+
+def ends(urn: str, how: str = "resOutputsEvent") -> str:
+    return json.dumps({how: {"metadata": {"op": "create", "urn": urn}}})
+
+
+def message(text: str, severity: str, urn: str = "", **more: Any) -> str:
+    found = {"prefix": f"{severity}: ", "message": text, "severity": severity, "urn": urn, **more}
+    return json.dumps({"diagnosticEvent": found})
+
+
+def test_a_part_is_named_once_when_its_first_change_begins(log: UpdateLog, said: list[str]) -> None:
+    events = [
+        ("create", STACK),
+        ("create", f"{PLATFORM}::platform"),
+        ("create", CLUSTER),
+        ("same", POOL),
+        ("create", VOLCANO),
+        ("create", VOLCANO + "-2"),
+        ("update", JOB),
+    ]
+    for op, urn in events:
+        log.event(begins(op, urn))
+    assert said == ["0:00 creating cluster", "0:00 creating operators", "0:00 updating workloads"]
+
+
+def test_the_steps_of_a_replacement_are_one(log: UpdateLog, said: list[str]) -> None:
+    for op in ("create-replacement", "replace", "delete-replaced"):
+        log.event(begins(op, POOL))
+    assert said == ["0:00 replacing node pools"]
+
+
+def test_messages_are_complete_and_the_engines_own_are_left_out(log: UpdateLog, said: list[str]) -> None:
+    error = 'error: Code="AlreadyInUse"\n  The registry DNS name is taken.\n'
+    log.event(message("beginning rpc invoke\n", "debug"))
+    log.event(message("[1/2] waiting\n", "info", JOB, ephemeral=True))
+    log.event(message("a pool without nodes\n", "warning", STACK))
+    log.event(message(error, "error", CLUSTER, prefix=""))
+    log.event(message("printed by the program\n", "info#err", prefix=""))
+    assert said == [
+        "warning: a pool without nodes",
+        f"azure-native:containerservice:ManagedCluster cluster: {error.strip()}",
+        "printed by the program",
+    ]
+
+
+def test_what_is_no_event_is_shown_as_it_is(log: UpdateLog, said: list[str]) -> None:
+    log.event("error: the stack is currently locked\n")
+    assert said == ["error: the stack is currently locked"]
+
+
+def test_the_summary(log: UpdateLog, said: list[str]) -> None:
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 80, "same": 2, "import": 1, "discard": 1}}}))
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": {}}}))
+    assert said == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
+
+
+def test_a_long_silence_is_broken_with_what_is_under_way(
+    log: UpdateLog, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = time.monotonic()
+    for urn in (CLUSTER, POOL, VOLCANO, JOB, JOB + "-2"):
+        log.event(begins("create", urn))
+    log.event(ends(CLUSTER))
+    log.event(ends(VOLCANO, "resOpFailedEvent"))
+    said.clear()
+    log.tick()
+    assert said == []
+    monkeypatch.setattr(time, "monotonic", lambda: start + 31)
+    log.tick()
+    log.tick()
+    assert said == ["0:31 still creating pool-gpu, creating olmo, creating olmo-2"]
