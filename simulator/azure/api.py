@@ -26,6 +26,8 @@ from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World
 
 CORRELATION = "x-ms-correlation-request-id"
+_SOON = {"Retry-After": "1"}
+"""Without it the azure-native plugin polls every 10 seconds, and every 30 for a deletion (client_azcore.go)."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Api:
         provider = record.id.type.partition("/")[0]
         operation = f"providers/{provider}/locations/global/operations/{operation_id(record.id)}"
         url = f"{self._endpoint}/subscriptions/{record.id.subscription}/{operation}?api-version=2025-09-01"
-        return Response(status, body, {"Azure-AsyncOperation": url, "Retry-After": "1"})
+        return Response(status, body, {"Azure-AsyncOperation": url, **_SOON})
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ class Api:
         """What is no resource of the store: operations, what can be looked up, features."""
         if path.type.lower().endswith("/locations/operations") and path.names:
             status = operation_status(self._world, path.names[-1])
-            return Response(HTTPStatus.OK, status) if status else None
+            return Response(HTTPStatus.OK, status, _SOON) if status else None
         if request.method == "GET" and (lookup := lookups.find(self._world, path)):
             _check_version(request, lookup.what, lookup.api_versions)
             self._check_group(path)

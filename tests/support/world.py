@@ -17,7 +17,7 @@ import httpx
 import yaml
 
 from diagnosis.cluster import Object
-from simulator.azure import subscription
+from simulator.azure import subscription, trust
 from simulator.azure.registries import Registries
 from simulator.command import images
 from simulator.host import paths
@@ -73,7 +73,8 @@ class World:
     def arm(self, method: str, path: str, body: Object | None = None) -> Object:
         """What simulated Azure answers at a path below the subscription; long operations have ended then."""
         token = Path(self.environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
-        with httpx.Client(base_url=self.environment["SIMULATOR_ARM_ENDPOINT"], timeout=60) as http:
+        endpoint, trusting = self.environment["SIMULATOR_ARM_ENDPOINT"], trust.client(self.home)
+        with httpx.Client(base_url=endpoint, timeout=60, verify=trusting) as http:
             http.headers["Authorization"] = f"Bearer {token}"
             answer = http.request(method, f"/subscriptions/{subscription.load().subscription_id}/{path}", json=body)
             answer.raise_for_status()

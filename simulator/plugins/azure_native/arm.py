@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 import time
 import uuid
@@ -77,6 +78,7 @@ class ArmClient:
             headers={"Authorization": f"Bearer {token}"},
             timeout=_REQUEST_TIMEOUT_S,
             trust_env=False,
+            verify=ssl.create_default_context(),  # with SSL_CERT_FILE, as the official plugin has it
         )
 
     @classmethod
