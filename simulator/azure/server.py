@@ -17,13 +17,14 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from simulator.azure import login, managed_identity, metadata, trust
-from simulator.azure.api import Api, Request, Response
+from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
 from simulator.azure.https import HttpsServer
 from simulator.azure.login import LoginError
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
+from simulator.azure.rest import Request, Response
 from simulator.azure.store import Body, Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens

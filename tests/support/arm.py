@@ -178,9 +178,9 @@ def start(folder: Path, backend: FakeBackend, settings: subscription.Subscriptio
     return Arm(server, backend, blobs, client_of(server.endpoint, folder.parent), ca_file(folder.parent))
 
 
-def client_of(endpoint: str, home: Path, timeout: float = 30) -> httpx.Client:
+def client_of(endpoint: str, home: Path, *, timeout: float = 30, secret: str = TOKEN) -> httpx.Client:
     """Of a simulated Azure that keeps itself in this home, with its own token."""
-    headers = {"Authorization": f"Bearer {TOKEN}"}
+    headers = {"Authorization": f"Bearer {secret}"}
     return httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=timeout, verify=trust.client(home))
 
 

@@ -124,7 +124,7 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
         }
         try:
             assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-            assert arm.put(ACCOUNT, account_body()).status_code == 201
+            assert arm.put(ACCOUNT, account_body()).status_code == 202
             arm.done()
             for path in (CONTAINER, OTHER):
                 assert arm.put(path, {"properties": {}}).status_code == 201

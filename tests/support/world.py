@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ class World:
             answer.raise_for_status()
             if operation := answer.headers.get("Azure-AsyncOperation"):
                 eventually(lambda: http.get(operation).json()["status"] != "InProgress", f"{method} {path} ends")
+            elif result := answer.headers.get("Location"):
+                eventually(lambda: http.get(result).status_code != HTTPStatus.ACCEPTED, f"{method} {path} ends")
         found: Object = answer.json() if answer.content else {}
         return found
 

@@ -55,7 +55,7 @@ class _Http(HttpsServer):
             )
             try:
                 connection.connect()
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, ConnectionResetError, ssl.SSLEOFError):  # it starts, or it ends
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_S)

@@ -68,6 +68,7 @@ class BlobService:
     def _client(self, account: str) -> Iterator[BlobServiceClient]:
         credential = {"account_name": account, "account_key": self.azurite.key(account)}
         url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
-        patience = LinearRetry(backoff=1, retry_total=30, random_jitter_range=0)  # seconds; while it starts again
+        retries = {"retry_total": 30, "retry_connect": 30}  # while it starts again
+        patience = LinearRetry(backoff=1, random_jitter_range=0, **retries)  # seconds
         with BlobServiceClient(url, credential, connection_verify=trusted, retry_policy=patience) as client:
             yield client
