@@ -15,6 +15,7 @@ from simulator.azure.blobs.front import Front, Rule
 from simulator.host import ports
 
 PORT = "blob"
+_PATIENCE = 30
 
 
 class BlobService:
@@ -68,7 +69,7 @@ class BlobService:
     def _client(self, account: str) -> Iterator[BlobServiceClient]:
         credential = {"account_name": account, "account_key": self.azurite.key(account)}
         url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
-        retries = {"retry_total": 30, "retry_connect": 30}  # while it starts again
-        patience = LinearRetry(backoff=1, random_jitter_range=0, **retries)  # seconds
+        # While it starts again: as many times, a second apart.
+        patience = LinearRetry(1, _PATIENCE, random_jitter_range=0, retry_connect=_PATIENCE)
         with BlobServiceClient(url, credential, connection_verify=trusted, retry_policy=patience) as client:
             yield client
