@@ -6,6 +6,7 @@ a list of the strings that it may be, or as a mapping with the keys of `Field`.
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from collections.abc import Iterator, Mapping
@@ -242,7 +243,7 @@ def _complete(value: Any, field: Field) -> Any:
         if given is not None:
             completed[name] = _complete(given, inner)
         elif inner.default is not None:
-            completed[name] = inner.default
+            completed[name] = copy.deepcopy(inner.default)
         elif inner.type == "object" and inner.fields and (filled := _complete({}, inner)):
             completed[name] = filled  # an object that is left out still gets the defaults inside it
     return completed

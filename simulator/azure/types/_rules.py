@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from simulator.azure.errors import Problem, bad_request, conflict, invalid
+from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
@@ -39,6 +42,12 @@ def named(world: World, resource_type: str, name: str) -> Record | None:
     """The resource of that name, in whatever group, of a type whose names are unique in all of Azure."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
+
+
+def made_at(record: Record, microsecond: int | None = None) -> str:
+    """When it was made, as the storage provider writes times."""
+    made = datetime.fromtimestamp(float(record.facts.get(CREATED, 0)), UTC)
+    return f"{made if microsecond is None else made.replace(microsecond=microsecond):%Y-%m-%dT%H:%M:%S.%f}0Z"
 
 
 def taken_elsewhere(world: World, resource: ResourceId) -> bool:

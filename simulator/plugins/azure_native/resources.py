@@ -45,8 +45,9 @@ class Definition:
         """All properties in the SDK's shape: what ARM has under `properties` stands beside the rest."""
         top = self.schema.body.fields
         inner = top[_CONTAINER].fields if self.sdk.flattens else {}
-        shown = {name: field for name, field in (inner | dict(top)).items() if name != "id"}
-        return {self.sdk_name(name): field for name, field in shown.items() if not self._is_container(name)}
+        return {
+            self.sdk_name(name): field for name, field in (inner | dict(top)).items() if not self._is_container(name)
+        }
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:

@@ -26,7 +26,9 @@ _VERSIONS_HELP = (
     "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
     "in this region. For more information, please check https://aka.ms/supported-version-list"
 )
-_SYSTEM_POOL_VCPUS = 4  # AKS's page on system node pools
+_DEFAULT_SIZE = "Standard_D4ads_v5"
+_UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
+"""Defaults that AKS keeps to itself."""
 _LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
 _ADDRESSES_PER_NODE = 256  # AKS's page on CNI Overlay
 
@@ -58,7 +60,8 @@ class AgentPools(Kind):
             raise conflict("There has to be at least one system agent pool.")
 
     def view(self, world: World, record: Record) -> Body:
-        return envelope(record, {"properties": view_properties(record)})
+        """With the id as AKS writes it, other than Resource Manager (seen: tests/truth/azure_models/recorded)."""
+        return aks_envelope(record, {"properties": view_properties(record)})
 
     def turn(self, resource: ResourceId) -> ResourceId:
         return resource.parent or resource
@@ -85,6 +88,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     """Checks and stores a pool whose cluster is known; the caller starts the operation."""
     properties: Body = body.setdefault("properties", {})
     _keep(properties, existing.properties if existing else {})
+    record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
     sku = _sku(properties, record.id.name, cluster, world)
     _check_fixed(body, existing)
     _check_count(properties, record, existing)
@@ -92,7 +96,7 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     checks.check(properties, record.id.name, sku, scaled=existing is not None and checks.is_scaled(existing.properties))
     reservations.check(world, cluster, properties)
     _check_version(world, properties, cluster)
-    _check_mode(world, properties, record.id, cluster, sku)
+    _check_mode(world, properties, record.id, cluster)
     _check_addresses(world, properties, record.id, cluster)
     quota.check(world, record.id, cluster.body["location"], sku, properties, surge=checks.surge(properties, existing))
     if existing is None:
@@ -104,9 +108,18 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
 
 def view_properties(record: Record) -> Body:
     """What ARM shows of a pool, inline or by itself."""
-    properties = record.properties
-    image = nodes.IMAGES[properties["osSKU"]].version
-    return properties | {"nodeImageVersion": image, "currentOrchestratorVersion": record.facts.get("kubernetes", "")}
+    properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
+    return properties | {
+        "nodeImageVersion": nodes.IMAGES[properties["osSKU"]].version,
+        "currentOrchestratorVersion": record.facts.get("kubernetes", ""),
+        "vmSize": record.facts.get("vmSize", properties["vmSize"]),
+    }
+
+
+def aks_envelope(record: Record, body: Body) -> Body:
+    """Adds id, name and type, the id as AKS writes it."""
+    shown = envelope(record, body)
+    return shown | {"id": shown["id"].replace("/resourceGroups/", "/resourcegroups/")}
 
 
 def _facts(world: World, cluster: Record) -> dict[str, Any]:
@@ -128,7 +141,7 @@ def _keep(properties: Body, old: Body) -> None:
 def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmSku:
     size: str
     location: str
-    size, location = properties.get("vmSize") or "Standard_D4ads_v5", cluster.body["location"]
+    size, location = properties.get("vmSize") or _DEFAULT_SIZE, cluster.body["location"]
     sizes = {known.lower(): known for known in skus.catalogue()}
     try:
         sku = skus.sku(sizes.get(size.lower(), size))
@@ -238,15 +251,12 @@ def _check_version(world: World, properties: Body, cluster: Record) -> None:
         raise bad_request(message, code="NodePoolMcVersionIncompatible")
 
 
-def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record, sku: skus.VmSku) -> None:
+def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
     if checks.is_system(properties):
         if properties["count"] < 1:
             raise bad_request(
                 "A system agent pool must have at least one node.", code="InvalidParameter", target="properties.count"
             )
-        if sku.vcpus < _SYSTEM_POOL_VCPUS:
-            message = f"{sku.name} has {sku.vcpus} vCPUs; a system pool needs {_SYSTEM_POOL_VCPUS}."
-            raise bad_request(message, code="SystemPoolSkuTooLow", target="properties.vmSize")
         return
     others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
     if others and not any(checks.is_system(pool.properties) for pool in others):

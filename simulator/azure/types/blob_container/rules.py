@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.types.storage_account.keys import require_ready
 from simulator.azure.world import World
@@ -25,8 +28,19 @@ class BlobContainers(Kind):
         world.blobs.delete_container(_account(world, record).id.name, record.id.name)
 
     def view(self, world: World, record: Record) -> Body:
-        outputs = {"hasImmutabilityPolicy": False, "hasLegalHold": False, "leaseState": "Available"}
-        return envelope(record, record.body | {"properties": record.properties | outputs})
+        made = _rules.made_at(record, microsecond=0)
+        outputs = {
+            "deleted": False,
+            "hasImmutabilityPolicy": False,
+            "hasLegalHold": False,
+            "lastModifiedTime": made,
+            "leaseState": "Available",
+            "leaseStatus": "Unlocked",
+            "legalHold": {"hasLegalHold": False, "tags": []},
+            "remainingRetentionDays": 0,
+        }
+        tag = hashlib.sha256(f"{record.id.key} {made}".encode()).hexdigest()[:15].upper()
+        return envelope(record, record.body | {"etag": f'"0x{tag}"', "properties": record.properties | outputs})
 
 
 KIND = BlobContainers()

@@ -34,7 +34,7 @@ _REFUSED = (
 def admin(world: World, cluster: Record) -> Body:
     """`listClusterAdminCredential`. Raises ArmError (400) where local accounts are off."""
     _check_there(cluster)
-    if cluster.properties["disableLocalAccounts"]:
+    if cluster.properties.get("disableLocalAccounts"):
         raise bad_request(_REFUSED)
     return _answer("clusterAdmin", _certificate(world, cluster, "clusterAdmin", "-admin"))
 

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 
 from simulator.azure.errors import ArmError, bad_request, in_progress
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -20,6 +20,8 @@ from simulator.azure.types.managed_cluster import credentials, networks
 from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerService/managedClusters"
+SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
+_PLUGIN = ("networkPlugin", "networkPluginMode")
 _VERSIONS_HELP = (
     "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
     "in this region. For more information, please check https://aka.ms/supported-version-list"
@@ -81,9 +83,10 @@ class ManagedClusters(Kind):
                 raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
 
     def view(self, world: World, record: Record) -> Body:
-        return envelope(
+        shown = pools.aks_envelope(
             record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
         )
+        return shown | {"type": SHOWN_TYPE}
 
     def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
         for pool in self.inline(world, record):
@@ -149,6 +152,9 @@ def _keep(properties: Body, old: Body) -> None:
     for name in (*fixed, "aadProfile", "kubernetesVersion"):
         if name in old:
             properties.setdefault(name, old[name])
+    network = properties.setdefault("networkProfile", {})
+    if "networkPlugin" not in network:
+        network |= {name: old["networkProfile"][name] for name in _PLUGIN if name in old.get("networkProfile", {})}
 
 
 def _fill(world: World, resource: ResourceId, body: Body) -> None:
@@ -158,6 +164,7 @@ def _fill(world: World, resource: ResourceId, body: Body) -> None:
     default_group = f"MC_{resource.group}_{resource.name}_{body['location']}"[:80]
     properties.setdefault("nodeResourceGroup", default_group)
     network = properties.setdefault("networkProfile", {})
+    _fill_plugin(network)
     network.setdefault("networkDataplane", "azure")
     network.setdefault("networkPolicy", "none")
     if network.get("networkPluginMode") == "overlay" or network.get("networkPlugin") == "kubenet":
@@ -166,6 +173,18 @@ def _fill(world: World, resource: ResourceId, body: Body) -> None:
     network.setdefault("serviceCidrs", [network["serviceCidr"]])
     if properties.get("aadProfile", {}).get("managed"):
         properties["aadProfile"].setdefault("tenantID", world.subscription.tenant_id)
+
+
+def _fill_plugin(network: Body) -> None:
+    """Whoever names no plugin gets Azure CNI Overlay, as recorded runs did."""
+    if "networkPlugin" not in network:
+        network |= {"networkPlugin": "azure"} | (
+            {} if "networkPluginMode" in network else {"networkPluginMode": "overlay"}
+        )
+    if network["outboundType"] == "loadBalancer" and network["loadBalancerSku"] == "standard":
+        balancer = network.setdefault("loadBalancerProfile", {})
+        balancer.setdefault("managedOutboundIPs", {"count": 1})
+        balancer.setdefault("backendPoolType", "nodeIPConfiguration")
 
 
 def _check_version(world: World, name: str, properties: Body, existing: Record | None) -> None:
@@ -203,7 +222,7 @@ def _check_identity(resource: ResourceId, body: Body, existing: Record | None) -
 
 def _check_access(properties: Body) -> None:
     aad = properties.get("aadProfile", {})
-    if properties["disableLocalAccounts"] and not aad.get("managed"):
+    if properties.get("disableLocalAccounts") and not aad.get("managed"):
         raise bad_request(_NO_ENTRA, target="properties.disableLocalAccounts")
     if aad.get("enableAzureRBAC") and not aad.get("managed"):
         raise bad_request(
@@ -271,7 +290,7 @@ def _properties(world: World, record: Record) -> Body:
     version = world.subscription.kubernetes(properties["kubernetesVersion"])
     digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
     host = f"{properties.get('dnsPrefix') or properties.get('fqdnSubdomain')}-{digest}"
-    group = f"/subscriptions/{record.id.subscription}/resourceGroups/{properties['nodeResourceGroup']}"
+    group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
     kubelet = f"{record.id.name}-agentpool"
     outputs = {
         "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
@@ -286,6 +305,7 @@ def _properties(world: World, record: Record) -> Body:
             }
         },
         "maxAgentPools": 100,
+        "networkProfile": _network(record),
         "powerState": {"code": "Running"},
         "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
         "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
@@ -296,3 +316,16 @@ def _properties(world: World, record: Record) -> Body:
     if url := issuer(world, record):
         outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
     return properties | outputs
+
+
+def _network(record: Record) -> Body:
+    """With the public addresses that the load balancer has for traffic that leaves the cluster."""
+    network: Body = record.properties["networkProfile"]
+    balancer = network.get("loadBalancerProfile")
+    if not balancer or "managedOutboundIPs" not in balancer:
+        return network
+    group = f"/subscriptions/{record.id.subscription}/resourceGroups/{record.properties['nodeResourceGroup']}"
+    addresses = f"{group}/providers/Microsoft.Network/publicIPAddresses"
+    count = balancer["managedOutboundIPs"]["count"]
+    ids = [{"id": f"{addresses}/{guid(record.id.text, 'outbound', str(number))}"} for number in range(count)]
+    return network | {"loadBalancerProfile": balancer | {"effectiveOutboundIPs": ids}}

@@ -36,6 +36,8 @@ class StorageAccounts(Kind):
         if existing is None:
             record.facts |= {"keys": keys.made()}
             world.store.put(Record(record.id.child("blobServices", "default"), {}))
+        if body["kind"] == "StorageV2":
+            body["properties"].setdefault("accessTier", "Hot")
         body["properties"]["provisioningState"] = "ResolvingDNS" if existing is None else "Updating"
         record.body, record.error = body, None
         world.store.put(record)
@@ -54,9 +56,15 @@ class StorageAccounts(Kind):
         world.blobs.set_accounts(lambda: _served(world, without=record.id))
 
     def view(self, world: World, record: Record) -> Body:
+        created = _rules.made_at(record)
+        service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
         outputs = {
+            "creationTime": created,
+            "encryption": record.properties["encryption"] | {"services": {"blob": service, "file": service}},
+            "keyCreationTime": dict.fromkeys(keys.NAMES, created),
             "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
             "primaryLocation": record.body["location"],
+            "privateEndpointConnections": [],
             "statusOfPrimary": "available",
         }
         tier = record.body["sku"]["name"].partition("_")[0]
