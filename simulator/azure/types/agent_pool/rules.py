@@ -60,7 +60,7 @@ class AgentPools(Kind):
             raise conflict("There has to be at least one system agent pool.")
 
     def view(self, world: World, record: Record) -> Body:
-        """With the id as AKS writes it, other than Resource Manager (seen: tests/truth/azure_models/recorded)."""
+        """With the id as AKS writes it, other than Resource Manager (tests/truth/azure_models/recorded.yaml)."""
         return aks_envelope(record, {"properties": view_properties(record)})
 
     def turn(self, resource: ResourceId) -> ResourceId:

@@ -1,4 +1,4 @@
-"""Address ranges of a cluster: those of its services and its pods, and the address of its DNS.
+"""The network of a cluster: plugin, addresses of its services, its pods and its DNS, its way out.
 
 Codes: AKS's own list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, of a range that is too
 large, is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the
@@ -12,13 +12,50 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from simulator.azure.errors import Problem, bad_request, invalid
-from simulator.azure.store import Body
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
 
 Range = IPv4Network | IPv6Network
 _DNS = "networkProfile.dnsServiceIP"
 _TARGETS = {"serviceCidr": "networkProfile.serviceCIDR", "podCidr": "networkProfile.podCIDR"}
 _SERVICE_BITS = 20
 """A range of services has 2^20 addresses at most, as kube-apiserver has it: /12 of IPv4."""
+
+
+def keep(network: Body, old: Body) -> None:
+    """The plugin of a cluster stays where an update names none."""
+    if "networkPlugin" not in network:
+        network |= {name: old[name] for name in ("networkPlugin", "networkPluginMode") if name in old}
+
+
+def fill(network: Body) -> None:
+    """Fills in the defaults. Whoever names no plugin gets Azure CNI Overlay, as recorded runs did."""
+    if "networkPlugin" not in network:
+        network["networkPlugin"] = "azure"
+        network.setdefault("networkPluginMode", "overlay")
+    network.setdefault("networkDataplane", "azure")
+    network.setdefault("networkPolicy", "none")
+    if network.get("networkPluginMode") == "overlay" or network["networkPlugin"] == "kubenet":
+        network.setdefault("podCidr", "10.244.0.0/16")
+        network.setdefault("podCidrs", [network["podCidr"]])
+    network.setdefault("serviceCidrs", [network["serviceCidr"]])
+    if network["outboundType"] == "loadBalancer" and network["loadBalancerSku"] == "standard":
+        balancer = network.setdefault("loadBalancerProfile", {})
+        balancer.setdefault("managedOutboundIPs", {"count": 1})
+        balancer.setdefault("backendPoolType", "nodeIPConfiguration")
+
+
+def shown(cluster: Record) -> Body:
+    """The profile with the public addresses that the load balancer has for what leaves the cluster."""
+    network: Body = cluster.properties["networkProfile"]
+    balancer = network.get("loadBalancerProfile", {})
+    if "managedOutboundIPs" not in balancer:
+        return network
+    group = f"/subscriptions/{cluster.id.subscription}/resourceGroups/{cluster.properties['nodeResourceGroup']}"
+    addresses = f"{group}/providers/Microsoft.Network/publicIPAddresses"
+    count = balancer["managedOutboundIPs"]["count"]
+    ids = [{"id": f"{addresses}/{guid(cluster.id.text, 'outbound', str(number))}"} for number in range(count)]
+    return network | {"loadBalancerProfile": balancer | {"effectiveOutboundIPs": ids}}
 
 
 def check(network: Body) -> None:
