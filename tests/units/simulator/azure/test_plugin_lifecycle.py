@@ -13,7 +13,7 @@ from simulator.plugins.marshal import UNKNOWN, Secret, decode, encode
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
-from tests.support.arm import H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.arm import H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
 from tests.units.simulator.azure.plugin import (
     CLUSTER,
     GROUP,
@@ -30,11 +30,6 @@ ADMIN = "azure-native:containerservice:listManagedClusterAdminCredentials"
 USER = "azure-native:containerservice:listManagedClusterUserCredentials"
 AUTHORIZATION = "providers/Microsoft.Authorization"
 FEATURE = "azure-native:features:getSubscriptionFeatureRegistration"
-
-
-def aks_id(path: str) -> str:
-    """As AKS spells it in answers."""
-    return path.replace("/resourceGroups/", "/resourcegroups/")
 
 
 def test_created_resources_have_arms_ids_and_outputs(plugin: AzurePlugin, arm: Arm) -> None:
