@@ -6,7 +6,6 @@ from http import HTTPStatus
 from typing import Any
 
 from simulator.azure import faults, features, lookups, reservations
-from simulator.azure.actions import ACTIONS
 from simulator.azure.errors import (
     ArmError,
     bad_request,
@@ -17,13 +16,14 @@ from simulator.azure.errors import (
     parent_not_found,
 )
 from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
-from simulator.azure.kinds import KINDS
+from simulator.azure.kind import Kind
 from simulator.azure.operations import Operations, remove
 from simulator.azure.polling import Polling
+from simulator.azure.registry import kinds
 from simulator.azure.rest import CORRELATION, Request, Response
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.world import Kind, World
+from simulator.azure.world import World
 
 
 class Api:
@@ -45,7 +45,7 @@ class Api:
             return special
         schema = _schema(path)
         _check_version(request, schema.type, schema.api_versions)
-        kind = KINDS[schema.type.lower()]
+        kind = kinds()[schema.type.lower()]
         if path.tail:
             return self._collection_or_action(request, path, kind)
         resource = ResourceId(path.scope, schema.type, path.names)
@@ -107,7 +107,7 @@ class Api:
                     raise group_not_found(resource.name)
                 return Response(HTTPStatus.NO_CONTENT)
             kind.check_delete(self._world, record)
-            if not kind.asynchronous and resource.type != GROUP_TYPE:
+            if not kind.asynchronous and not kind.deleted_later:
                 remove(self._world, record)
                 return Response(HTTPStatus.OK, kind.view(self._world, record))
             record.state = "Deleting"
@@ -118,7 +118,7 @@ class Api:
 
     def _collection_or_action(self, request: Request, path: Path, kind: Kind) -> Response:
         if request.method == "POST":
-            return self._action(request, path)
+            return self._action(request, path, kind)
         if request.method != "GET":
             raise ArmError(
                 HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a list."
@@ -130,9 +130,9 @@ class Api:
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
 
-    def _action(self, request: Request, path: Path) -> Response:
+    def _action(self, request: Request, path: Path, kind: Kind) -> Response:
         record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
-        act = ACTIONS.get((path.type.lower(), path.tail.lower()))
+        act = kind.actions.get(path.tail.lower())
         if act is None:
             raise ArmError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", "POST is not allowed on a list.")
         return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
@@ -211,7 +211,8 @@ class Api:
 def _schema(path: Path) -> Schema:
     """Of the resource, of the listed ones, or of the resource that the action is on."""
     wanted = f"{path.type}/{path.tail}" if path.tail else path.type
-    if (path.type.lower(), path.tail.lower()) in ACTIONS:
+    acting = kinds().get(path.type.lower())
+    if acting and path.tail.lower() in acting.actions:
         wanted = path.type
     found = schemas().get(wanted.lower())
     if found is None:

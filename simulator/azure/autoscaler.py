@@ -21,9 +21,10 @@ from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import GPU, allocatable, chosen, requested, untolerated
 from simulator.azure import quota
 from simulator.azure.errors import ArmError
-from simulator.azure.kinds import clusters, pools
-from simulator.azure.operations import Operations, node_objects
+from simulator.azure.operations import Operations
 from simulator.azure.store import Record
+from simulator.azure.types.agent_pool.life import node_objects, of_cluster
+from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.world import World
 from simulator.kube import events
 from simulator.kube.client import ApiError, KubeClient
@@ -92,7 +93,7 @@ class Autoscaler:
                     _log.exception("autoscaler of %s", cluster.id.name)
 
     def _look(self, cluster: Record) -> None:
-        scaled = [pool for pool in pools.of_cluster(self._world, cluster.id) if _is_scaled(pool)]
+        scaled = [pool for pool in of_cluster(self._world, cluster.id) if _is_scaled(pool)]
         kube = self._client(cluster.id.text) if scaled and not cluster.busy else None
         if kube is None:
             return

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from simulator.azure import federation
 from simulator.azure.ids import parse_id
-from simulator.azure.kinds import accounts, clusters, container_registries, roles
 from simulator.azure.registries import DOMAIN
 from simulator.azure.tokens import Tokens
+from simulator.azure.types.container_registry import rules as container_registries
+from simulator.azure.types.managed_cluster import rules as clusters
+from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")

@@ -6,8 +6,9 @@ from http import HTTPStatus
 
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
+from simulator.azure.kind import envelope
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World, envelope
+from simulator.azure.world import World
 
 TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 API_VERSIONS = ("2021-07-01",)

@@ -11,9 +11,10 @@ import binascii
 import json
 from typing import Any
 
-from simulator.azure.kinds import clusters, identities
 from simulator.azure.store import Record
 from simulator.azure.tokens import STORAGE, Tokens
+from simulator.azure.types.managed_cluster import rules as clusters
+from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.world import World
 
 _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federation"

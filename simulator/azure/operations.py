@@ -9,45 +9,39 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from config.facts import skus
-from simulator.azure import faults, nodes, reservations
-from simulator.azure.backend import Node
 from simulator.azure.errors import ArmError
-from simulator.azure.ids import GROUP_TYPE, ResourceId
-from simulator.azure.kinds import KINDS, clusters, pools
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind
+from simulator.azure.registry import kinds
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World
 
 _log = logging.getLogger(__name__)
 _THREADS = 8
-ALLOCATION_S = 3.0
-"""How long machines are looked for in vain; on Azure minutes."""
 
 
 class Operations:
-    """Runs operations in threads, one at a time per cluster, and per resource outside of clusters."""
+    """Runs operations in threads, one at a time of each turn: of a cluster and its pools, of any other resource."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="arm")
         self._running: set[Future[None]] = set()
-        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._turns: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._stopping = threading.Event()
 
     def resume(self) -> None:
         """Boots what stands behind resources and finishes what a kill cut short."""
-        for pool in self._world.store.all(pools.TYPE):
-            if (cluster := pool.id.parent) and self._world.store.get(cluster) is None:
-                self._world.store.remove(pool.id)  # written for a cluster that then was not
-        for record in self._world.store.all(clusters.TYPE):
-            self.start(record.id)
-        for record in self._world.store.all():
-            kind = KINDS.get(record.id.type.lower())
-            stands = kind is not None and kind.asynchronous and record.id.type != pools.TYPE
-            if record.id.type != clusters.TYPE and (record.busy or stands):
+        store = self._world.store
+        for record in store.all():
+            if (parent := record.id.parent) and store.get(parent) is None:
+                store.remove(record.id)  # a pool that was written for a cluster that then was not
+        for record in store.all():
+            kind = kinds().get(record.id.type.lower())
+            stands = kind is not None and kind.asynchronous and kind.turn(record.id) == record.id
+            if record.busy or stands:
                 self.start(record.id)
 
     def start(self, resource: ResourceId) -> Future[None]:
@@ -67,16 +61,14 @@ class Operations:
 
     def _run(self, resource: ResourceId) -> None:
         began = self._world.store.get(resource)
+        if began is None:
+            return
+        kind = kinds()[resource.type.lower()]
         try:
-            if resource.type == GROUP_TYPE:
-                self._delete_group(resource)
-            elif cluster := _cluster_of(resource):
-                self._allocate(resource, cluster)
-                with self._locks[cluster.key]:
-                    self._converge(resource, cluster)
-            else:
-                with self._locks[resource.key]:
-                    self._settle(resource)
+            if began.busy and began.state != "Deleting":
+                kind.prepare(self._world, began, self._stopping.wait)
+            with self._turns[kind.turn(resource).key]:
+                self._converge(kind, resource)
         except ArmError as error:
             self._fail(resource, began, error.body()["error"])
         except Exception as error:  # noqa: BLE001 - it becomes the state of the resource, and is logged
@@ -84,78 +76,30 @@ class Operations:
             message = str(error) or type(error).__name__
             self._fail(resource, began, {"code": "InternalOperationError", "message": message})
 
-    def _allocate(self, resource: ResourceId, cluster: ResourceId) -> None:
-        """Finds machines for the pools that the operation is on. Raises ArmError, after a while, where there are none.
-
-        Holds nothing back meanwhile: other pools go on, and the pool itself can be deleted.
-        """
-        store = self._world.store
-        record = store.get(resource)
-        if record is None or not record.busy:
-            return
-        for pool in pools.of_cluster(self._world, cluster):
-            if not pool.busy or resource not in (cluster, pool.id):
-                continue
-            wanted = int(pool.properties["count"])
-            own = reservations.free(self._world, pool.properties, pool.id)
-            if (
-                wanted > own
-                and wanted > pool.facts.get(pools.VMS, 0)
-                and (failure := faults.allocation_failure(self._world, pool))
-            ):
-                self._stopping.wait(ALLOCATION_S)
-                raise failure
-            with store.lock:
-                if now := store.get(pool.id):
-                    now.facts[pools.VMS] = wanted
-                    store.put(now)
-
-    def _converge(self, resource: ResourceId, cluster: ResourceId) -> None:
+    def _converge(self, kind: Kind, resource: ResourceId) -> None:
         record = self._world.store.get(resource)
         if record is None:
             return
-        if resource == cluster and record.state == "Deleting":
-            self._delete_cluster(cluster)
-            return
-        self._world.backend.create(cluster.text)
-        self._world.backend.set_storage(cluster.text, self._storage_profile(cluster))
-        self._world.backend.set_nodes(cluster.text, node_objects(self._world, cluster))
         if record.state == "Deleting":
-            self._world.store.remove(resource)
+            self._delete(kind, record)
             return
+        kind.settle(self._world, record)
         # A cluster that only boots again has no say in pools of which an operation of their own goes on.
-        inline = pools.of_cluster(self._world, cluster) if resource == cluster and record.busy else []
-        for done in (*inline, record):
+        for done in (*(kind.inline(self._world, record) if record.busy else ()), record):
             self._succeed(done)
 
-    def _storage_profile(self, cluster: ResourceId) -> Body:
-        record = self._world.store.get(cluster)
-        profile: Body = record.properties.get("storageProfile", {}) if record else {}
-        return profile
-
-    def _settle(self, resource: ResourceId) -> None:
-        record = self._world.store.get(resource)
-        if record is None:
-            return
-        if record.state == "Deleting":
-            remove(self._world, record)
-            return
-        KINDS[resource.type.lower()].settle(self._world, record)
-        self._succeed(record)
-
-    def _delete_cluster(self, cluster: ResourceId) -> None:
-        self._world.backend.delete(cluster.text)
-        for child in self._world.store.within(cluster):
-            self._world.store.remove(child.id)
-        self._world.store.remove(cluster)
-
-    def _delete_group(self, group: ResourceId) -> None:
-        for record in self._world.store.within(group):
-            if record.id.type == clusters.TYPE:
-                with self._locks[record.id.key]:
-                    self._delete_cluster(record.id)
-        if found := self._world.store.get(group):
-            remove(self._world, found)
+    def _delete(self, kind: Kind, record: Record) -> None:
+        """Deletes what has a life of its own inside (the clusters of a group) in its own turn, then the rest."""
+        for inner in self._world.store.within(record.id):
+            within = kinds().get(inner.id.type.lower())
+            if within is None or not within.asynchronous:
+                continue
+            turn = within.turn(inner.id)
+            if turn == inner.id:
+                with self._turns[turn.key]:
+                    self._delete(within, inner)
+        kind.end(self._world, record)
+        remove(self._world, record)
 
     def _succeed(self, done: Record) -> None:
         """Unless something else, such as a deletion, has begun meanwhile."""
@@ -163,8 +107,7 @@ class Operations:
         with store.lock:
             now = store.get(done.id)
             if now and now.state == done.state and now.busy:
-                version = self._world.subscription.kubernetes(now.properties.get("orchestratorVersion", ""))
-                now.facts |= {"kubernetes": version} if version else {}
+                kinds()[now.id.type.lower()].succeeded(self._world, now)
                 now.state, now.error = "Succeeded", None
                 store.put(now)
 
@@ -184,42 +127,10 @@ class Operations:
 
 
 def remove(world: World, record: Record) -> None:
-    """A resource, what is in it or on it (role assignments), and what is behind them; what is inside first.
-
-    Not for clusters, whose control plane is stopped before.
-    """
-    for inner in reversed(world.store.within(record.id)):
+    """A resource, what is in it or on it (role assignments), and what is behind them; what is inside first."""
+    for inner in world.store.within(record.id):
         if world.store.get(inner.id):
             remove(world, inner)
-    if kind := KINDS.get(record.id.type.lower()):
+    if kind := kinds().get(record.id.type.lower()):
         kind.removed(world, record)
     world.store.remove(record.id)
-
-
-def node_objects(world: World, cluster: ResourceId, counts: Mapping[str, int] | None = None) -> list[Node]:
-    """All Node objects that the pools of a cluster ask for; `counts` are others than theirs, by the pools' keys."""
-    record = world.store.get(cluster)
-    if record is None:
-        return []
-    found: list[Node] = []
-    for pool in pools.of_cluster(world, cluster):
-        properties = pool.properties
-        version = world.subscription.kubernetes(properties["orchestratorVersion"]) or properties["orchestratorVersion"]
-        shape = nodes.Pool(
-            id=pool.id.text,
-            name=pool.id.name,
-            properties=properties | {"count": (counts or {}).get(pool.id.key, pools.machines(pool))},
-            location=record.body["location"],
-            node_group=clusters.node_group(record),
-            kubernetes=version,
-            index=int(pool.facts["index"]),
-            one_fabric=bool(pool.facts["one_fabric"]),
-        )
-        found += nodes.manifests(shape, skus.sku(properties["vmSize"]))
-    return found
-
-
-def _cluster_of(resource: ResourceId) -> ResourceId | None:
-    if resource.type == clusters.TYPE:
-        return resource
-    return resource.parent if resource.type == pools.TYPE else None

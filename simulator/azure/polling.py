@@ -13,11 +13,12 @@ from concurrent.futures import Future
 from http import HTTPStatus
 
 from simulator.azure.errors import conflict
-from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse_id
-from simulator.azure.kinds import KINDS
+from simulator.azure.ids import Path, ResourceId, parse_id
+from simulator.azure.kind import Kind
+from simulator.azure.registry import kinds
 from simulator.azure.rest import Response
 from simulator.azure.store import Body, Record
-from simulator.azure.world import Kind, World
+from simulator.azure.world import World
 
 _STATUSES, _RESULTS = "operations", "operationresults"
 _SOON = {"Retry-After": "1"}
@@ -35,7 +36,7 @@ class Polling:
         if kind.creation_alone and status != HTTPStatus.CREATED:
             done.result()
             return self._result(record.id)
-        if kind.creation_alone or record.id.type == GROUP_TYPE:
+        if kind.creation_alone or kind.deleted_later:
             return self._accepted(record.id)
         shown = kind.view(self._world, record) if status != HTTPStatus.ACCEPTED else None
         return Response(status, shown, {"Azure-AsyncOperation": self._url(record.id, _STATUSES), **_SOON})
@@ -61,7 +62,7 @@ class Polling:
             return Response(HTTPStatus.OK)
         if record.state == "Failed" and record.error:
             raise conflict(record.error["message"], code=record.error["code"])
-        return Response(HTTPStatus.OK, KINDS[resource.type.lower()].view(self._world, record))
+        return Response(HTTPStatus.OK, kinds()[resource.type.lower()].view(self._world, record))
 
     def _url(self, resource: ResourceId, what: str) -> str:
         """An operation is known by its resource, so its id needs no store."""

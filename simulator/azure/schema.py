@@ -1,11 +1,12 @@
 """What ARM knows of each resource type: properties, types, limits, defaults, what is read-only, what never changes.
 
-The data is in `types/*.yaml`, one file per type. There, a field is written as the name of a JSON type, as a list of the
-strings that it may be, or as a mapping with the keys of `Field`.
+The data is in `types/<room>/schema.yaml`, one for each type. There, a field is written as the name of a JSON type, as
+a list of the strings that it may be, or as a mapping with the keys of `Field`.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from collections.abc import Iterator, Mapping
@@ -66,6 +67,39 @@ class Field(BaseModel):
         return data
 
 
+class Sdk(BaseModel):
+    """What Pulumi's azure-native makes of a type. `path` is ARM's, with the SDK's names of its parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    token: str
+    path: str
+    """The last of its parameters is the resource's name."""
+    autoname: Literal["random", "copy", "uuid"]
+    replaces: frozenset[str] = frozenset()
+    """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
+    renamed: dict[str, str] = {}
+    """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
+    flattens: bool = True
+    """Whether `properties` of the ARM body are top-level in the SDK."""
+
+
+class Published(BaseModel):
+    """Where Microsoft's Python packages have the type: `tests/truth/azure_models` holds ours to it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    package: str
+    models: list[str]
+    """Of the answer, and of the request where that has one of its own."""
+    request: str
+    """The function that builds the request, below the package's `operations`."""
+    name: str
+    """That function's parameter with the resource's name."""
+    api_version: str = ""
+    """Where it is another one than ours."""
+    stricter: str = ""
+    """How Azure's documentation restricts names further than the request does."""
+
+
 class Schema(BaseModel):
     """One resource type."""
 
@@ -75,6 +109,8 @@ class Schema(BaseModel):
     name: Field
     immutable: list[str] = []
     """Dotted paths that an update must not change."""
+    sdk: Sdk
+    published: Published
     body: Field
 
     def problems(self, body: Mapping[str, Any]) -> list[Problem]:
@@ -106,15 +142,28 @@ def lookup(body: Mapping[str, Any], path: str) -> Any:
 
 
 @functools.cache
+def rooms() -> dict[str, Schema]:
+    """All resource types by the folders that they live in."""
+    return {
+        file.parent.name: Schema.model_validate(_data(file.parent.name))
+        for file in sorted(FOLDER.glob("*/schema.yaml"))
+    }
+
+
+@functools.cache
 def schemas() -> dict[str, Schema]:
     """All resource types by their name in lower case."""
-    found = [Schema.model_validate(data.parsed(file.read_text())) for file in sorted(FOLDER.glob("*.yaml"))]
-    return {schema.type.lower(): schema for schema in found}
+    return {schema.type.lower(): schema for schema in rooms().values()}
 
 
-def _reference(name: str) -> dict[str, Any]:
-    """The `properties` of another file's type, with the resource's name among them (an inline agent pool)."""
-    source = data.parsed((FOLDER / f"{name}.yaml").read_text())
+def _data(room: str) -> dict[str, Any]:
+    found: dict[str, Any] = data.parsed((FOLDER / room / "schema.yaml").read_text())
+    return found
+
+
+def _reference(room: str) -> dict[str, Any]:
+    """The `properties` of another room's type, with the resource's name among them (an inline agent pool)."""
+    source = _data(room)
     fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
     return {"type": "object", "fields": fields}
 
@@ -194,7 +243,7 @@ def _complete(value: Any, field: Field) -> Any:
         if given is not None:
             completed[name] = _complete(given, inner)
         elif inner.default is not None:
-            completed[name] = inner.default
+            completed[name] = copy.deepcopy(inner.default)
         elif inner.type == "object" and inner.fields and (filled := _complete({}, inner)):
             completed[name] = filled  # an object that is left out still gets the defaults inside it
     return completed

@@ -18,8 +18,8 @@ from simulator.azure.autoscaler import Autoscaler
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
-from simulator.azure.kinds.clusters import TYPE as CLUSTERS
 from simulator.azure.server import Server, serve
+from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.command.daemon_state import hold_lock, state_file

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from diagnosis.cluster import Object, condition
 from diagnosis.nodes import GPU
-from simulator.azure.kinds.pools import TYPE as AGENT_POOLS
 from simulator.azure.store import records
+from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
 from simulator.command import daemon_state, environment, pools, stand_ins
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient

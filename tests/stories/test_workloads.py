@@ -15,24 +15,26 @@ import pytest
 
 from components import platform_guard
 from diagnosis.cluster import Object
+from simulator.azure.schema import schemas
 from simulator.kube.client import ApiError
 from tests.stories.azure_cluster import SCRIPT_IMAGE
 from tests.stories.runs import DONE, all_pass, gpu_pod_nodes, observed, run
-from tests.support.published_models import MODELS, unpublished
+from tests.support.published_models import unpublished
 from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 PLATFORM = "all"
 WORKLOADS = tuple(DONE)
 ACCOUNT = "Microsoft.Storage/storageAccounts"
-RESOURCE_TYPES = {
-    "azure-native:authorization:RoleAssignment": "Microsoft.Authorization/roleAssignments",
-    "azure-native:containerregistry:Registry": "Microsoft.ContainerRegistry/registries",
-    "azure-native:containerservice:AgentPool": "Microsoft.ContainerService/managedClusters/agentPools",
-    "azure-native:containerservice:ManagedCluster": "Microsoft.ContainerService/managedClusters",
-    "azure-native:resources:ResourceGroup": "Microsoft.Resources/resourceGroups",
-    "azure-native:storage:BlobContainer": f"{ACCOUNT}/blobServices/containers",
-    "azure-native:storage:StorageAccount": ACCOUNT,
+TYPES = {schema.sdk.token: schema for schema in schemas().values()}
+TOKENS = {
+    "azure-native:authorization:RoleAssignment",
+    "azure-native:containerregistry:Registry",
+    "azure-native:containerservice:AgentPool",
+    "azure-native:containerservice:ManagedCluster",
+    "azure-native:resources:ResourceGroup",
+    "azure-native:storage:BlobContainer",
+    "azure-native:storage:StorageAccount",
 }
 MADE_OF = (
     ("v1", "ConfigMap"),
@@ -93,12 +95,12 @@ def test_trainings_say_how_fast_they_are(platform: Stack) -> None:
 def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> None:
     state = json.loads(platform.pulumi("stack", "export"))["deployment"]["resources"]
     found = {resource["type"] for resource in state if resource["type"].startswith("azure-native:")}
-    assert found == set(RESOURCE_TYPES)
-    for resource in (resource for resource in state if resource["type"] in RESOURCE_TYPES):
-        kind = RESOURCE_TYPES[resource["type"]]
+    assert found == TOKENS
+    for resource in (resource for resource in state if resource["type"] in TOKENS):
+        schema = TYPES[resource["type"]]
         below = resource["id"].split("/", 3)[3]
-        body = platform.world.arm("GET", f"{below}?api-version={MODELS[kind][0]}")
-        assert unpublished(kind, body) == [], resource["id"]
+        body = platform.world.arm("GET", f"{below}?api-version={schema.api_versions[-1]}")
+        assert unpublished(schema.type, body) == [], resource["id"]
 
 
 # -- the data ----------------------------------------------------------------------------------------------------------
@@ -132,7 +134,8 @@ def test_a_pod_on_the_claim_of_the_data_reads_a_file_and_can_write_none(platform
 def test_the_sas_of_that_claim_opens_the_container_and_writes_nothing(platform: Stack) -> None:
     secret = data_object(platform, "Secret", "olmo-data-sas-")["data"]
     account, sas = (base64.b64decode(secret[f"azurestorageaccount{what}"]).decode() for what in ("name", "sastoken"))
-    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/{ACCOUNT}/{account}?api-version={MODELS[ACCOUNT][0]}"
+    version = schemas()[ACCOUNT.lower()].api_versions[-1]
+    path = f"resourceGroups/ai-on-aks-{PLATFORM}/providers/{ACCOUNT}/{account}?api-version={version}"
     container = platform.world.arm("GET", path)["properties"]["primaryEndpoints"]["blob"] + "olmo-data"
     trusted = ssl.create_default_context(cafile=platform.world.environment["REQUESTS_CA_BUNDLE"])
     with httpx.Client(verify=trusted) as http:

@@ -167,6 +167,11 @@ def pool_body(**properties: Any) -> dict[str, Any]:
     }
 
 
+def aks_id(path: str) -> str:
+    """The id as AKS spells it in answers."""
+    return path.replace("/resourceGroups/", "/resourcegroups/")
+
+
 def pool_path(name: str = "gpu") -> str:
     return f"{CLUSTER}/agentPools/{name}"
 

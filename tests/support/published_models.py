@@ -1,52 +1,19 @@
-"""Azure's published models of its resources, read from the azure-mgmt packages, in the shape of our own schemas."""
+"""Azure's published models of its resources, read from the azure-mgmt packages, in the shape of our own schemas.
+
+Which package has a type, its room says (`published` in simulator/azure/types/<room>/schema.yaml).
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from azure.mgmt.authorization.v2022_04_01 import models as authorization
-from azure.mgmt.containerregistry.v2023_01_01_preview import models as containerregistry
-from azure.mgmt.containerservice import models as containerservice
-from azure.mgmt.msi.v2023_01_31 import models as msi
-from azure.mgmt.resource.resources.v2022_09_01 import models as resources
-from azure.mgmt.storage import models as storage
+from simulator.azure.schema import Field, schemas
 
-from simulator.azure.schema import Field
-
-MODELS: dict[str, tuple[str, ModuleType, tuple[str, ...]]] = {
-    # The packages have no later model of groups; the documentation of 2024-03-01 shows the same properties.
-    "Microsoft.Resources/resourceGroups": ("2024-03-01", resources, ("ResourceGroup",)),
-    "Microsoft.ContainerService/managedClusters": ("2025-09-01", containerservice, ("ManagedCluster",)),
-    "Microsoft.ContainerService/managedClusters/agentPools": ("2025-09-01", containerservice, ("AgentPool",)),
-    "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": (
-        "2025-09-01",
-        containerservice,
-        ("MaintenanceConfiguration",),
-    ),
-    "Microsoft.Authorization/roleAssignments": (
-        "2022-04-01",
-        authorization,
-        ("RoleAssignment", "RoleAssignmentCreateParameters"),
-    ),
-    "Microsoft.ContainerRegistry/registries": ("2023-01-01-preview", containerregistry, ("Registry",)),
-    "Microsoft.Storage/storageAccounts": (
-        "2024-01-01",
-        storage,
-        ("StorageAccount", "StorageAccountCreateParameters"),
-    ),
-    "Microsoft.Storage/storageAccounts/blobServices/containers": ("2024-01-01", storage, ("BlobContainer",)),
-    "Microsoft.ManagedIdentity/userAssignedIdentities": ("2023-01-31", msi, ("Identity",)),
-    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": (
-        "2023-01-31",
-        msi,
-        ("FederatedIdentityCredential",),
-    ),
-}
-"""By resource type: API version, module, and its models: of the answer, and of the request where that has one."""
 _JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "object": "object"}
 _KNOWN_VALUES = re.compile(r"Known values are:\s*(.*?)\.(?:\s|$)", re.DOTALL)
 _BOUNDS = ("minimum", "maximum", "pattern", "min_items", "max_items")
@@ -70,9 +37,10 @@ class Published:
 
 def published(resource_type: str) -> dict[str, Published]:
     """Every property of the type by its dotted path; `[]` stands for the items of an array, `{}` for a map's values."""
-    _, module, names = MODELS[resource_type]
+    source = schemas()[resource_type.lower()].published
+    module = importlib.import_module(f"{source.package}.models")
     found: dict[str, Published] = {}
-    for name in names:
+    for name in source.models:
         for each in _properties(module, getattr(module, name), "", ()):
             other = found.get(each.path)
             found[each.path] = each if other is None or not each.read_only else other

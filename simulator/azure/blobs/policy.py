@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from simulator.azure.ids import ResourceId
-from simulator.azure.kinds import accounts, roles
 from simulator.azure.store import Record
 from simulator.azure.tokens import Tokens
+from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.storage_account import keys
+from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
 
 _READS = ("GET", "HEAD")
@@ -80,7 +82,7 @@ class Policy:
         if "skoid" in request.query:
             return self._by_role(request, account, rest, request.query["skoid"])
         if "sig" in request.query or request.authorization.startswith("SharedKey"):
-            return None if accounts.shared_keys(account) else _NO_KEYS
+            return None if keys.allowed(account) else _NO_KEYS
         if request.authorization.startswith("Bearer "):
             principal = self._tokens.principal(request.authorization.removeprefix("Bearer "))
             return self._by_role(request, account, rest, principal) if principal else _NO_TOKEN

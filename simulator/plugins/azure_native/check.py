@@ -55,11 +55,11 @@ def _name(definition: Definition, request: provider_pb2.CheckRequest, olds: Prop
     if settings is not None and settings.mode == Autonaming.DISABLE:
         return
     logical = request.urn.rpartition("::")[2]
-    if settings is not None and (settings.mode == Autonaming.ENFORCE or definition.autoname != "uuid"):
+    if settings is not None and (settings.mode == Autonaming.ENFORCE or definition.sdk.autoname != "uuid"):
         name, is_random = settings.proposed_name, True
-    elif definition.autoname == "uuid":
+    elif definition.sdk.autoname == "uuid":
         name, is_random = str(uuid.UUID(_hex(request.randomSeed, request.urn, 32))), True
-    elif definition.autoname == "random":
+    elif definition.sdk.autoname == "random":
         name, is_random = logical + _hex(request.randomSeed, request.urn, _SUFFIX), True
     else:
         name, is_random = logical, False

@@ -13,13 +13,13 @@ from simulator.plugins.marshal import UNKNOWN, Properties, Secret, reveal
 def path(definition: Definition, inputs: Mapping[str, Any], subscription: str) -> str:
     """The resource's ARM id. All parameters must be there and known."""
     values = {name: str(reveal(inputs[name])).strip("/") for name in definition.parameters}
-    return definition.path.format(subscriptionId=subscription, **values)
+    return definition.sdk.path.format(subscriptionId=subscription, **values)
 
 
 def body(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
     """The request's body: what ARM has under `properties` goes there. Secrets are revealed."""
     plain: Properties = reveal(inputs)
-    sent: Properties = {"properties": {}} if definition.flattens else {}
+    sent: Properties = {"properties": {}} if definition.sdk.flattens else {}
     for name, field in definition.inputs.items():
         if plain.get(name) is not None and name not in definition.parameters:
             container = sent["properties"] if definition.in_container(name) else sent
@@ -29,10 +29,10 @@ def body(definition: Definition, inputs: Mapping[str, Any]) -> Properties:
 
 def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
     """What the SDK shows of ARM's answer, and the API version."""
-    inner = response.get("properties") or {} if definition.flattens else {}
+    inner = response.get("properties") or {} if definition.sdk.flattens else {}
     found = {
         **inner,
-        **{name: value for name, value in response.items() if not (definition.flattens and name == "properties")},
+        **{name: value for name, value in response.items() if not (definition.sdk.flattens and name == "properties")},
     }
     found = {definition.sdk_name(name): value for name, value in found.items()}
     shown = {name: value for name, value in found.items() if name in definition.outputs and value is not None}
@@ -72,7 +72,7 @@ def refreshed(
 
 def _parameters(definition: Definition, resource_id: str) -> Properties:
     """Values of the path's parameters, read from the id's end (a scope has any number of segments)."""
-    wanted, given = definition.path.strip("/").split("/"), resource_id.strip("/").split("/")
+    wanted, given = definition.sdk.path.strip("/").split("/"), resource_id.strip("/").split("/")
     found = {}
     while wanted:
         part = wanted.pop()

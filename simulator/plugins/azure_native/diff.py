@@ -48,7 +48,7 @@ def _plain(struct: Any) -> dict[str, Any]:
 
 
 def _classify(definition: Definition, path: str, plain: str, kind: Kind.ValueType) -> Kind.ValueType:
-    fixed = {*definition.replaces, *definition.parameters}
+    fixed = {*definition.sdk.replaces, *definition.parameters}
     parents = [plain[:at] for at, letter in enumerate(plain) if letter in ".["]
     inside = kind == provider_pb2.PropertyDiff.UPDATE and any(parent in fixed for parent in parents)
     return _REPLACING[kind] if plain in fixed or inside else kind

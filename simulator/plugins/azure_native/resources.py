@@ -1,14 +1,13 @@
-"""The resource types that the stand-in has: where each lives in ARM, how it is named, and what replaces it."""
+"""The resource types that the stand-in has: all that simulated ARM serves."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
-from simulator.azure.schema import Field, Schema, schemas
+from simulator.azure.schema import Field, Schema, Sdk, schemas
 from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
@@ -20,20 +19,13 @@ _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 @dataclass(frozen=True)
 class Definition:
-    """One resource type. `path` is ARM's, with the SDK's names of its parameters; the last of them is the name."""
+    """One resource type, between ARM's shape of it and the SDK's."""
 
-    token: str
-    arm_type: str
-    path: str
-    autoname: Literal["random", "copy", "uuid"]
-    replaces: frozenset[str] = frozenset()
-    """Properties, by their paths in the SDK's shape, that cannot be updated in the provider's opinion."""
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    """Properties that the SDK calls otherwise than ARM does: its name, and ARM's."""
+    schema: Schema
 
-    @cached_property
-    def schema(self) -> Schema:
-        return schemas()[self.arm_type.lower()]
+    @property
+    def sdk(self) -> Sdk:
+        return self.schema.sdk
 
     @property
     def api_version(self) -> str:
@@ -42,7 +34,7 @@ class Definition:
     @cached_property
     def parameters(self) -> list[str]:
         """Names of the path's parameters, without the subscription."""
-        return [name for name in re.findall(r"{(\w+)}", self.path) if name != "subscriptionId"]
+        return [name for name in re.findall(r"{(\w+)}", self.sdk.path) if name != "subscriptionId"]
 
     @property
     def name(self) -> str:
@@ -52,138 +44,36 @@ class Definition:
     def outputs(self) -> Mapping[str, Field]:
         """All properties in the SDK's shape: what ARM has under `properties` stands beside the rest."""
         top = self.schema.body.fields
-        inner = top[_CONTAINER].fields if self.flattens else {}
-        shown = {name: field for name, field in (inner | dict(top)).items() if name != "id"}
-        return {self.sdk_name(name): field for name, field in shown.items() if not self._is_container(name)}
+        inner = top[_CONTAINER].fields if self.sdk.flattens else {}
+        return {
+            self.sdk_name(name): field for name, field in (inner | dict(top)).items() if not self._is_container(name)
+        }
 
     @cached_property
     def inputs(self) -> Mapping[str, Field]:
         """Properties that a program may set, besides the path's parameters."""
         top = self.schema.body.fields
-        inner = top[_CONTAINER].fields if self.flattens else {}
+        inner = top[_CONTAINER].fields if self.sdk.flattens else {}
         writable = {name: field for name, field in top.items() if not field.read_only and name != _CONTAINER}
         writable |= {name: field for name, field in inner.items() if not field.read_only}
         return {self.sdk_name(name): field for name, field in writable.items()}
 
     def arm_name(self, name: str) -> str:
-        return self.renamed.get(name, name)
+        return self.sdk.renamed.get(name, name)
 
     def sdk_name(self, name: str) -> str:
-        return next((own for own, arm in self.renamed.items() if arm == name), name)
-
-    @property
-    def flattens(self) -> bool:
-        """Whether `properties` of the ARM body are top-level in the SDK (not for resource groups)."""
-        return self.arm_type != "Microsoft.Resources/resourceGroups"
+        return next((own for own, arm in self.sdk.renamed.items() if arm == name), name)
 
     def in_container(self, name: str) -> bool:
-        inside = self.flattens and self.arm_name(name) in self.schema.body.fields[_CONTAINER].fields
+        inside = self.sdk.flattens and self.arm_name(name) in self.schema.body.fields[_CONTAINER].fields
         return inside and name in self.inputs
 
     def _is_container(self, name: str) -> bool:
-        return name == _CONTAINER and self.flattens
+        return name == _CONTAINER and self.sdk.flattens
 
 
-_GROUP = "/subscriptions/{subscriptionId}/resourceGroups/{resourceGroupName}"
-_CLUSTER = f"{_GROUP}/providers/Microsoft.ContainerService/managedClusters/{{resourceName}}"
-_ACCOUNT = f"{_GROUP}/providers/Microsoft.Storage/storageAccounts/{{accountName}}"
-_IDENTITY = f"{_GROUP}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{{resourceName}}"
-_NETWORK = (
-    "serviceCidr",
-    "serviceCidrs",
-    "dnsServiceIP",
-    "networkMode",
-    "networkPlugin",
-    "networkPluginMode",
-    "networkPolicy",
-    "networkDataplane",
-    "podCidr",
-    "outboundType",
-)
-_CLUSTER_REPLACES = (
-    "dnsPrefix",
-    "fqdnSubdomain",
-    "location",
-    "nodeResourceGroup",
-    "linuxProfile",
-    "windowsProfile",
-    "diskEncryptionSetID",
-    *(f"networkProfile.{name}" for name in _NETWORK),
-)
-
-DEFINITIONS: Mapping[str, Definition] = {
-    definition.token: definition
-    for definition in (
-        Definition(
-            "azure-native:resources:ResourceGroup",
-            "Microsoft.Resources/resourceGroups",
-            path=_GROUP,
-            autoname="random",
-            replaces=frozenset({"location"}),
-        ),
-        Definition(
-            "azure-native:containerservice:ManagedCluster",
-            "Microsoft.ContainerService/managedClusters",
-            path=_CLUSTER,
-            autoname="random",
-            replaces=frozenset(_CLUSTER_REPLACES),
-        ),
-        Definition(
-            "azure-native:containerservice:AgentPool",
-            "Microsoft.ContainerService/managedClusters/agentPools",
-            path=f"{_CLUSTER}/agentPools/{{agentPoolName}}",
-            autoname="copy",
-            replaces=frozenset({"vmSize", "gpuInstanceProfile", "networkProfile.nodePublicIPTags"}),
-        ),
-        Definition(
-            "azure-native:containerservice:MaintenanceConfiguration",
-            "Microsoft.ContainerService/managedClusters/maintenanceConfigurations",
-            path=f"{_CLUSTER}/maintenanceConfigurations/{{configName}}",
-            autoname="copy",
-        ),
-        Definition(
-            "azure-native:authorization:RoleAssignment",
-            "Microsoft.Authorization/roleAssignments",
-            path="/{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}",
-            autoname="uuid",
-            replaces=frozenset({"principalId"}),
-        ),
-        Definition(
-            "azure-native:containerregistry:Registry",
-            "Microsoft.ContainerRegistry/registries",
-            path=f"{_GROUP}/providers/Microsoft.ContainerRegistry/registries/{{registryName}}",
-            autoname="random",
-            replaces=frozenset({"location"}),
-        ),
-        Definition(
-            "azure-native:storage:StorageAccount",
-            "Microsoft.Storage/storageAccounts",
-            path=_ACCOUNT,
-            autoname="random",
-            replaces=frozenset({"isHnsEnabled", "location"}),
-            renamed={"enableHttpsTrafficOnly": "supportsHttpsTrafficOnly"},
-        ),
-        Definition(
-            "azure-native:storage:BlobContainer",
-            "Microsoft.Storage/storageAccounts/blobServices/containers",
-            path=f"{_ACCOUNT}/blobServices/default/containers/{{containerName}}",
-            autoname="copy",
-        ),
-        Definition(
-            "azure-native:managedidentity:UserAssignedIdentity",
-            "Microsoft.ManagedIdentity/userAssignedIdentities",
-            path=_IDENTITY,
-            autoname="random",
-            replaces=frozenset({"location"}),
-        ),
-        Definition(
-            "azure-native:managedidentity:FederatedIdentityCredential",
-            "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials",
-            path=f"{_IDENTITY}/federatedIdentityCredentials/{{federatedIdentityCredentialResourceName}}",
-            autoname="copy",
-        ),
-    )
-}
+DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) for schema in schemas().values()}
+"""By the SDK's type token."""
 
 
 def definition(token: str) -> Definition:

@@ -1,4 +1,4 @@
-"""Simulated ARM takes and shows only what Azure's published models have: for every type that the program uses."""
+"""Simulated ARM takes and shows only what Azure's published models have: every type that the registry has."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 import pytest
 
 from simulator.azure.schema import Field, schemas
-from tests.support.published_models import MODELS, Published, ours, published
-from tests.truth.azure_models.published_names import BUILDERS, name_rules
+from tests.support.published_models import Published, ours, published
+from tests.truth.azure_models.published_names import request as published_request
 
 BARE_OBJECT = {"object", "map"}
 """A map of strings and a free object are the same to JSON."""
 
 
-@pytest.fixture(scope="module", params=sorted(MODELS))
+@pytest.fixture(scope="module", params=sorted(schema.type for schema in schemas().values()))
 def resource_type(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -26,12 +26,10 @@ def pairs(resource_type: str) -> list[tuple[str, Field, Published | None]]:
     return found
 
 
-def test_every_simulated_type_has_its_published_model() -> None:
-    assert {schema.type for schema in schemas().values()} == set(MODELS)
-
-
 def test_the_api_version_is_the_published_one(resource_type: str) -> None:
-    assert MODELS[resource_type][0] in schemas()[resource_type.lower()].api_versions
+    schema = schemas()[resource_type.lower()]
+    expected = schema.published.api_version or schema.api_versions[-1]
+    assert published_request(resource_type).api_version == expected
 
 
 def test_no_property_is_invented(resource_type: str) -> None:
@@ -68,7 +66,7 @@ def test_what_azure_requires_is_required(resource_type: str) -> None:
 
 
 ADDRESSES = ("networkProfile.podCidr", "networkProfile.serviceCidr", "networkProfile.dnsServiceIP")
-"""Parsed by `simulator/azure/kinds/_networks.py`, which refuses more than their patterns do."""
+"""Parsed by `simulator/azure/types/managed_cluster/networks.py`, which refuses more than their patterns do."""
 
 
 def test_bounds_are_azures(resource_type: str) -> None:
@@ -81,13 +79,6 @@ def test_bounds_are_azures(resource_type: str) -> None:
 
 
 ALPHABET = "a1Z-_.($ é"
-STRICTER = {
-    "Microsoft.Resources/resourceGroups",  # no period at the end
-    "Microsoft.Authorization/roleAssignments",  # a GUID
-    "Microsoft.ManagedIdentity/userAssignedIdentities",  # 3 to 128 letters, digits, underscores or hyphens
-    "Microsoft.Storage/storageAccounts/blobServices/containers",  # lower-case letters, digits and single dashes
-}
-"""Types whose names Azure's documentation restricts further than its published requests."""
 
 
 def names(longest: int) -> list[str]:
@@ -95,15 +86,11 @@ def names(longest: int) -> list[str]:
     return [*short, *(letter * length for letter in "a1" for length in range(4, longest + 2))]
 
 
-def test_every_type_has_the_rules_of_its_names() -> None:
-    assert set(BUILDERS) == set(MODELS)
-
-
 def test_names_are_those_that_azure_takes(resource_type: str) -> None:
     """Tried by all short strings of some letters, digits and signs, and by long ones."""
-    rules, schema = name_rules(resource_type), schemas()[resource_type.lower()]
+    rules, schema = published_request(resource_type).name, schemas()[resource_type.lower()]
     tried = names(rules.max_length or 0)
     taken = {name for name in tried if not schema.name_problems(name)}
     azures = {name for name in tried if rules.take(name)}
-    assert taken <= azures if resource_type in STRICTER else taken == azures
+    assert taken <= azures if schema.published.stricter else taken == azures
     assert taken or resource_type == "Microsoft.Authorization/roleAssignments"

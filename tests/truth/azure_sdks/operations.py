@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,8 @@ from azure.mgmt.resource.resources.v2022_09_01 import ResourceManagementClient
 from azure.mgmt.storage import StorageManagementClient
 
 from simulator.azure.ids import parse_id
+from simulator.azure.schema import schemas
 from tests.support.arm import SUBSCRIPTION
-from tests.support.published_models import MODELS
 from tests.truth.azure_sdks.examples import EXAMPLES, Body
 
 
@@ -71,8 +72,10 @@ class Operations:
 
     def __init__(self, resource_type: str, endpoint: str, credential: TokenCredential) -> None:
         self._functions, self._example = FUNCTIONS[resource_type], EXAMPLES[resource_type]
-        version, self._models, names = MODELS[resource_type]
-        self._model, self._version = getattr(self._models, names[-1]), {"api_version": version}
+        schema = schemas()[resource_type.lower()]
+        models = importlib.import_module(f"{schema.published.package}.models")
+        self._model = getattr(models, schema.published.models[-1])
+        self._version = {"api_version": schema.api_versions[-1]}
         self.client = self._functions.client(
             credential, SUBSCRIPTION.subscription_id, base_url=endpoint, credential_scopes=[f"{endpoint}/.default"]
         )

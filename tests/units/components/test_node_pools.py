@@ -11,8 +11,8 @@ from components.cluster import Cluster
 from components.node_pools import NodePools
 from config.schema.models import ClusterSettings
 from config.schema.pools import PoolSettings, node_labels, node_taints
-from simulator.azure.kinds import pools
 from simulator.azure.schema import lookup, schemas
+from simulator.azure.types.agent_pool import rules as pools
 from tests.support.mocks import Registered, deploy
 from tests.support.settings import settings_with
 

@@ -223,3 +223,39 @@ def test_all_problems_of_addresses_are_told_at_once(group: Arm) -> None:
         "PodCidrOverlapServiceCidr",
         "DnsServiceIpOutOfServiceCidr",
     ]
+
+
+# -- what an update that leaves the network out keeps; the way out -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "network",
+    [{"networkPlugin": "kubenet"}, {"networkPlugin": "azure"}, OVERLAY, {"networkPlugin": "none"}],
+    ids=["kubenet", "flat", "overlay", "none"],
+)
+def test_a_plugin_stays(group: Arm, network: dict[str, str]) -> None:
+    assert group.put(CLUSTER, cluster_body(networkProfile=network)).status_code == 201
+    group.done()
+    assert group.put(CLUSTER, cluster_body()).status_code == 200
+    shown = group.get(CLUSTER)["properties"]["networkProfile"]
+    assert {name: shown.get(name) for name in OVERLAY} == dict.fromkeys(OVERLAY) | network
+
+
+def test_a_load_balancer_has_the_addresses_that_are_asked_for(group: Arm) -> None:
+    asked = {"loadBalancerProfile": {"managedOutboundIPs": {"count": 3}}}
+    assert group.put(CLUSTER, cluster_body(networkProfile=asked)).status_code == 201
+    balancer = group.get(CLUSTER)["properties"]["networkProfile"]["loadBalancerProfile"]
+    assert len({address["id"] for address in balancer["effectiveOutboundIPs"]}) == 3
+
+
+def test_with_another_way_out_there_is_no_load_balancer(group: Arm) -> None:
+    assert group.put(CLUSTER, cluster_body(networkProfile={"outboundType": "none"})).status_code == 201
+    assert "loadBalancerProfile" not in group.get(CLUSTER)["properties"]["networkProfile"]
+
+
+def test_a_cluster_takes_back_what_it_shows(cluster: Arm) -> None:
+    """As the Azure CLI changes one: it reads it, and puts it with the change."""
+    shown = cluster.get(CLUSTER)
+    assert cluster.put(CLUSTER, shown).status_code == 200
+    cluster.done()
+    assert cluster.get(CLUSTER) == shown

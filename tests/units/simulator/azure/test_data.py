@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from config.facts import skus
 from config.facts.versions import versions
-from simulator.azure.kinds import KINDS
-from simulator.azure.schema import Field, Schema, schemas
+from simulator.azure.registry import kinds
+from simulator.azure.schema import FOLDER, Field, Schema, rooms, schemas
 from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
 from tests.support.arm import SUBSCRIPTION
 
@@ -35,9 +37,17 @@ def test_regions_offer_families_of_the_catalogue() -> None:
     assert all(set(offered) <= families for offered in SUBSCRIPTION.regions.values())
 
 
-def test_every_type_has_rules_and_a_schema() -> None:
-    assert set(schemas()) == set(KINDS)
-    assert {definition.arm_type.lower() for definition in DEFINITIONS.values()} == set(KINDS)
+def test_every_room_has_a_schema_and_rules_of_one_type() -> None:
+    folders = {file.name for file in FOLDER.iterdir() if file.is_dir() and file.name != "__pycache__"}
+    assert folders == set(rooms())
+    for room, schema in rooms().items():
+        rules = importlib.import_module(f"simulator.azure.types.{room}.rules")
+        assert kinds()[schema.type.lower()] is rules.KIND
+        assert getattr(rules, "TYPE", schema.type) == schema.type
+
+
+def test_no_two_rooms_are_of_the_same_type() -> None:
+    assert len({schema.type.lower() for schema in rooms().values()}) == len({*DEFINITIONS}) == len(rooms())
 
 
 @pytest.mark.parametrize("schema", schemas().values(), ids=lambda schema: schema.type)
@@ -50,9 +60,9 @@ def test_immutable_properties_are_properties(schema: Schema) -> None:
         assert not field.read_only
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda definition: definition.token)
+@pytest.mark.parametrize("definition", DEFINITIONS.values(), ids=lambda definition: definition.sdk.token)
 def test_plugin_and_arm_speak_of_the_same_properties(definition: Definition) -> None:
-    simulated = {path for path in definition.replaces if path.split(".")[0] in definition.inputs}
+    simulated = {path for path in definition.sdk.replaces if path.split(".")[0] in definition.inputs}
     for path in simulated:
         field = definition.inputs[path.split(".")[0]]
         assert "." not in path or path.split(".")[1] in field.fields, path

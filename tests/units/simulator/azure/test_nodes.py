@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from simulator.azure.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
+from simulator.azure.types.agent_pool.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
 from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
 from tests.support.arm import H100, pool_path

@@ -13,7 +13,7 @@ from simulator.plugins.marshal import UNKNOWN, Secret, decode, encode
 from simulator.world.faults import new_fault
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import GROUP as GROUP_PATH
-from tests.support.arm import H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.arm import H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
 from tests.units.simulator.azure.plugin import (
     CLUSTER,
     GROUP,
@@ -35,7 +35,7 @@ FEATURE = "azure-native:features:getSubscriptionFeatureRegistration"
 def test_created_resources_have_arms_ids_and_outputs(plugin: AzurePlugin, arm: Arm) -> None:
     _, cluster = plugin.stack()
     identity, pool = plugin.create(POOL, pool_inputs())
-    assert identity == pool_path()
+    assert identity == aks_id(pool_path())
     assert (cluster["name"], cluster["location"], cluster["azureApiVersion"]) == ("aks", "eastus", "2025-09-01")
     assert cluster["identityProfile"]["kubeletidentity"]["objectId"]
     assert (pool["name"], pool["provisioningState"], pool["osSKU"]) == ("gpu", "Succeeded", "Ubuntu")
@@ -95,7 +95,7 @@ def test_interrupted_creation_is_taken_up(plugin: AzurePlugin, arm: Arm) -> None
     assert failure(raised) == "operation timed out"
     threading.Timer(0.3, arm.backend.gate.set).start()
     identity, pool = plugin.create(POOL, pool_inputs())
-    assert (identity, pool["provisioningState"]) == (pool_path(), "Succeeded")
+    assert (identity, pool["provisioningState"]) == (aks_id(pool_path()), "Succeeded")
 
 
 def test_cancel_ends_waiting(plugin: AzurePlugin, arm: Arm) -> None:

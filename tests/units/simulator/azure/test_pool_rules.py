@@ -43,7 +43,6 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"nodeLabels": {"kubernetes.azure.com/x": "y"}}, "InvalidParameter", "reserves"),
         ("gpu", {"count": 11}, "ErrCode_InsufficientVCPUQuota", "requested 1056, remaining 960"),
         ("gpu", {"vmSize": "Standard_D4ads_v5"}, "InvalidParameter", "has no GPU"),
-        ("sys", {"vmSize": "Standard_D2s_v3", "gpuProfile": None, "mode": "System"}, "SystemPoolSkuTooLow", "4"),
         ("gpu", {**LOCAL, "osDiskSizeGB": 1025}, CANNOT_FIT, "temporary disk size of 1099511627776 bytes"),
         ("gpu", {**LOCAL, "osDiskSizeGB": 257, "vmSize": A100}, CANNOT_FIT, "a cache size of 274877906944 bytes"),
         ("sys", {**LOCAL, "vmSize": D4S, "gpuProfile": None}, "VMSizeDoesNotSupportEphemeralOS", f"size {D4S} does"),

@@ -11,10 +11,10 @@ import grpc
 import httpx
 import pytest
 
-from simulator.azure import operations
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.ids import parse_id
 from simulator.azure.subscription import guid
+from simulator.azure.types.agent_pool import life
 from simulator.plugins.azure_native import arm as plugin_arm
 from simulator.world.faults import new_fault
 from tests.support.arm import (
@@ -40,7 +40,7 @@ IN_PROGRESS = "please wait for it to finish before starting a new operation"
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "ALLOCATION_S", 0.05)
+    monkeypatch.setattr(life, "ALLOCATION_S", 0.05)
     monkeypatch.setattr(plugin_arm, "_FIRST_PAUSE_S", 0.01)
 
 
@@ -164,7 +164,7 @@ def test_a_zone_without_capacity_has_a_code_of_its_own(cluster: Arm) -> None:
 
 
 def test_a_pool_can_be_deleted_while_machines_are_looked_for(cluster: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "ALLOCATION_S", 0.5)
+    monkeypatch.setattr(life, "ALLOCATION_S", 0.5)
     broken(cluster, "capacity", size=H100)
     cluster.put(pool_path(), pool_body())
     assert cluster.call("DELETE", pool_path()).status_code == 202
@@ -176,14 +176,14 @@ def test_a_killed_search_for_machines_goes_on_and_its_cluster_boots(
     cluster: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(cluster, "capacity", size=H100)
-    monkeypatch.setattr(operations, "ALLOCATION_S", 20)
+    monkeypatch.setattr(life, "ALLOCATION_S", 20)
     cluster.put(pool_path(), pool_body())
     cluster.server.stop()
     cluster.done()
     stored = cluster.server.world.store.get(parse_id(pool_path()))
     assert stored
     assert stored.state == "Creating"
-    monkeypatch.setattr(operations, "ALLOCATION_S", 0.05)
+    monkeypatch.setattr(life, "ALLOCATION_S", 0.05)
     again = start(tmp_path / "azure", FakeBackend())
     again.done()
     found = pool_state(again), len(again.node_names())

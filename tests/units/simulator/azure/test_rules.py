@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simulator.azure.subscription import guid
-from tests.support.arm import CLUSTER, GROUP, H100, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from tests.support.arm import CLUSTER, GROUP, H100, SUBSCRIPTION, Arm, aks_id, cluster_body, pool_body, pool_path
 
 ADMIN_ROLE = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
 
@@ -154,7 +154,7 @@ def test_each_node_that_may_come_needs_256_addresses_of_an_overlay(arm: Arm, sca
 def test_cluster_shows_what_the_program_reads(cluster: Arm) -> None:
     shown = cluster.get(CLUSTER)
     properties = shown["properties"]
-    assert shown["id"] == CLUSTER
+    assert shown["id"] == aks_id(CLUSTER)
     assert shown["identity"]["principalId"] == guid(CLUSTER, "identity")
     assert properties["identityProfile"]["kubeletidentity"]["objectId"]
     assert properties["nodeResourceGroup"] == "MC_rg_aks_eastus"

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from diagnosis.cluster import Object
-from simulator.azure.nodes import ADDRESSES_PER_POOL
+from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 from simulator.cluster import load_balancers
 from simulator.cluster.load_balancers import FINALIZER, INTERNAL, NODE_SUBNET, PUBLIC, LoadBalancers, free_address, step
 from simulator.kube.client import ApiError

@@ -1,0 +1,79 @@
+"""What a resource type says of itself beyond its shape: its rules, its actions, its life while operations go on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from simulator.azure.errors import in_progress
+from simulator.azure.ids import ResourceId
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World
+
+Action = Callable[[World, Record, Mapping[str, str], Body], Body]
+"""A POST: answers from the resource, the query and the request's body; raises ArmError."""
+
+
+class Kind(ABC):
+    """One resource type. Shape, names and parents were checked before its rules are asked.
+
+    What a type has no rule for stays as it is here.
+    """
+
+    asynchronous: bool = False
+    """Whether a change goes on after the answer (`provisioningState`). The second half of this class is for these."""
+    creation_alone: bool = False
+    """Whether of these changes creation alone goes on, and is seen at its result; the others are answered when done."""
+    deleted_later: bool = False
+    """Whether the deletion alone goes on, and is seen at its result."""
+    actions: Mapping[str, Action] = {}
+    """By name, in lower case."""
+
+    @abstractmethod
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        """Checks the type's own rules, gives `record` its body and stores it, with what it contains. Raises ArmError.
+
+        `record` is a copy of the existing resource, or an empty new one.
+        """
+
+    def check_idle(self, world: World, record: Record) -> None:
+        """Raises ArmError (409) where an operation that goes on stands in the way of an update."""
+        if record.busy:
+            raise in_progress(f"operation ({record.state})")
+
+    def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
+        """Raises ArmError where ARM refuses to delete it; most it deletes with all that they hold."""
+
+    def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
+        """Removes what is behind it, before the record goes; a second time after a kill in between."""
+
+    @abstractmethod
+    def view(self, world: World, record: Record) -> Body:
+        """The resource as a GET answers it, outputs included."""
+
+    # -- the life of an asynchronous one -------------------------------------------------------------------------------
+
+    def turn(self, resource: ResourceId) -> ResourceId:
+        """In whose turn its operations run: one at a time. What has a turn of its own starts with the simulator."""
+        return resource
+
+    def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:  # noqa: B027
+        """Looks for what it needs before its turn comes, which holds nobody back. Raises ArmError."""
+
+    def settle(self, world: World, record: Record) -> None:  # noqa: B027
+        """Brings what is behind it to what the record says; also at every start of the simulator."""
+
+    def inline(self, world: World, record: Record) -> Sequence[Record]:
+        """The children that were written inline in it: an operation on it ends theirs too."""
+        return ()
+
+    def succeeded(self, world: World, record: Record) -> None:  # noqa: B027
+        """Notes in the record's facts what counts from the end of the operation on."""
+
+    def end(self, world: World, record: Record) -> None:  # noqa: B027
+        """Takes down what is behind it, when its deletion begins: it and all in it are still stored."""
+
+
+def envelope(record: Record, body: Body) -> Body:
+    """Adds what every resource shows: id, name, type."""
+    return {"id": record.id.text, "name": record.id.name, "type": record.id.type, **body}

@@ -1,0 +1,280 @@
+"""Agent pools: AKS's own rules, beyond shapes and limits.
+
+Texts of refusals: Azure's, where an issue or a support article quotes them (Azure/AKS, MicrosoftDocs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_network
+from typing import Any
+
+from config.facts import skus
+from config.schema.os_disk import most_ephemeral
+from simulator.azure import features, quota, reservations
+from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.schema import schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool import checks, life, nodes
+from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.azure.world import World
+
+TYPE = life.TYPE
+_VERSIONS_HELP = (
+    "is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
+    "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+_DEFAULT_SIZE = "Standard_D4ads_v5"
+_UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
+"""Defaults that AKS keeps to itself."""
+_LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
+_ADDRESSES_PER_NODE = 256  # AKS's page on CNI Overlay
+
+
+class AgentPools(Kind):
+    """Child resources of a cluster, also written inline in it when it is made."""
+
+    asynchronous = True
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        parent = record.id.parent
+        cluster = world.store.get(parent) if parent else None
+        if cluster is None:
+            raise ValueError(f"{record.id.text} without its cluster")
+        if cluster.busy:
+            raise in_progress(f"operation ({cluster.state})")
+        store(world, cluster, record, body, existing)
+
+    def check_idle(self, world: World, record: Record) -> None:
+        if record.busy:
+            raise in_progress(f"agentpool operation ({record.id.name} - {record.state})")
+
+    def check_delete(self, world: World, record: Record) -> None:
+        parent = record.id.parent
+        others = [pool for pool in of_cluster(world, parent) if pool.id != record.id] if parent else []
+        if not others:
+            raise conflict("There has to be at least one agent pool.")
+        if not any(checks.is_system(pool.properties) for pool in others):
+            raise conflict("There has to be at least one system agent pool.")
+
+    def view(self, world: World, record: Record) -> Body:
+        """With the id as AKS writes it, other than Resource Manager (tests/truth/azure_models/recorded.yaml)."""
+        return aks_envelope(record, {"properties": view_properties(record)})
+
+    def turn(self, resource: ResourceId) -> ResourceId:
+        return resource.parent or resource
+
+    def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
+        life.allocate(world, record, pause)
+
+    def settle(self, world: World, record: Record) -> None:
+        life.boot(world, self.turn(record.id))
+
+    def succeeded(self, world: World, record: Record) -> None:
+        if version := world.subscription.kubernetes(record.properties["orchestratorVersion"]):
+            record.facts["kubernetes"] = version
+
+    def end(self, world: World, record: Record) -> None:
+        """Its nodes go, and the cluster stays."""
+        self.settle(world, record)
+
+
+KIND = AgentPools()
+
+
+def store(world: World, cluster: Record, record: Record, body: Body, existing: Record | None) -> None:
+    """Checks and stores a pool whose cluster is known; the caller starts the operation."""
+    properties: Body = body.setdefault("properties", {})
+    _keep(properties, existing.properties if existing else {})
+    record.facts["vmSize"] = properties.get("vmSize") or _DEFAULT_SIZE
+    sku = _sku(properties, record.id.name, cluster, world)
+    _check_fixed(body, existing)
+    _check_count(properties, record, existing)
+    _fill(properties, cluster, sku)
+    checks.check(properties, record.id.name, sku, scaled=existing is not None and checks.is_scaled(existing.properties))
+    reservations.check(world, cluster, properties)
+    _check_version(world, properties, cluster)
+    _check_mode(world, properties, record.id, cluster)
+    _check_addresses(world, properties, record.id, cluster)
+    quota.check(world, record.id, cluster.body["location"], sku, properties, surge=checks.surge(properties, existing))
+    if existing is None:
+        record.facts |= _facts(world, cluster)
+    properties["provisioningState"] = "Updating" if existing else "Creating"
+    record.body, record.error = body, None
+    world.store.put(record)
+
+
+def view_properties(record: Record) -> Body:
+    """What ARM shows of a pool, inline or by itself."""
+    properties = {name: value for name, value in record.properties.items() if _UNSHOWN.get(name) != value}
+    return properties | {
+        "nodeImageVersion": nodes.IMAGES[properties["osSKU"]].version,
+        "currentOrchestratorVersion": record.facts.get("kubernetes", ""),
+        "vmSize": record.facts.get("vmSize", properties["vmSize"]),
+    }
+
+
+def aks_envelope(record: Record, body: Body) -> Body:
+    """Adds id, name and type, the id as AKS writes it."""
+    shown = envelope(record, body)
+    return shown | {"id": shown["id"].replace("/resourceGroups/", "/resourcegroups/")}
+
+
+def _facts(world: World, cluster: Record) -> dict[str, Any]:
+    """The pool's block of addresses, where it is, and whether its nodes will share one InfiniBand fabric."""
+    taken = {int(record.facts["index"]) for record in world.store.within(cluster.id) if "index" in record.facts}
+    index = next(number for number in range(len(taken) + 1) if number not in taken)
+    one_fabric = features.registered(world, features.INFINIBAND)
+    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric, life.VMS: 0}
+
+
+def _keep(properties: Body, old: Body) -> None:
+    """What an update leaves out and cannot change, or what the autoscaler moves, stays as it is."""
+    fixed = {path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1}
+    for name in fixed | {"count", "gpuProfile", "mode", "osSKU", "orchestratorVersion"}:
+        if name in old:
+            properties.setdefault(name, old[name])
+
+
+def _sku(properties: Body, name: str, cluster: Record, world: World) -> skus.VmSku:
+    size: str
+    location: str
+    size, location = properties.get("vmSize") or _DEFAULT_SIZE, cluster.body["location"]
+    sizes = {known.lower(): known for known in skus.catalogue()}
+    try:
+        sku = skus.sku(sizes.get(size.lower(), size))
+    except skus.UnknownSku as error:
+        also = f" Did you mean {' or '.join(error.near)}?" if error.near else ""
+        message = f"Virtual Machine size: '{size}' is not supported for subscription in location '{location}'.{also}"
+        raise bad_request(message, target="properties.vmSize") from error
+    if not world.subscription.offers(sku, location):
+        offered = ", ".join(region for region in world.subscription.regions if world.subscription.offers(sku, region))
+        message = (
+            f"The VM size of AgentPoolProfile:{name} is not allowed in your subscription in location '{location}'. "
+            f"It is offered in: {offered or 'no region of this subscription'}. "
+            "For more details, please visit https://aka.ms/aks/quotas-skus-regions"
+        )
+        raise bad_request(message, target="properties.vmSize")
+    properties["vmSize"] = sku.name
+    return sku
+
+
+def _check_fixed(body: Body, existing: Record | None) -> None:
+    if existing is None:
+        return
+    changed = schemas()[TYPE.lower()].changed_immutables(existing.body, body)
+    old = existing.properties
+    taints = body["properties"].get("nodeTaints", [])
+    if old.get("scaleSetPriority") == "Spot" and nodes.SPOT_TAINT not in taints:
+        changed.append("properties.nodeTaints")
+    if changed:
+        problems = [
+            Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
+        ]
+        raise invalid(problems)
+
+
+def _check_count(properties: Body, record: Record, existing: Record | None) -> None:
+    """The autoscaler's count is nobody else's to set (hashicorp/terraform-provider-azurerm#4543 quotes the refusal)."""
+    scaled = existing is not None and checks.is_scaled(existing.properties) and checks.is_scaled(properties)
+    if scaled and existing and properties["count"] != existing.properties["count"]:
+        message = (
+            f"Cannot manually scale AgentPool '{record.id.name}' of an AKS cluster with cluster autoscaler enabled. "
+            "Please disable cluster autoscaler in the cluster to manually scale."
+        )
+        raise bad_request(message, code="InvalidParameter", target="properties.count")
+
+
+def _fill(properties: Body, cluster: Record, sku: skus.VmSku) -> None:
+    """What ARM fills in depending on the rest."""
+    network = cluster.properties.get("networkProfile", {})
+    overlay = network.get("networkPluginMode") == "overlay"
+    azure = network.get("networkPlugin", "azure") == "azure"
+    _fill_os_disk(properties, sku)
+    defaults: Body = {
+        "count": 1,
+        "mode": "User",
+        "osType": "Linux",
+        "osSKU": "Ubuntu",
+        "kubeletDiskType": "OS",
+        "maxPods": 250 if overlay else 30 if azure else 110,
+        "scaleDownMode": "Delete",
+        "scaleSetPriority": "Regular",
+        "type": "VirtualMachineScaleSets",
+        "orchestratorVersion": cluster.properties["kubernetesVersion"],
+        "powerState": {"code": "Running"},
+        "upgradeSettings": {} if properties.get("scaleSetPriority") == "Spot" else {"maxSurge": "10%"},
+    }
+    if sku.gpu_vendor == "nvidia":
+        defaults["gpuProfile"] = {"driver": "Install"}
+    for name, value in defaults.items():
+        properties.setdefault(name, value)
+    if properties.get("scaleSetPriority") == "Spot":
+        properties.setdefault("scaleSetEvictionPolicy", "Delete")
+        properties.setdefault("spotMaxPrice", -1)
+        _add_spot_marks(properties)
+
+
+def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
+    """AKS's page on storage: all of the temporary disk, else a managed one by the number of vCPUs.
+
+    How much of one that is larger than any ephemeral disk, the page does not say: as much as Azure makes.
+    """
+    if not properties.get("osDiskSizeGB"):  # 0 asks for the default too
+        temporary = 0 if sku.temp_is_nvme or properties.get("osDiskType") == "Managed" else sku.temp_gib
+        managed = next(gb for vcpus, gb in ((64, 1024), (16, 512), (8, 256), (0, 128)) if sku.vcpus >= vcpus)
+        properties["osDiskSizeGB"] = most_ephemeral(temporary) if temporary >= _LEAST_LOCAL_GB else managed
+    fits = sku.os_disk_gib >= properties["osDiskSizeGB"]
+    properties.setdefault("osDiskType", "Ephemeral" if fits else "Managed")
+
+
+def _add_spot_marks(properties: Body) -> None:
+    taints = properties.setdefault("nodeTaints", [])
+    if nodes.SPOT_TAINT not in taints:
+        taints.append(nodes.SPOT_TAINT)
+    properties.setdefault("nodeLabels", {})[nodes.SPOT_KEY] = "spot"
+
+
+def _check_version(world: World, properties: Body, cluster: Record) -> None:
+    """Minor versions only: a pool is at most as new as its control plane, and three minors older at most."""
+    asked = properties["orchestratorVersion"]
+    if world.subscription.kubernetes(asked) is None:
+        raise bad_request(f"Version {asked} {_VERSIONS_HELP}", code="AgentPoolK8sVersionNotSupported")
+    control, own = (int(text.split(".")[1]) for text in (cluster.properties["kubernetesVersion"], asked))
+    if not control - 3 <= own <= control:
+        message = (
+            f"Node pool version {asked} and control plane version {cluster.properties['kubernetesVersion']} are "
+            "incompatible. The node pool's minor version cannot be above the control plane's, nor more than 3 below."
+        )
+        raise bad_request(message, code="NodePoolMcVersionIncompatible")
+
+
+def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
+    if checks.is_system(properties):
+        if properties["count"] < 1:
+            raise bad_request(
+                "A system agent pool must have at least one node.", code="InvalidParameter", target="properties.count"
+            )
+        return
+    others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
+    if others and not any(checks.is_system(pool.properties) for pool in others):
+        raise bad_request("Must define at least one system pool.", code="BadRequest", target="properties.mode")
+
+
+def _check_addresses(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
+    """All nodes that pools may have need a block of an overlay's pod CIDR. Nodes that upgrades add are not counted."""
+    network = cluster.properties["networkProfile"]
+    if network.get("networkPluginMode") != "overlay":
+        return
+    pools = [properties, *(pool.properties for pool in of_cluster(world, cluster.id) if pool.id != resource)]
+    needed = _ADDRESSES_PER_NODE * sum(pool["maxCount" if pool.get("enableAutoScaling") else "count"] for pool in pools)
+    there = ip_network(network["podCidr"], strict=False).num_addresses
+    if needed > there:
+        message = (
+            f"Pre-allocated IPs {needed} exceeds IPs available {there} in Subnet Cidr {network['podCidr']}, Subnet "
+            "Name networkProfile.podCIDR. If Autoscaler is enabled, the max-count from each nodepool is counted "
+            "towards this total. http://aka.ms/aks/insufficientsubnetsize"
+        )
+        raise bad_request(message, code="InsufficientSubnetSize", target="networkProfile.podCIDR")

@@ -1,0 +1,54 @@
+"""Blob containers of storage accounts."""
+
+from __future__ import annotations
+
+import hashlib
+
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+from simulator.azure.types.storage_account import rules as accounts
+from simulator.azure.types.storage_account.keys import require_ready
+from simulator.azure.world import World
+
+TYPE = accounts.CONTAINERS
+
+
+class BlobContainers(Kind):
+    """A container here is a container of the blob service, made and removed with it."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        account = _account(world, record)
+        require_ready(account)
+        world.blobs.create_container(account.id.name, record.id.name)
+        record.body = body
+        world.store.put(record)
+
+    def removed(self, world: World, record: Record) -> None:
+        world.blobs.delete_container(_account(world, record).id.name, record.id.name)
+
+    def view(self, world: World, record: Record) -> Body:
+        made = _rules.made_at(record, microsecond=0)
+        outputs = {
+            "deleted": False,
+            "hasImmutabilityPolicy": False,
+            "hasLegalHold": False,
+            "lastModifiedTime": made,
+            "leaseState": "Available",
+            "leaseStatus": "Unlocked",
+            "legalHold": {"hasLegalHold": False, "tags": []},
+            "remainingRetentionDays": 0,
+        }
+        tag = hashlib.sha256(f"{record.id.key} {made}".encode()).hexdigest()[:15].upper()
+        return envelope(record, record.body | {"etag": f'"0x{tag}"', "properties": record.properties | outputs})
+
+
+KIND = BlobContainers()
+
+
+def _account(world: World, record: Record) -> Record:
+    service = record.id.parent
+    account = world.store.get(service.parent) if service and service.parent else None
+    if account is None:
+        raise ValueError(f"{record.id.text} without its account")
+    return account

@@ -1,0 +1,34 @@
+"""The credentials by which tokens of other issuers count as a managed identity's."""
+
+from __future__ import annotations
+
+from simulator.azure.errors import bad_request
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World
+
+TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
+
+
+class FederatedIdentityCredentials(Kind):
+    """One issuer, subject and audience whose tokens count.
+
+    Status and text of the refusal: Azure's page "Important considerations for federated identity credentials". Two that
+    are written at once are not refused (ConcurrentFederatedIdentityCredentialsWritesForSingleManagedIdentity there).
+    """
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        wanted = body["properties"]
+        for other in world.store.all(TYPE):
+            same = all(other.properties[name] == wanted[name] for name in ("issuer", "subject"))
+            if same and other.id.parent == record.id.parent and other.id.key != record.id.key:
+                message = "Issuer and subject combination already exists for this Managed Identity."
+                raise bad_request(message, code="BadRequest")
+        record.body = body
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, record.body)
+
+
+KIND = FederatedIdentityCredentials()

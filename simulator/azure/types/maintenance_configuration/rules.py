@@ -1,0 +1,29 @@
+"""Maintenance configurations of clusters. They are kept: nothing rolls nodes here by itself."""
+
+from __future__ import annotations
+
+from simulator.azure.errors import bad_request
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World
+
+TYPE = "Microsoft.ContainerService/managedClusters/maintenanceConfigurations"
+NAMES = ("default", "aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")
+"""AKS's page on planned maintenance."""
+
+
+class MaintenanceConfigurations(Kind):
+    """One window."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        if record.id.name not in NAMES:
+            message = f"Maintenance configuration '{record.id.name}' must be named one of {', '.join(NAMES)}."
+            raise bad_request(message, code="InvalidParameter")
+        record.body = body
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, record.body)
+
+
+KIND = MaintenanceConfigurations()

@@ -1,0 +1,124 @@
+"""What AKS refuses of a cluster, beyond shapes, limits and address ranges (networks.py)."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import ResourceId
+from simulator.azure.store import Body, Record
+from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.azure.world import World
+
+_VERSIONS_HELP = (
+    "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "
+    "in this region. For more information, please check https://aka.ms/supported-version-list"
+)
+_NEW_POOL = (
+    "A new agent pool was introduced. Adding agent pools to an existing cluster is not allowed through managed cluster "
+    "operations. For agent pool specific change, please use per agent pool operations: https://aka.ms/agent-pool-rest-api"
+)
+_POOL_VERSIONS = (
+    "Using managed cluster api, all Agent pools' OrchestratorVersion must be all specified or all unspecified. If all "
+    "specified, they must be stay unchanged or the same with control plane. For agent pool specific change, please use "
+    "per agent pool operations: https://aka.ms/agent-pool-rest-api"
+)
+_NO_ENTRA = (  # cilium/cilium#48265; what Azure names as target is not known
+    "Since kubernetes version 1.25, disableLocalAccounts can only be set on Azure AD integration enabled cluster. "
+    "Please integrate your cluster with AAD."
+)
+_NOT_USER_ASSIGNED = (
+    "Failed to perform resource identity operation. Status: 'BadRequest'. Response: '"
+    '{"error":{"code":"BadRequest","message":"The request format was unexpected, a non-UserAssigned identity type '
+    """should not contain: userAssignedIdentities"}}'."""
+)
+
+
+def version(world: World, name: str, properties: Body, existing: Record | None) -> None:
+    asked = properties["kubernetesVersion"]
+    if world.subscription.kubernetes(asked) is None:
+        offered = ", ".join(world.subscription.kubernetes_patches)
+        message = f"Managed cluster {name} is on version {asked} {_VERSIONS_HELP} (Offered here: {offered}.)"
+        raise bad_request(message, code="K8sVersionNotSupported", target="properties.kubernetesVersion")
+    if existing:
+        now = existing.properties["kubernetesVersion"]
+        old, new = (int(text.split(".")[1]) for text in (now, asked))
+        if new < old:
+            raise bad_request(f"Downgrading cluster from {now} to {asked} is not allowed.", code="OperationNotAllowed")
+        if new > old + 1:
+            message = f"Upgrading Kubernetes version {now} to {asked} is not allowed: minor versions cannot be skipped."
+            raise bad_request(message, code="OperationNotAllowed")
+
+
+def identity(resource: ResourceId, body: Body, existing: Record | None) -> None:
+    """Texts: Azure/azure-cli#12219. Of identities of one's own, those that other types are refused with
+    (hashicorp/terraform-provider-azurerm#17082, Azure/azure-rest-api-specs#17650, Azure/azure-cli#31837).
+    """
+    identity: Body = body.get("identity", {})
+    kind, principal = identity.get("type", "None"), body["properties"].get("servicePrincipalProfile")
+    if kind == "UserAssigned" and not identity.get("userAssignedIdentities"):
+        message = "The identity ids must not be null or empty for 'UserAssigned' identity type."
+        raise bad_request(message, code="MissingIdentityIds")
+    if kind != "UserAssigned" and "userAssignedIdentities" in identity:
+        message = f"Identity operation for resource '{resource.text}' failed with error '{_NOT_USER_ASSIGNED}'."
+        raise bad_request(message, code="FailedIdentityOperation")
+    if kind == "None" and not principal and existing is None:  # an update keeps what it leaves out
+        message = "Required parameter servicePrincipalProfile is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="servicePrincipalProfile")
+
+
+def access(properties: Body) -> None:
+    aad = properties.get("aadProfile", {})
+    if properties.get("disableLocalAccounts") and not aad.get("managed"):
+        raise bad_request(_NO_ENTRA, target="properties.disableLocalAccounts")
+    if aad.get("enableAzureRBAC") and not aad.get("managed"):
+        raise bad_request(
+            "Azure RBAC needs aadProfile.managed to be true.", target="properties.aadProfile.enableAzureRBAC"
+        )
+    if not properties.get("dnsPrefix") and not properties.get("fqdnSubdomain"):
+        message = "Required parameter 'properties.dnsPrefix' is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="properties.dnsPrefix")
+    ranges = properties.get("apiServerAccessProfile", {}).get("authorizedIPRanges", [])
+    if not_cidr := [text for text in ranges if not _is_range(text)]:
+        message = f"authorizedIPRanges has what is no IPv4 address or CIDR range: {', '.join(not_cidr)}."
+        raise bad_request(message, code="InvalidParameter", target="properties.apiServerAccessProfile")
+    workload = properties.get("securityProfile", {}).get("workloadIdentity", {})
+    if workload.get("enabled") and not properties["oidcIssuerProfile"]["enabled"]:
+        message = "Workload identity needs the OIDC issuer: set oidcIssuerProfile.enabled to true."
+        raise bad_request(message, target="properties.securityProfile.workloadIdentity")
+
+
+def _is_range(text: str) -> bool:
+    """By the first address of it (AKS's page on authorized IP ranges)."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
+
+
+def profiles(world: World, resource: ResourceId, profiles: list[Body], existing: Record | None) -> None:
+    names = [profile["name"] for profile in profiles]
+    if len(set(names)) < len(names):
+        raise bad_request(
+            "Agent pool names must be unique.", code="InvalidParameter", target="properties.agentPoolProfiles"
+        )
+    if existing:
+        here = {pool.id.name for pool in of_cluster(world, resource)}
+        if set(names) - here:
+            raise bad_request(_NEW_POOL, target="agentPoolProfiles")
+        return
+    if not profiles:
+        message = "Required parameter agentPoolProfiles is missing (null)."
+        raise bad_request(message, code="InvalidParameter", target="agentPoolProfiles")
+    if not any(profile.get("mode") == "System" for profile in profiles):
+        raise bad_request("Must define at least one system pool.", code="BadRequest", target="agentPoolProfiles")
+
+
+def pool_versions(world: World, resource: ResourceId, profiles: list[Body], control_plane: str) -> None:
+    asked = {profile["name"]: profile.get("orchestratorVersion") for profile in profiles}
+    if not any(asked.values()):
+        return
+    for pool in of_cluster(world, resource):
+        if asked.get(pool.id.name) not in (control_plane, pool.properties["orchestratorVersion"]):
+            raise bad_request(_POOL_VERSIONS, code="NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged")

@@ -1,0 +1,111 @@
+"""The network of a cluster: plugin, addresses of its services, its pods and its DNS, its way out.
+
+Codes: AKS's own list (Azure/aks-deployer, pkg/apierror/const.go); only `InvalidParameter`, of a range that is too
+large, is a guess. Rules: AKS's pages on Azure CNI ("Service address CIDR must be smaller than /12", "Don't use the
+first IP address in your address range") and its older API (Azure/acs-engine, pkg/api/agentPoolOnlyApi/v20180331, whose
+validate.go takes /12 itself, and whose errors.go has the texts). Other texts have their source beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from simulator.azure.errors import Problem, bad_request, invalid
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+
+Range = IPv4Network | IPv6Network
+_DNS = "networkProfile.dnsServiceIP"
+_TARGETS = {"serviceCidr": "networkProfile.serviceCIDR", "podCidr": "networkProfile.podCIDR"}
+_SERVICE_BITS = 20
+"""A range of services has 2^20 addresses at most, as kube-apiserver has it: /12 of IPv4."""
+
+
+def keep(network: Body, old: Body) -> None:
+    """The plugin of a cluster stays where an update names none."""
+    if "networkPlugin" not in network:
+        network |= {name: old[name] for name in ("networkPlugin", "networkPluginMode") if name in old}
+
+
+def fill(network: Body) -> None:
+    """Fills in the defaults. Whoever names no plugin gets Azure CNI Overlay, as recorded runs did."""
+    if "networkPlugin" not in network:
+        network["networkPlugin"] = "azure"
+        network.setdefault("networkPluginMode", "overlay")
+    network.setdefault("networkDataplane", "azure")
+    network.setdefault("networkPolicy", "none")
+    if network.get("networkPluginMode") == "overlay" or network["networkPlugin"] == "kubenet":
+        network.setdefault("podCidr", "10.244.0.0/16")
+        network.setdefault("podCidrs", [network["podCidr"]])
+    network.setdefault("serviceCidrs", [network["serviceCidr"]])
+    if network["outboundType"] == "loadBalancer" and network["loadBalancerSku"] == "standard":
+        balancer = network.setdefault("loadBalancerProfile", {})
+        balancer.setdefault("managedOutboundIPs", {"count": 1})
+        balancer.setdefault("backendPoolType", "nodeIPConfiguration")
+
+
+def shown(cluster: Record) -> Body:
+    """The profile with the public addresses that the load balancer has for what leaves the cluster."""
+    network: Body = cluster.properties["networkProfile"]
+    balancer = network.get("loadBalancerProfile", {})
+    if "managedOutboundIPs" not in balancer:
+        return network
+    group = f"/subscriptions/{cluster.id.subscription}/resourceGroups/{cluster.properties['nodeResourceGroup']}"
+    addresses = f"{group}/providers/Microsoft.Network/publicIPAddresses"
+    count = balancer["managedOutboundIPs"]["count"]
+    ids = [{"id": f"{addresses}/{guid(cluster.id.text, 'outbound', str(number))}"} for number in range(count)]
+    return network | {"loadBalancerProfile": balancer | {"effectiveOutboundIPs": ids}}
+
+
+def check(network: Body) -> None:
+    """Raises ArmError where addresses of a network profile, its defaults filled in, do not fit together."""
+    services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
+    problems = [
+        *_sizes(services),
+        *_overlaps(services, pods),
+        *_dns_problems(network["dnsServiceIP"], services[0]),
+    ]
+    if problems:
+        raise invalid(problems)
+
+
+def _ranges(network: Body, name: str) -> list[Range]:
+    """`serviceCidrs` or `podCidrs` where given, for dual stack the primary one first, else the one range or none."""
+    texts: list[str] = network.get(f"{name}s") or ([network[name]] if name in network else [])
+    try:
+        return [ip_network(text, strict=False) for text in texts]
+    except ValueError as error:  # Azure/AKS#506
+        raise bad_request("Cidr is invalid", code="CidrStringParseError", target=_TARGETS[name]) from error
+
+
+def _sizes(services: list[Range]) -> Iterator[Problem]:
+    for found in services:
+        if found.max_prefixlen - found.prefixlen > _SERVICE_BITS:
+            least = found.max_prefixlen - _SERVICE_BITS
+            text = f"ServiceCidr is too large: {found}, the largest is a /{least}."
+            yield Problem(_TARGETS["serviceCidr"], text)
+
+
+def _overlaps(services: list[Range], pods: list[Range]) -> Iterator[Problem]:
+    for pod in pods:
+        for service in services:
+            if pod.version == service.version and pod.overlaps(service):
+                # A guess, after the text of ServiceCidrOverlapExistingSubnetsCidr (Azure/azure-cli#20810).
+                text = f"The specified pod CIDR {pod} is conflicted with the service CIDR {service}"
+                yield Problem(_TARGETS["podCidr"], text, "PodCidrOverlapServiceCidr")
+
+
+def _dns_problems(text: str, service: Range) -> Iterator[Problem]:
+    """The first address is Kubernetes's own service, the one before it the network's (Azure/AKS#2579)."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        yield Problem(_DNS, "DNSServiceIP is not a valid IP address", "DnsServiceIpParseError")
+        return
+    if address not in service:  # Microsoft's page "Troubleshoot the DnsServiceIpOutOfServiceCidr error code"
+        message = f"The DNS service IP {address} is out of the range defined by service CIDR {service}."
+        yield Problem(_DNS, message, "DnsServiceIpOutOfServiceCidr")
+    elif int(address) - int(service.network_address) <= 1:
+        message = "DNSServiceIP can not be the first IP address in ServiceCidr"
+        yield Problem(_DNS, message, "DnsServiceIpConflicting")

@@ -1,0 +1,183 @@
+"""Managed clusters."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from simulator.azure.errors import ArmError, in_progress
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind
+from simulator.azure.schema import schemas
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.agent_pool import life
+from simulator.azure.types.agent_pool import rules as pools
+from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.azure.types.managed_cluster import checks, credentials, networks
+from simulator.azure.world import World
+
+TYPE = "Microsoft.ContainerService/managedClusters"
+_SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
+
+
+class ManagedClusters(Kind):
+    """A control plane, and the pools written inline in it."""
+
+    asynchronous = True
+    actions = {
+        "listclusteradmincredential": lambda world, record, _query, _body: credentials.admin(world, record),
+        "listclusterusercredential": lambda world, record, query, _body: credentials.user(
+            world, record, query.get("format")
+        ),
+    }
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        properties: Body = body["properties"]
+        profiles: list[Body] = properties.pop("agentPoolProfiles", [])
+        _rules.check_fixed(record.id, body, existing)
+        checks.identity(record.id, body, existing)
+        _keep(properties, existing.properties if existing else {})
+        _fill(world, record.id, body)
+        checks.version(world, record.id.name, properties, existing)
+        checks.access(properties)
+        networks.check(properties["networkProfile"])
+        checks.profiles(world, record.id, profiles, existing)
+        checks.pool_versions(world, record.id, profiles, properties["kubernetesVersion"])
+        properties["provisioningState"] = "Updating" if existing else "Creating"
+        record.body, record.error = body, None
+        _store_pools(world, record, profiles)
+        world.store.put(record)  # last: a kill before this leaves pools without a cluster, which the next start removes
+
+    def check_idle(self, world: World, record: Record) -> None:
+        """Pools may change side by side (Azure/AKS#1913), but not while their cluster does."""
+        super().check_idle(world, record)
+        for pool in world.store.within(record.id):
+            if pool.busy:
+                raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
+
+    def view(self, world: World, record: Record) -> Body:
+        shown = pools.aks_envelope(
+            record, record.body | {"identity": _identity(world, record), "properties": _properties(world, record)}
+        )
+        return shown | {"type": _SHOWN_TYPE}
+
+    def prepare(self, world: World, record: Record, pause: Callable[[float], object]) -> None:
+        for pool in self.inline(world, record):
+            if pool.busy:
+                life.allocate(world, pool, pause)
+
+    def settle(self, world: World, record: Record) -> None:
+        life.boot(world, record.id)
+
+    def inline(self, world: World, record: Record) -> Sequence[Record]:
+        return of_cluster(world, record.id)
+
+    def end(self, world: World, record: Record) -> None:
+        world.backend.delete(record.id.text)
+
+
+KIND = ManagedClusters()
+
+
+def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
+    """All inline pools, or none of the changes if one is refused."""
+    done: list[tuple[ResourceId, Record | None]] = []
+    try:
+        for profile in profiles:
+            pool = cluster.id.child("agentPools", profile["name"])
+            before = world.store.get(pool)
+            done.append((pool, before))
+            body = {"properties": {key: value for key, value in profile.items() if key != "name"}}
+            pools.store(world, cluster, world.store.get(pool) or Record(pool, {}), body, before)
+    except ArmError:
+        for pool, before in done:
+            if before:
+                world.store.put(before)
+            else:
+                world.store.remove(pool)
+        raise
+
+
+def kubelet_identity(record: Record) -> str:
+    """Object id of the identity that the nodes pull images with."""
+    given = record.properties.get("identityProfile", {}).get("kubeletidentity", {}).get("objectId")
+    return given or guid(record.id.text, "kubelet")
+
+
+def identities(record: Record) -> tuple[str, str]:
+    """Object ids of the identities that AKS makes with the cluster: its own, and the kubelets'."""
+    return guid(record.id.text, "identity"), kubelet_identity(record)
+
+
+def issuer(world: World, record: Record) -> str:
+    """URL of the issuer of its service accounts' tokens; empty where it is not on."""
+    if not record.properties["oidcIssuerProfile"]["enabled"]:
+        return ""
+    path = f"{world.subscription.tenant_id}/{guid(record.id.text, 'issuer')}/"
+    return f"https://{record.body['location']}.oic.prod-aks.azure.com/{path}"
+
+
+def _keep(properties: Body, old: Body) -> None:
+    """What an update that leaves it out does not change. Of Entra: Azure/acs-engine, v20180331/merge.go."""
+    fixed = (
+        path.split(".")[1] for path in schemas()[TYPE.lower()].immutable if path.count(".") == 1 and path != "location"
+    )
+    for name in (*fixed, "aadProfile", "kubernetesVersion"):
+        if name in old:
+            properties.setdefault(name, old[name])
+    networks.keep(properties.setdefault("networkProfile", {}), old.get("networkProfile", {}))
+
+
+def _fill(world: World, resource: ResourceId, body: Body) -> None:
+    properties = body["properties"]
+    newest = list(world.subscription.kubernetes_patches)[0]
+    properties.setdefault("kubernetesVersion", newest)
+    default_group = f"MC_{resource.group}_{resource.name}_{body['location']}"[:80]
+    properties.setdefault("nodeResourceGroup", default_group)
+    networks.fill(properties["networkProfile"])
+    if properties.get("aadProfile", {}).get("managed"):
+        properties["aadProfile"].setdefault("tenantID", world.subscription.tenant_id)
+
+
+def _identity(world: World, record: Record) -> Body:
+    identity: Body = record.body.get("identity", {"type": "None"})
+    if identity.get("type") != "SystemAssigned":
+        return identity
+    return identity | {"principalId": guid(record.id.text, "identity"), "tenantId": world.subscription.tenant_id}
+
+
+def _properties(world: World, record: Record) -> Body:
+    """What the request set and what ARM adds."""
+    properties, location = record.properties, record.body["location"]
+    version = world.subscription.kubernetes(properties["kubernetesVersion"])
+    digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
+    host = f"{properties.get('dnsPrefix') or properties.get('fqdnSubdomain')}-{digest}"
+    group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
+    kubelet = f"{record.id.name}-agentpool"
+    outputs = {
+        "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
+        "currentKubernetesVersion": version,
+        "fqdn": f"{host}.hcp.{location}.azmk8s.io",
+        "identityProfile": properties.get("identityProfile")
+        or {
+            "kubeletidentity": {
+                "clientId": guid(record.id.text, "kubelet client"),
+                "objectId": kubelet_identity(record),
+                "resourceId": f"{group}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{kubelet}",
+            }
+        },
+        "maxAgentPools": 100,
+        "networkProfile": networks.shown(record),
+        "powerState": {"code": "Running"},
+        "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
+        "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
+        "agentPoolProfiles": [
+            {"name": pool.id.name, **pools.view_properties(pool)} for pool in of_cluster(world, record.id)
+        ],
+    }
+    if url := issuer(world, record):
+        outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
+    return properties | outputs

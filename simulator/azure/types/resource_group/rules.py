@@ -1,0 +1,40 @@
+"""Resource groups."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from simulator.azure.errors import ArmError, conflict
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.world import World
+
+
+class ResourceGroups(Kind):
+    """Deleting a group deletes what is in it, which takes a while."""
+
+    deleted_later = True
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        location = world.subscription.region(body["location"])
+        if location is None:
+            regions = ",".join(sorted(world.subscription.regions))
+            message = (
+                f"The provided location '{body['location']}' is not available for resource group. "
+                f"List of available regions is '{regions}'."
+            )
+            raise ArmError(HTTPStatus.BAD_REQUEST, "LocationNotAvailableForResourceGroup", message)
+        if existing and existing.body["location"] != location:
+            message = (
+                f"Invalid resource group location '{location}'. "
+                f"The Resource group already exists in location '{existing.body['location']}'."
+            )
+            raise conflict(message, code="InvalidResourceGroupLocation")
+        record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, record.body)
+
+
+KIND = ResourceGroups()

@@ -1,0 +1,112 @@
+"""Role assignments."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from config.rules.subscription import ASSIGN
+from config.rules.subscription import allows as allows_action
+from simulator.azure import faults
+from simulator.azure.errors import ArmError, bad_request, conflict
+from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.types.managed_cluster import rules as clusters
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Authorization/roleAssignments"
+_FIXED = ("principalId", "roleDefinitionId")
+
+
+class RoleAssignments(Kind):
+    """One principal, one role, one scope."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        if not any(allows_action(each, ASSIGN) for each in world.subscription.rights):
+            raise _not_allowed(world, record.id)
+        properties = body["properties"]
+        role = properties["roleDefinitionId"].rpartition("/")[2].lower()
+        if role not in world.subscription.roles:
+            message = f"The specified role definition with ID '{role.replace('-', '')}' does not exist."
+            raise ArmError(HTTPStatus.NOT_FOUND, "RoleDefinitionDoesNotExist", message)
+        self._check_scope(world, record.id)
+        definition = f"/subscriptions/{world.subscription.subscription_id}/providers/Microsoft.Authorization"
+        properties["roleDefinitionId"] = f"{definition}/roleDefinitions/{role}"
+        if "principalType" not in properties:
+            properties["principalType"] = _looked_up(world, properties["principalId"])
+        if existing and any(existing.properties[name] != properties[name] for name in _FIXED):
+            message = "Tenant ID, application ID, principal ID, and scope are not allowed to be updated."
+            raise bad_request(message, code="RoleAssignmentUpdateNotPermitted")
+        self._check_unique(world, record.id, properties)
+        record.body = body
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, {"properties": record.properties | {"scope": record.id.scope}})
+
+    @staticmethod
+    def _check_scope(world: World, resource: ResourceId) -> None:
+        """A scope is a subscription, a group, or a resource, and must be there."""
+        if resource.scope.count("/") <= 2:
+            return
+        scope = parse_id(resource.scope)
+        if world.store.get(scope) is None:
+            message = f"The Resource '{scope.type}/{'/'.join(scope.names)}' of scope '{scope.text}' was not found."
+            raise ArmError(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
+
+    @staticmethod
+    def _check_unique(world: World, resource: ResourceId, properties: Body) -> None:
+        for other in world.store.all(resource.type):
+            same_scope = other.id.scope.lower() == resource.scope.lower() and other.id.key != resource.key
+            if same_scope and all(other.properties[name] == properties[name] for name in _FIXED):
+                message = (
+                    f"The role assignment already exists. The ID of the existing role assignment is {other.id.name}."
+                )
+                raise conflict(message, code="RoleAssignmentExists")
+
+
+KIND = RoleAssignments()
+
+
+def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
+    who = world.subscription
+    message = (
+        f"The client '{who.client_id}' with object id '{who.object_id}' does not have authorization to perform action "
+        f"'{ASSIGN}' over scope '{assignment.text}' or the scope is invalid. If access was recently granted, please "
+        "refresh your credentials."
+    )
+    return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
+
+
+def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
+    """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
+
+    A role counts on the resource itself and on everything above it. Who is signed in owns the subscription.
+    """
+    roles = world.subscription.permissions[action]
+    if principal == world.subscription.object_id and "Owner" in roles:
+        return True
+    return any(
+        assignment.properties["principalId"] == principal
+        and world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]] in roles
+        and f"{scope.key}/".startswith(f"{assignment.id.scope.lower()}/")
+        and not faults.waits(world, assignment)
+        for assignment in world.store.all(TYPE)
+    )
+
+
+def _looked_up(world: World, principal: str) -> str:
+    """The type of a principal, which Azure finds out itself where it is not told. Raises ArmError for too new ones."""
+    cluster = next((found for found in world.store.all(clusters.TYPE) if principal in clusters.identities(found)), None)
+    if cluster is None:
+        return "User"
+    if faults.waits(world, cluster):
+        message = (
+            f"Principal {principal.replace('-', '')} does not exist in the directory {world.subscription.tenant_id}. "
+            "Check that you have the correct principal ID. If you are creating this principal and then immediately "
+            "assigning a role, this error might be related to a replication delay. In this case, set the role "
+            "assignment principalType property to a value, such as ServicePrincipal, User, or Group. "
+            "See https://aka.ms/docs-principaltype"
+        )
+        raise bad_request(message, code="PrincipalNotFound")
+    return "ServicePrincipal"

@@ -1,0 +1,110 @@
+"""Storage accounts: names and access. The blobs are in the blob service behind them.
+
+Texts of refusals: Azure's, where its documentation or an issue quotes them.
+"""
+
+from __future__ import annotations
+
+from simulator.azure.errors import bad_request, conflict
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+from simulator.azure.types.storage_account import keys, service_sas
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Storage/storageAccounts"
+CONTAINERS = f"{TYPE}/blobServices/containers"
+
+
+class StorageAccounts(Kind):
+    """An account has a key pair of its own, and becomes ready when the blob service knows it."""
+
+    asynchronous = True
+    creation_alone = True  # the REST specification: 202 or 200 of a PUT, 200 or 204 of a DELETE
+    actions = {
+        "listkeys": lambda _world, record, _query, _body: keys.listed(record),
+        "listservicesas": lambda _world, record, _query, body: service_sas.issue(record, body),
+    }
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _check_name(world, record.id, existing)
+        if existing and "isHnsEnabled" in existing.properties:
+            body["properties"].setdefault("isHnsEnabled", existing.properties["isHnsEnabled"])
+        _rules.check_fixed(record.id, body, existing)
+        _check_kind(body)
+        if existing is None:
+            record.facts |= {"keys": keys.made()}
+            world.store.put(Record(record.id.child("blobServices", "default"), {}))
+        if body["kind"] == "StorageV2":
+            body["properties"].setdefault("accessTier", "Hot")
+        body["properties"]["provisioningState"] = "ResolvingDNS" if existing is None else "Updating"
+        record.body, record.error = body, None
+        world.store.put(record)
+
+    def settle(self, world: World, record: Record) -> None:
+        """Also when the simulator starts again: a killed Azurite may have forgotten the containers made last."""
+        world.blobs.set_accounts(lambda: _served(world))
+        service = record.id.child("blobServices", "default")
+        for container in world.store.all(CONTAINERS):
+            if container.id.parent and container.id.parent.key == service.key:
+                world.blobs.create_container(record.id.name, container.id.name)
+
+    def removed(self, world: World, record: Record) -> None:
+        world.blobs.set_accounts(lambda: _served(world))
+        world.blobs.clear(record.id.name)
+        world.blobs.set_accounts(lambda: _served(world, without=record.id))
+
+    def view(self, world: World, record: Record) -> Body:
+        created = _rules.made_at(record)
+        service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
+        outputs = {
+            "creationTime": created,
+            "encryption": record.properties["encryption"] | {"services": {"blob": service, "file": service}},
+            "keyCreationTime": dict.fromkeys(keys.NAMES, created),
+            "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
+            "primaryLocation": record.body["location"],
+            "privateEndpointConnections": [],
+            "statusOfPrimary": "available",
+        }
+        tier = record.body["sku"]["name"].partition("_")[0]
+        shown = record.body | {"sku": record.body["sku"] | {"tier": tier}, "properties": record.properties | outputs}
+        return envelope(record, shown)
+
+
+KIND = StorageAccounts()
+
+
+def named(world: World, name: str) -> Record | None:
+    """The account of that name, in whatever group, unless it is being deleted."""
+    found = _rules.named(world, TYPE, name)
+    return found if found and found.state != "Deleting" else None
+
+
+def _served(world: World, without: ResourceId | None = None) -> dict[str, list[str]]:
+    accounts = [record for record in world.store.all(TYPE) if without is None or record.id.key != without.key]
+    return {record.id.name: record.facts["keys"] for record in accounts}
+
+
+def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:
+    if existing:
+        return
+    if _rules.named(world, TYPE, resource.name):
+        message = f"The storage account named {resource.name} already exists under the subscription."
+        raise conflict(message, code="StorageAccountAlreadyExists")
+    if _rules.taken_elsewhere(world, resource):
+        raise conflict(
+            f"The storage account named {resource.name} is already taken.", code="StorageAccountAlreadyTaken"
+        )
+
+
+def _check_kind(body: Body) -> None:
+    kind, sku = body["kind"], body["sku"]["name"]
+    message = None
+    if kind == "BlockBlobStorage" and not sku.startswith("Premium"):
+        message = f"The account kind {kind} needs a premium sku (Premium_LRS, Premium_ZRS), not {sku}."
+    elif kind == "StorageV2" and sku == "Premium_ZRS":
+        message = f"The sku {sku} is offered for the account kinds BlockBlobStorage and FileStorage, not for {kind}."
+    if message:
+        raise bad_request(message, code="InvalidValuesForRequestParameters", target="sku.name")

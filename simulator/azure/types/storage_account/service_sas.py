@@ -1,0 +1,101 @@
+"""Service shared access signatures: `listServiceSas`, signed with the account's key as the blob service wants.
+
+Source: Azure's pages "Create a service SAS" (the string to sign of version 2015-04-05, in which Resource Manager issues
+them) and the REST reference of `listServiceSas`.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from simulator.azure.errors import ArmError, bad_request
+from simulator.azure.store import Body, Record
+from simulator.azure.types.storage_account import keys
+
+_VERSION = "2015-04-05"
+_PERMISSIONS = {"c": "racwdl", "b": "racwd"}  # of a container, of a blob; in the order that the signature wants
+_PROTOCOLS = ("https", "https,http")
+_KNOWN = (
+    "canonicalizedResource",
+    "signedResource",
+    "signedPermission",
+    "signedProtocol",
+    "signedStart",
+    "signedExpiry",
+    "keyToSign",
+)
+_NO_KEYS = "Key based authentication is not permitted on this storage account."
+
+
+def issue(account: Record, body: Body) -> Body:
+    """The token, without a question mark. Raises ArmError for what ARM or the blob service would refuse."""
+    keys.require_ready(account)
+    if not keys.allowed(account):
+        raise ArmError(HTTPStatus.FORBIDDEN, "KeyBasedAuthenticationNotPermitted", _NO_KEYS)
+    asked = {name: value for name, value in body.items() if value not in (None, "")}
+    if unknown := sorted(asked.keys() - set(_KNOWN)):
+        raise _invalid(unknown[0], f"is not simulated; known are {', '.join(_KNOWN)}")
+    kind = _choice(asked, "signedResource", tuple(_PERMISSIONS))
+    fields = {
+        "sv": _VERSION,
+        "sr": kind,
+        "st": _time(asked, "signedStart") if "signedStart" in asked else "",
+        "se": _time(asked, "signedExpiry"),
+        "sp": _permissions(asked, _PERMISSIONS[kind]),
+        "spr": _choice(asked, "signedProtocol", _PROTOCOLS) if "signedProtocol" in asked else "",
+    }
+    key = dict(zip(keys.NAMES, account.facts["keys"], strict=True))
+    chosen = _choice(asked, "keyToSign", keys.NAMES) if "keyToSign" in asked else keys.NAMES[0]
+    fields["sig"] = _sign(key[chosen], fields, _resource(asked, account.id.name))
+    return {"serviceSasToken": urlencode({name: value for name, value in fields.items() if value})}
+
+
+def _sign(key: str, fields: Mapping[str, str], resource: str) -> str:
+    identifier = address = ""  # stored access policies and addresses are not simulated
+    response_headers = [""] * 5
+    lines = [fields["sp"], fields["st"], fields["se"], resource, identifier, address, fields["spr"], fields["sv"]]
+    text = "\n".join([*lines, *response_headers])
+    return base64.b64encode(hmac.digest(base64.b64decode(key), text.encode(), hashlib.sha256)).decode()
+
+
+def _resource(asked: Mapping[str, Any], account: str) -> str:
+    resource = str(asked.get("canonicalizedResource", ""))
+    if not re.fullmatch(rf"/blob/{account}/[^/]+(/.+)?", resource):
+        raise _invalid("canonicalizedResource", f"must be /blob/{account}/<container>, or that and a blob's name")
+    return resource
+
+
+def _permissions(asked: Mapping[str, Any], known: str) -> str:
+    given = str(asked.get("signedPermission", ""))
+    if not given or set(given) - set(known) or len(set(given)) < len(given):
+        raise _invalid("signedPermission", f"must be some of the letters {known}, each once")
+    return "".join(letter for letter in known if letter in given)
+
+
+def _time(asked: Mapping[str, Any], name: str) -> str:
+    try:
+        moment = datetime.datetime.fromisoformat(str(asked.get(name, "")))
+    except ValueError:
+        raise _invalid(name, "must be a time as 2026-11-21T00:00:00Z") from None
+    utc = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
+    return utc.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _choice(asked: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
+    value = str(asked.get(name, ""))
+    if value not in allowed:
+        raise _invalid(name, f"must be one of {' '.join(allowed)}")
+    return value
+
+
+def _invalid(name: str, why: str) -> ArmError:
+    message = f"Values for request parameters are invalid: {name}. It {why}."
+    return bad_request(message, code="InvalidValuesForRequestParameters", target=name)

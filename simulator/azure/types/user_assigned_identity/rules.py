@@ -1,0 +1,40 @@
+"""Managed identities of one's own."""
+
+from __future__ import annotations
+
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.world import World
+
+TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
+
+
+class UserAssignedIdentities(Kind):
+    """An identity, with the two ids that Entra knows it by."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        record.body = body
+        if existing is None:
+            # Another one of the same name is another identity: it has no roles of the first.
+            born = str(world.faults.clock())
+            record.facts |= {"client": guid(record.id.text, "client", born), "principal": guid(record.id.text, born)}
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        ids = {
+            "clientId": record.facts["client"],
+            "principalId": record.facts["principal"],
+            "tenantId": world.subscription.tenant_id,
+        }
+        return envelope(record, record.body | {"properties": ids})
+
+
+KIND = UserAssignedIdentities()
+
+
+def of_client(world: World, client_id: str) -> Record | None:
+    """The identity of a client id."""
+    return next((found for found in world.store.all(TYPE) if found.facts["client"] == client_id.lower()), None)

@@ -1,0 +1,97 @@
+"""Simulated Azure, behind the stand-in of azure-native, shows of a resource what real Azure showed: no less, no more.
+
+What that was, `recorded.yaml` says, of runs that azure-native's own tests recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from simulator.plugins.azure_native import convert
+from simulator.plugins.azure_native.resources import DEFINITIONS
+from tests.support.arm import SUBSCRIPTION, FakeBackend, start
+from tests.support.published_models import unpublished
+
+RECORDED: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("recorded.yaml").read_text("utf-8"))
+RESOURCES: dict[str, dict[str, Any]] = RECORDED["resources"]
+KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+Answers = Mapping[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    """What ARM says of each resource, made as the recorded run made it, once its operation has ended."""
+    arm, found = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend()), {}
+    for token, recorded in RESOURCES.items():
+        definition, version = DEFINITIONS[token], {"api-version": DEFINITIONS[token].api_version}
+        path = convert.path(definition, recorded["inputs"], SUBSCRIPTION.subscription_id)
+        answer = arm.call("PUT", path, convert.body(definition, recorded["inputs"]), **version)
+        assert answer.status_code == 201, answer.text
+        arm.done()
+        found[token] = arm.call("GET", path, **version).json()
+    arm.stop()
+    return found
+
+
+@pytest.fixture(params=RESOURCES)
+def token(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shown(answers: Answers, token: str) -> dict[str, Any]:
+    """The plugin's outputs by dotted paths."""
+    return dict(leaves(convert.outputs(DEFINITIONS[token], answers[token]), ""))
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Values at their paths; what is empty counts as a value."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from leaves(inner, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from leaves(inner, f"{path}[]")
+    else:
+        yield path, value
+
+
+def test_defaults_are_those_that_azure_showed(token: str, shown: dict[str, Any]) -> None:
+    defaults = RESOURCES[token]["defaults"]
+    assert {path: shown.get(path) for path in defaults} == defaults
+
+
+def test_other_properties_are_there_and_of_the_same_kind(token: str, shown: dict[str, Any]) -> None:
+    kinds = {path: kind for kind, paths in RESOURCES[token]["shown"].items() for path in paths}
+    assert {path: KINDS.get(type(shown.get(path))) for path in kinds} == kinds
+
+
+def test_ids_types_and_times_are_spelled_as_azure_does(token: str, shown: dict[str, Any]) -> None:
+    spelled = RESOURCES[token]["spelled"]
+    assert {
+        path: shown.get(path) for path, text in spelled.items() if not re.fullmatch(text, shown.get(path, ""))
+    } == {}
+
+
+def test_nothing_is_shown_that_azure_did_not_show(token: str, shown: dict[str, Any]) -> None:
+    recorded = RESOURCES[token]
+    known = {
+        *recorded["defaults"],
+        *recorded["spelled"],
+        *(path for paths in recorded["shown"].values() for path in paths),
+    }
+    assert set(shown) - known == set()
+
+
+def test_our_api_version_has_all_of_it(token: str, answers: Answers) -> None:
+    assert unpublished(DEFINITIONS[token].schema.type, answers[token]) == []
+
+
+def test_every_recording_is_named_by_its_run() -> None:
+    assert {run for recorded in RESOURCES.values() for run in recorded["runs"]} == set(RECORDED["runs"])
