@@ -21,6 +21,7 @@ from simulator.host.certificates import Authority
 Rule = Callable[[BlobRequest], Refusal | None]
 _log = logging.getLogger(__name__)
 _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
+_READS = ("GET", "HEAD")
 _TIMEOUT_S = 60
 _STARTING_S = 60.0  # so long a request waits for an Azurite that is being started
 _POLL_S = 0.05
@@ -92,6 +93,15 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
 
     def _pass_on(self, content: bytes) -> None:
+        try:
+            answer = self._ask(content)
+        except ConnectionResetError:
+            if self.command not in _READS:
+                raise
+            answer = self._ask(content)  # Azurite ended with the request in its hands, and starts again
+        self._send(*answer)
+
+    def _ask(self, content: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = self.server.upstream()
         try:
             upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -100,8 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
                     upstream.putheader(name, value)
             upstream.endheaders(content or None)
             answer = upstream.getresponse()
-            body = answer.read()
-            self._send(answer.status, answer.getheaders(), body)
+            return answer.status, answer.getheaders(), answer.read()
         finally:
             upstream.close()
 

@@ -5,6 +5,7 @@ What that was, `recorded.yaml` says, of runs that azure-native's own tests recor
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,14 +29,15 @@ Answers = Mapping[str, dict[str, Any]]
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What ARM says of each resource, made as the recorded run made it, once its operation has ended."""
     arm, found = start(tmp_path_factory.mktemp("recorded") / "azure", FakeBackend()), {}
-    for token, recorded in RESOURCES.items():
-        definition, version = DEFINITIONS[token], {"api-version": DEFINITIONS[token].api_version}
-        path = convert.path(definition, recorded["inputs"], SUBSCRIPTION.subscription_id)
-        answer = arm.call("PUT", path, convert.body(definition, recorded["inputs"]), **version)
-        assert answer.status_code == 201, answer.text
-        arm.done()
-        found[token] = arm.call("GET", path, **version).json()
-    arm.stop()
+    with contextlib.ExitStack() as ends:
+        ends.callback(arm.stop)
+        for token, recorded in RESOURCES.items():
+            definition, version = DEFINITIONS[token], {"api-version": DEFINITIONS[token].api_version}
+            path = convert.path(definition, recorded["inputs"], SUBSCRIPTION.subscription_id)
+            answer = arm.call("PUT", path, convert.body(definition, recorded["inputs"]), **version)
+            assert answer.is_success, answer.text
+            arm.done()
+            found[token] = arm.call("GET", path, **version).json()
     return found
 
 

@@ -72,7 +72,8 @@ def test_its_whole_life(resource_type: str, client: GoClient) -> None:
     example = EXAMPLES[resource_type]
     assert client("GET", resource_type)["status"] == 404, "before it makes one, the plugin looks whether there is one"
     made = client("PUT", resource_type, body=example.body)
-    assert made["body"]["id"].lower() == example.id.lower(), made
+    assert made["error"] == ""
+    assert made["body"]["id"].lower() == example.id.lower()
     assert made["body"].get("properties", {}).get("provisioningState", "Succeeded") == "Succeeded"
     assert shows(client("GET", resource_type)["body"], example.body)
     if example.changed:

@@ -34,7 +34,7 @@ def test_its_whole_life(resource_type: str, arm: Arm, credential: ManagedIdentit
         with pytest.raises(ResourceNotFoundError):
             resource.get()
         made = resource.put(example.body)
-        assert made["id"].lower() == example.id.lower(), "AKS spells groups otherwise; ARM compares without case"
+        assert made["id"].lower() == example.id.lower()
         assert shows(resource.get(), example.body)
         assert made["id"] in [found["id"] for found in resource.list()]
         if example.changed:
