@@ -40,8 +40,7 @@ class Operations:
                 store.remove(record.id)  # a pool that was written for a cluster that then was not
         for record in store.all():
             kind = kinds().get(record.id.type.lower())
-            stands = kind is not None and kind.asynchronous and kind.turn(record.id) == record.id
-            if record.busy or stands:
+            if record.busy or (kind and _has_own_turn(kind, record.id)):
                 self.start(record.id)
 
     def start(self, resource: ResourceId) -> Future[None]:
@@ -92,12 +91,11 @@ class Operations:
         """Deletes what has a life of its own inside (the clusters of a group) in its own turn, then the rest."""
         for inner in self._world.store.within(record.id):
             within = kinds().get(inner.id.type.lower())
-            if within is None or not within.asynchronous:
+            if within is None or not _has_own_turn(within, inner.id):
                 continue
-            turn = within.turn(inner.id)
-            if turn == inner.id:
-                with self._turns[turn.key]:
-                    self._delete(within, inner)
+            with self._turns[inner.id.key]:
+                if now := self._world.store.get(inner.id):
+                    self._delete(within, now)
         kind.end(self._world, record)
         remove(self._world, record)
 
@@ -111,14 +109,14 @@ class Operations:
                 now.state, now.error = "Succeeded", None
                 store.put(now)
 
-    def _fail(self, resource: ResourceId, began: Record | None, error: Body) -> None:
+    def _fail(self, resource: ResourceId, began: Record, error: Body) -> None:
         """Unless something else, such as a deletion, has begun meanwhile."""
         store = self._world.store
         if self._stopping.is_set():  # clusters end under the operation's feet: that is no failure of its own
             return
         with store.lock:
             now = store.get(resource)
-            if now is None or began is None or now.state != began.state:
+            if now is None or now.state != began.state:
                 return
             for record in (now, *store.within(resource)):
                 if record.busy:
@@ -134,3 +132,7 @@ def remove(world: World, record: Record) -> None:
     if kind := kinds().get(record.id.type.lower()):
         kind.removed(world, record)
     world.store.remove(record.id)
+
+
+def _has_own_turn(kind: Kind, resource: ResourceId) -> bool:
+    return kind.asynchronous and kind.turn(resource) == resource
