@@ -11,7 +11,7 @@ import json
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -263,6 +263,15 @@ class KubeClient:
         resource = self.resource(obj["apiVersion"], obj["kind"])
         namespace = metadata.get("namespace") or ("default" if resource.namespaced else None)
         return resource, namespace, metadata.get("name", "")
+
+
+def ignore_missing(call: Callable[[], object]) -> None:
+    """Makes a call to the API server; what is gone by then needs it no more."""
+    try:
+        call()
+    except ApiError as error:
+        if not error.not_found:
+            raise
 
 
 def _params(field_manager: str, dry_run: bool) -> dict[str, str]:
