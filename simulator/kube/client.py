@@ -198,10 +198,9 @@ class KubeClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         field_manager: str = "simulator",
-        dry_run: bool = False,
     ) -> Object:
         path = self.resource(api_version, kind).path(namespace, name, subresource)
-        return self._patch(path, body, content_type, _params(field_manager, dry_run))
+        return self._patch(path, body, content_type, _params(field_manager))
 
     def delete(
         self,
@@ -274,7 +273,7 @@ def ignore_missing(call: Callable[[], object]) -> None:
             raise
 
 
-def _params(field_manager: str, dry_run: bool) -> dict[str, str]:
+def _params(field_manager: str, dry_run: bool = False) -> dict[str, str]:
     return {"fieldManager": field_manager} | ({"dryRun": "All"} if dry_run else {})
 
 
