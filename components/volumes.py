@@ -18,9 +18,8 @@ from components._base import Component
 from components.container_access import ContainerAccess, Sas
 from components.context import BlobVolume
 from components.identity import WorkloadIdentity
-from config.facts.blobfuse import mount_options
+from config.facts.blobfuse import DRIVER, mount_options
 
-DRIVER = "blob.csi.azure.com"
 STORAGE_CLASS = "ai-on-aks-blob"
 """There is no such class: the text keeps a default class from making a volume, and binds claim and volume."""
 

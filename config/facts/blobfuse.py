@@ -1,4 +1,4 @@
-"""How blob containers are mounted: the profiles of `blobfuse.yaml` as mount options."""
+"""How blob containers are mounted: the driver, and the profiles of `blobfuse.yaml` as mount options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import functools
 
 from config.facts import data
 
+DRIVER = "blob.csi.azure.com"
+AUDIENCE = "api://AzureADTokenExchange"
+"""Of the tokens that the driver asks kubelets for (its CSIDriver's tokenRequests), to mount by identity."""
 Profile = dict[str, bool | int | float | str]
 """Flags of `blobfuse2 mount`, without the dashes."""
 

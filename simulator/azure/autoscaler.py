@@ -17,6 +17,7 @@ from fractions import Fraction
 import httpx
 
 from config.facts import skus
+from config.facts.scheduling import AGENT_POOL_LABEL
 from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import GPU, allocatable, chosen, requested, untolerated
 from simulator.azure import quota
@@ -34,7 +35,6 @@ UNNEEDED_S = 30.0
 """How long a node is empty before it goes; on AKS 10 minutes (scale-down-unneeded-time)."""
 _BACKOFF_S = 30.0  # after Azure has refused; upstream's begins at 5 minutes
 _TICK_S = 2.0
-_POOL = "kubernetes.azure.com/agentpool"
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
 _SOURCE = {"component": "cluster-autoscaler"}
 _log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def _is_scaled(pool: Record) -> bool:
 
 
 def _belongs(node: Object, pool: Record) -> bool:
-    return bool(node["metadata"].get("labels", {}).get(_POOL) == pool.id.name)
+    return bool(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool.id.name)
 
 
 def _is_on(pod: Object, node: Object) -> bool:

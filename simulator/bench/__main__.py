@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from simulator.bench import by_hand, deployment, picture
+from simulator.bench import deployment, picture
 from simulator.bench.durations import Durations, durations
 from simulator.bench.engine import BenchFailed
 from simulator.bench.measure import Measures, measure
@@ -70,13 +70,10 @@ def _overhead(measures: Measures) -> dict[str, Any]:
 
 
 def _path(slots: Sequence[Slot], known: Durations) -> dict[str, Any]:
-    """The critical path beside the unavoidable chain and the way by hand."""
+    """The critical path beside the unavoidable chain."""
     total = _end(slots, known)
     unavoidable = sum(known.seconds(step) for step in known.unavoidable)
     rows = [("unavoidable: " + ", ".join(known.unavoidable), unavoidable), ("critical path of up", total)]
-    for options in ((), ("registration",), ("images",), ("registration", "images")):
-        serial = _end(schedule(by_hand.works(known, options), known.goal), known)
-        rows.append((f"by hand{', with ' + ' and '.join(options) if options else ''}", serial))
     table = Table(
         "until the first passed NCCL run", "minutes", "up takes", title="in realistic time", title_justify="left"
     )

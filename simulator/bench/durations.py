@@ -30,15 +30,6 @@ class Event(_Model):
     after: tuple[str, ...]
 
 
-class Command(_Model):
-    """One command of the hand-made way; `optional` names what it is left out with."""
-
-    name: str
-    step: str
-    starts: tuple[str, ...] = ()
-    optional: str = ""
-
-
 class Durations(_Model):
     """All of the file."""
 
@@ -47,7 +38,6 @@ class Durations(_Model):
     events: tuple[Event, ...]
     goal: str
     unavoidable: tuple[str, ...]
-    commands: tuple[Command, ...]
 
     def step_of(self, resource: str) -> str:
         """The step that a resource, `<type> <name>`, is. Raises LookupError for one of a type that has no duration."""

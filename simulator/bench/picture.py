@@ -14,12 +14,13 @@ from simulator.tools.progress import elapsed
 _TIME_COLUMNS, _FEWEST_BAR_COLUMNS = len("99:99 - 99:99") + 6, 10
 """Of the last column, with what Rich puts around all three."""
 _LEFT, _WIDTH, _ROW, _TOP = 330, 640, 18, 34
+_LEAST_S = 5.0
 _CRITICAL, _OTHER = "#c0392b", "#7f8c8d"
 
 
-def shown(slots: Sequence[Slot], least_s: float = 5.0) -> list[Slot]:
+def shown(slots: Sequence[Slot]) -> list[Slot]:
     """Slots worth a line: long ones, and all of the critical chain that take any time."""
-    return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else least_s)]
+    return [slot for slot in slots if slot.end - slot.start >= (0.1 if slot.critical else _LEAST_S)]
 
 
 def table(slots: Sequence[Slot], title: str, columns: int) -> Table:

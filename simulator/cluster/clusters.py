@@ -7,7 +7,7 @@ import functools
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from diagnosis.cluster import Object
@@ -17,7 +17,7 @@ from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
 from simulator.host import paths, ports
 from simulator.host.network import ClusterNetwork
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import KubeClient, ignore_missing
 from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram, Offers
@@ -90,7 +90,7 @@ class Clusters:
         wanted = {node["metadata"]["name"]: node for node in nodes}
         there = {node["metadata"]["name"]: node for node in kube.list("v1", "Node")}
         for name in sorted(there.keys() - wanted.keys()):
-            _ignore_missing(functools.partial(kube.delete, "v1", "Node", name))
+            ignore_missing(functools.partial(kube.delete, "v1", "Node", name))
         for name, node in sorted(wanted.items()):
             node["metadata"].setdefault("annotations", {})[_POOL_LABELS] = ",".join(sorted(node["metadata"]["labels"]))
             if name not in there:
@@ -150,11 +150,3 @@ def _removed(there: Object, wanted: Object) -> dict[str, None]:
     """Labels that the pool gave before and gives no more, as nulls of a merge patch."""
     before = there["metadata"].get("annotations", {}).get(_POOL_LABELS, "")
     return {key: None for key in before.split(",") if key and key not in wanted["metadata"].get("labels", {})}
-
-
-def _ignore_missing(call: Callable[[], object]) -> None:
-    try:
-        call()
-    except ApiError as error:
-        if not error.not_found:
-            raise

@@ -11,11 +11,10 @@ from rich import box
 from rich.table import Table
 
 from config.facts import skus
-from config.facts.scheduling import POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL, POOL_LABEL
 from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import GPU, allocatable, requested
 
-_AGENT_POOL = "kubernetes.azure.com/agentpool"
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """Labels of a workload's pods, of which each kind of workload has its own."""
 
@@ -44,7 +43,7 @@ def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iter
             holders.setdefault(pod["spec"].get("nodeName", ""), Counter())[_workload(pod)] += gpus
     members: dict[str, list[Object]] = {name: [] for name in agent_pools}
     for node in nodes:
-        members.setdefault(node["metadata"].get("labels", {}).get(_AGENT_POOL, ""), []).append(node)
+        members.setdefault(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL, ""), []).append(node)
     return [_pool(name, agent_pools.get(name, {}), there, holders) for name, there in sorted(members.items())]
 
 

@@ -17,6 +17,7 @@ MARK = "SIMULATOR_CHILD_OF"
 """Environment variable by which leftovers of a killed simulator are known as ours, and only ours."""
 _RESTART_PAUSE = 1.0
 _STOP_GRACE_S = 2  # long enough to flush; a kill loses nothing that was acknowledged
+_TAIL_LINES = 15
 _MAX_LOG_BYTES = 32 * 1024 * 1024
 
 
@@ -124,8 +125,8 @@ class Process:
             popen.kill()
             popen.wait()
 
-    def tail(self, lines: int = 15) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
+    def tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]) if self.log.exists() else ""
 
 
 class Supervisor:

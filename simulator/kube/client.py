@@ -11,7 +11,7 @@ import json
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,10 +198,9 @@ class KubeClient:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
         field_manager: str = "simulator",
-        dry_run: bool = False,
     ) -> Object:
         path = self.resource(api_version, kind).path(namespace, name, subresource)
-        return self._patch(path, body, content_type, _params(field_manager, dry_run))
+        return self._patch(path, body, content_type, _params(field_manager))
 
     def delete(
         self,
@@ -265,7 +264,16 @@ class KubeClient:
         return resource, namespace, metadata.get("name", "")
 
 
-def _params(field_manager: str, dry_run: bool) -> dict[str, str]:
+def ignore_missing(call: Callable[[], object]) -> None:
+    """Makes a call to the API server; what is gone by then needs it no more."""
+    try:
+        call()
+    except ApiError as error:
+        if not error.not_found:
+            raise
+
+
+def _params(field_manager: str, dry_run: bool = False) -> dict[str, str]:
     return {"fieldManager": field_manager} | ({"dryRun": "All"} if dry_run else {})
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, has_ended
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.devices import Unavailable, requested
 from simulator.kubelet.events import Teller
-from simulator.kubelet.status import has_ended, now
+from simulator.kubelet.status import now
 
 REASON = "UnexpectedAdmissionError"
 

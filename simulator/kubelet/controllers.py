@@ -6,11 +6,10 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, is_ready
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import Controller
-from simulator.kubelet.status import is_ready
 
 _PAUSE_S = 1.0
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from diagnosis.cluster import Object
-from simulator.kubelet.status import has_ended
+from diagnosis.cluster import Object, has_ended
+from diagnosis.nodes import GPU
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
-GPU = "nvidia.com/gpu"
 
 
 def requested(pod: Object) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, has_ended
 from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
@@ -12,7 +12,7 @@ from simulator.kubelet.events import Teller
 from simulator.kubelet.nodes import KWOK, RUN_BY, internal_ip
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.status import FAKED, PARTLY_FAKED, ContainerState, has_ended, now, pod_status
+from simulator.kubelet.status import FAKED, PARTLY_FAKED, ContainerState, now, pod_status
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe
 

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, has_ended
 from simulator.host import ports
 from simulator.host.certificates import Authority
 from simulator.host.network import ClusterNetwork
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import ApiError, KubeClient, ignore_missing
 from simulator.kube.informer import Informer
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
@@ -44,7 +44,6 @@ from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
-from simulator.kubelet.status import has_ended
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 from simulator.sandbox import machine, sandbox
@@ -238,12 +237,8 @@ class Kubelet:
             worker.stop(delete=True)
 
     def _remove(self, pod: Object) -> None:
-        metadata = pod["metadata"]
-        try:
-            self.kube.delete("v1", "Pod", metadata["name"], metadata["namespace"], grace_seconds=0)
-        except ApiError as error:
-            if not error.not_found:
-                raise
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
         """What sandboxed pods reach: the API server and the blob service, whose certificate they trust."""

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from diagnosis.cluster import Object
-from simulator.kube.client import ApiError, KubeClient
+from diagnosis.cluster import Object, has_ended
+from simulator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, KubeClient, ignore_missing
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import Allocation, DeviceManager, plugin_resources, status_patch
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.programs import Offers
 from simulator.kubelet.shim import run_folder
-from simulator.kubelet.status import has_ended
 from simulator.world import snapshot
 from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware
@@ -23,7 +22,6 @@ from simulator.world.nodes import hardware_of
 FAULT = "simulator/fault"
 RUN_BY, KWOK, NOBODY = "simulator/run-by", "kwok", "nobody"
 """Annotation of pods that KWOK runs, and its values: nobody while the node is down."""
-_STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class NodeKeeper:
@@ -115,11 +113,10 @@ class NodeKeeper:
 
     def _patch_ready(self, name: str, namespace: str, *, ready: bool) -> None:
         body = {"status": {"conditions": [{"type": "Ready", "status": str(ready)}]}}
-        self._kube.patch("v1", "Pod", name, namespace, body, subresource="status", content_type=_STRATEGIC)
+        self._kube.patch("v1", "Pod", name, namespace, body, subresource="status", content_type=STRATEGIC_MERGE_PATCH)
 
     def _patch_status(self, name: str, body: Object, *, strategic: bool = False) -> None:
-        kind = "strategic-merge-patch" if strategic else "merge-patch"
-        content_type = f"application/{kind}+json"
+        content_type = STRATEGIC_MERGE_PATCH if strategic else MERGE_PATCH
         ignore_missing(
             lambda: self._kube.patch("v1", "Node", name, None, body, subresource="status", content_type=content_type)
         )
@@ -142,15 +139,6 @@ def internal_ip(node: Object) -> str:
     """The node's address in the cluster."""
     addresses = node["status"]["addresses"]
     return next(str(entry["address"]) for entry in addresses if entry["type"] == "InternalIP")
-
-
-def ignore_missing(call: Callable[[], object]) -> None:
-    """Makes a call to the API server; what is gone by then needs it no more."""
-    try:
-        call()
-    except ApiError as error:
-        if not error.not_found:
-            raise
 
 
 def _file(context: Callable[[Object, Object], ContainerContext], pod: Object, path: str) -> bytes | None:

@@ -15,19 +15,6 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def is_ready(pod: Object) -> bool:
-    """The pod's Ready condition, False while it is being deleted."""
-    if pod["metadata"].get("deletionTimestamp"):
-        return False
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
-
-
-def has_ended(pod: Object) -> bool:
-    """Whether its phase is a last one."""
-    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-
-
 @dataclass
 class ContainerState:
     """Where one container stands. `exit_code` is None while it waits or runs."""

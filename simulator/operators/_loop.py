@@ -17,7 +17,6 @@ from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kube.informer import Changes
 from simulator.kubelet.programs import PodContext
-from simulator.kubelet.status import is_ready as is_ready
 
 RESYNC_S = 30.0
 UNASKED_S = 10.0

@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 
-from diagnosis.cluster import Object
-from simulator.operators._loop import is_ready, label, labelled
+from config.facts.scheduling import GPU_RESOURCE
+from diagnosis.cluster import Object, is_ready
+from simulator.operators._loop import label, labelled
 from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
 from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
@@ -19,7 +20,6 @@ from simulator.world.nodes import MELLANOX, nvidia_gpus
 
 SRIOV_CONFIG = "/etc/pcidp/config.json"
 SHARED_CONFIG = "/k8s-rdma-shared-dev-plugin/config.json"
-GPU_RESOURCE = "nvidia.com/gpu"
 GPU_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 LINK_TYPES = {"infiniband": "InfiniBand", "ether": "Ethernet"}
 

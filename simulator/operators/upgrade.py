@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, has_ended, is_ready
 from simulator.kube.client import ApiError, KubeClient
-from simulator.kubelet.status import has_ended
-from simulator.operators._loop import is_ready, label
+from simulator.operators._loop import label
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 REQUIRED, CORDON, WAIT_FOR_JOBS = "upgrade-required", "cordon-required", "wait-for-jobs-required"

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import httpx
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, is_ready
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
-from simulator.kubelet.status import is_ready
 from tests.support.world import World, log
 
 _WARNINGS, _LOG_LINES = 15, 15

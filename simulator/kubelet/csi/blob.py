@@ -27,7 +27,6 @@ from simulator.kubelet.csi.blobfuse import BlobfuseError
 from simulator.kubelet.csi.identity import PodIdentity
 from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
 
-NAME = "blob.csi.azure.com"
 NODE_PLUGIN_IMAGE = "blob-csi"
 """End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""
 _HELP = "\nPlease refer to http://aka.ms/blobmounterror for possible causes and solutions for mount errors."

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from config.facts.blobfuse import DRIVER
+from diagnosis.cluster import Object, is_ready
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blob, identity
@@ -24,7 +25,6 @@ from simulator.kubelet.csi.mount import BlobMount
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import warn
 from simulator.kubelet.pulls import repository
-from simulator.kubelet.status import is_ready
 
 Key = tuple[str, str, str]
 """Node, PersistentVolume, and the pod (its uid) that has the mount for itself; empty for one that is shared."""
@@ -62,7 +62,7 @@ class ClaimMounts:
         modes = volume["spec"].get("accessModes") or []
         read_only = read_only or bool(csi.get("readOnly")) or modes[:1] == ["ReadOnlyMany"]
         driver, name = csi.get("driver"), volume["metadata"]["name"]
-        if driver == blob.NAME:
+        if driver == DRIVER:
             mount = self._blob(pod, volume, read_only=modes[:1] == ["ReadOnlyMany"])
             return Mounted(mount.path, read_only or mount.read_only)
         if driver in SHARES:
@@ -130,7 +130,7 @@ class ClaimMounts:
         node, name, own = key
         plugin = next((pod for pod in self._pods() if is_node_plugin(pod, node)), None)
         if plugin is None:
-            raise _not_registered(_prefix(volume), blob.NAME)
+            raise _not_registered(_prefix(volume), DRIVER)
         prefix = _prefix(volume, "SetUp" if own else "MountDevice")
         folder = self._folder / "mounts" / node / (f"{name}-{own}" if own else name)
         try:
@@ -153,7 +153,7 @@ class ClaimMounts:
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
 
     def _check_identity(self, volume: Object, plugin: Object) -> None:
-        driver = self._kube.find("storage.k8s.io/v1", "CSIDriver", blob.NAME) or {}
+        driver = self._kube.find("storage.k8s.io/v1", "CSIDriver", DRIVER) or {}
         if reason := identity.why_not(volume, _tag(plugin), driver):
             raise blob.StageError(reason)
 

@@ -15,12 +15,12 @@ import httpx
 from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError
 
+from config.facts.blobfuse import AUDIENCE
 from config.facts.versions import versions
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Cloud
 
-AUDIENCE = "api://AzureADTokenExchange"
 _WITH_TOKEN, _CLIENT = "mountwithworkloadidentitytoken", "clientid"
 
 

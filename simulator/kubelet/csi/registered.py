@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from config.facts.blobfuse import DRIVER
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError, KubeClient
-from simulator.kubelet.csi import blob
 from simulator.kubelet.csi.claims import SHARES, is_node_plugin
 
 _API = "storage.k8s.io/v1"
@@ -28,7 +28,7 @@ class RegisteredDrivers:
         everywhere = {found["metadata"]["name"] for found in self._drivers()} & set(SHARES)
         for node in nodes:
             name, uid = node["metadata"]["name"], node["metadata"]["uid"]
-            blobs = {blob.NAME} if any(is_node_plugin(pod, name) for pod in pods) else set()
+            blobs = {DRIVER} if any(is_node_plugin(pod, name) for pod in pods) else set()
             drivers = sorted(everywhere | blobs)
             if self._told.get(uid) != drivers:
                 self._tell(csi_node(name, uid, drivers))

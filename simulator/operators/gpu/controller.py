@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from diagnosis.cluster import Object
-from simulator.kube.client import ApiError
+from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels
 from simulator.operators.gpu import nodes as gpu_nodes
@@ -189,11 +189,7 @@ class Controller(Operator):
         if before == {**before, **status}:
             return
         name = policy["metadata"]["name"]
-        try:
-            self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status")
-        except ApiError as error:
-            if not error.not_found:  # deleted meanwhile
-                raise
+        ignore_missing(lambda: self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status"))
         if before.get("state") != status["state"]:
             self._ctx.log(f"{KIND} {name}: {status['state']}")
 

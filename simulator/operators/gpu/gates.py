@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, is_ready
 from simulator.kubelet.programs import PodContext
-from simulator.operators._loop import is_ready, labelled, set_labels
+from simulator.operators._loop import labelled, set_labels
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
 from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia_gpus

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.kube.client import ApiError
+from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
 from simulator.operators.network import daemonsets as build
@@ -148,11 +148,7 @@ class Controller(Operator):
         if policy.get("status", {}) == {**policy.get("status", {}), **status}:
             return
         name = policy["metadata"]["name"]
-        try:
-            self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status")
-        except ApiError as error:
-            if not error.not_found:  # deleted meanwhile
-                raise
+        ignore_missing(lambda: self._kube.patch(API, KIND, name, None, {"status": status}, subresource="status"))
         self._ctx.log(f"{KIND} {name}: {status['state']}")
 
 

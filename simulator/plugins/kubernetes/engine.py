@@ -24,9 +24,9 @@ class Engine:
         """A line that stays."""
         self._send(urn, message, severity, ephemeral=False)
 
-    def status(self, urn: str, message: str, severity: Severity = INFO) -> None:
+    def status(self, urn: str, message: str) -> None:
         """What is being waited for now; the next status takes its place, an empty one clears it."""
-        self._send(urn, message, severity, ephemeral=True)
+        self._send(urn, message, INFO, ephemeral=True)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:
         if self._stub is None:

@@ -8,11 +8,12 @@ again.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import KubeClient, ignore_missing
 from simulator.plugins.kubernetes import managed_fields
 from simulator.plugins.kubernetes.kubeconfig import KubeconfigError, load, servers
 from simulator.plugins.kubernetes.release import options, records
@@ -46,17 +47,8 @@ def delete_forgotten(kubeconfig: str, namespaces: Iterable[str], known: Collecti
             if managed_fields.is_pulumis(live) and (namespace, f"{kind} {live['metadata']['name']}") not in known
         ]
         for obj in lost:
-            _delete(kube, *obj)
+            ignore_missing(functools.partial(kube.delete, *obj))
     return [f"deleted {kind} {namespace}/{name}, which a killed update had made" for _, kind, name, namespace in lost]
-
-
-def _delete(kube: KubeClient, api_version: str, kind: str, name: str, namespace: str) -> None:
-    """One that is gone already is no error."""
-    try:
-        kube.delete(api_version, kind, name, namespace)
-    except ApiError as error:
-        if not error.not_found:
-            raise
 
 
 def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
@@ -65,7 +57,7 @@ def _free(session: Session, kube: KubeClient, record: records.Record) -> str:
         release = {"name": record.name, "namespace": record.namespace}
         helm(session, options.uninstall_arguments(release, may_be_gone=True))
         return f"uninstalled release {name}, whose installation was killed"
-    _delete(kube, "v1", "Secret", record.secret, record.namespace)
+    ignore_missing(lambda: kube.delete("v1", "Secret", record.secret, record.namespace))
     return f"forgot revision {record.revision} of release {name}, whose upgrade was killed"
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
@@ -17,9 +15,7 @@ from simulator.sandbox.library import (
     metaseq_options,
     nccl,
     nccl_tests,
-    rank_files,
     ranks,
-    scalars,
     training,
     world,
 )
@@ -28,7 +24,7 @@ from simulator.sandbox.library.nccl_log import Log, Process, pause
 from simulator.sandbox.library.programs import Call
 from simulator.world.network import Collective
 
-OWN = ("distributed_rank", "device_id", "metrics")  # options in which ranks differ
+OWN = ("distributed_rank", "device_id")  # options in which ranks differ
 SECONDS_PER_UPDATE = 0.2  # at most: the simulation does not take as long as the training would
 STORE_TIMEOUT_S = 1800  # metaseq's distributed/rendezvous.py keeps PyTorch's; in the simulation it passes at once
 NCCL_PLACE = "NCCL error in: ProcessGroupNCCL.cpp"
@@ -56,23 +52,10 @@ def main(arguments: list[str]) -> int:
     if options.task != "dummy_lm":
         print(f"simulator: metaseq-train is simulated with --task dummy_lm, not {options.task}", file=sys.stderr)
         return 1
-    if options.distributed_rank == 0:
-        options.metrics = _metrics(options)
     if not ranks.leave_call("metaseq", {"options": vars(options)}):
         print("simulator: metaseq-train is simulated as started by mpirun only", file=sys.stderr)
         return 1
     return 0
-
-
-def _metrics(options: Namespace) -> list[str]:
-    """Makes the files to which rank 0 writes for Aim and TensorBoard (logging/progress_bar). Raises OSError."""
-    files = []
-    if options.aim_repo:
-        files.append(scalars.aim_run(Path(options.aim_repo), options.aim_run_hash))
-    if options.tensorboard_logdir:
-        runs = (Path(f"{options.tensorboard_logdir}{n:04d}", metaseq_log.TRAIN_INNER) for n in itertools.count())
-        files.append(scalars.events_file(next(run for run in runs if not run.exists())))
-    return [str(file) for file in files]
 
 
 def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> tuple[int, int]:
@@ -105,17 +88,14 @@ def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> N
         raise Failed(f"torch.cuda.OutOfMemoryError: {short}")
     update = model.update(groups_span_nodes=_groups_span_nodes(by_rank, model))
     progress = metaseq_log.Progress(0, 0, 0, model.memory(), gpu_bytes)
-    metrics = rank_files.Writer(by_rank[0].pod, options.metrics)
     for seconds in _updates(update, collective, devices, variables):
         progress = replace(progress, number=progress.number + 1, seconds=seconds, wall=progress.wall + seconds)
         pause(min(seconds, SECONDS_PER_UPDATE))
         if progress.number % options.log_interval == 0:
             metaseq_log.update(log, options, model, progress)
-            metrics.append(scalars.line(progress.number, metaseq_log.statistics(options, model, progress)))
         if progress.number == options.max_update:
             break
     metaseq_log.end(log, options, progress)
-    metrics.append(scalars.end())
 
 
 def _updates(

@@ -7,14 +7,13 @@ import math
 import time
 from argparse import Namespace
 from dataclasses import dataclass
-from pathlib import Path
 
 from simulator.sandbox.library.metaseq_model import Model
 from simulator.sandbox.library.nccl_log import Log
 
 GIB = 2**30
 TRAIN_INNER = "train_inner"
-"""metaseq's name for what it logs of updates, and of TensorBoard's folder for that."""
+"""metaseq's name for what it logs of updates."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,6 @@ def beginning(log: Log, options: Namespace, model: Model) -> None:
         info(log, "metaseq.logging.progress_bar.base_progress_bar", f"Storing logs at Aim repo: {options.aim_repo}")
     info(log, "metaseq.trainer", "begin training epoch 1")
     info(log, trainer, "Start iterating over samples")
-    for folder in (Path(file).parent for file in options.metrics if Path(file).parent.name == TRAIN_INNER):
-        info(log, "metaseq.logging.progress_bar.base_progress_bar", f"Setting tensorboard directory to {folder}")
 
 
 def update(log: Log, options: Namespace, model: Model, progress: Progress) -> None:

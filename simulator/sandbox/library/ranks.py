@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.sandbox import PATH
-from simulator.sandbox.library import rank_files, world
+from simulator.sandbox.library import world
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
@@ -75,7 +75,6 @@ def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, s
 def serve() -> None:
     """Carries out orders for this pod, one after the other, for ever: the rest of what sshd does."""
     done: set[str] = set()
-    files = rank_files.Follower()
     while True:
         time.sleep(POLL_SECONDS)
         try:
@@ -89,7 +88,6 @@ def serve() -> None:
                 if tasks := order["tasks"].get(known.me.key):
                     ended = _carry_out(tasks, order["program"], order["workdir"])
                     world.tell(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
-        files.take(known)
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:

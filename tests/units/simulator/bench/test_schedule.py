@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simulator.bench import by_hand, deployment, picture, recorded
+from simulator.bench import deployment, picture, recorded
 from simulator.bench.durations import durations
 from simulator.bench.schedule import Slot, Work, schedule
 from tests.support import golden, timeline
@@ -95,15 +95,6 @@ def test_every_resource_of_every_golden_stack_has_a_duration(stack: str) -> None
 def test_an_unknown_type_is_an_error_that_names_it() -> None:
     with pytest.raises(LookupError, match="aws:s3:Bucket data"):
         durations().step_of("aws:s3:Bucket data")
-
-
-def test_by_hand_each_command_follows_the_one_before_and_options_add_theirs() -> None:
-    known = durations()
-    plain = _end(schedule(by_hand.works(known, ()), known.goal))
-    full = _end(schedule(by_hand.works(known, ("registration", "images")), known.goal))
-    added = known.seconds("feature registration") + known.seconds("image build and push")
-    assert plain < full <= plain + added
-    assert plain > sum(known.seconds(step) for step in known.unavoidable)
 
 
 def test_the_picture_shows_every_long_step_and_the_critical_path_in_red() -> None:

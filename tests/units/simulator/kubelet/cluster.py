@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from config.facts.blobfuse import DRIVER
 from diagnosis.cluster import Object
 from simulator.kubelet.csi import blob
-from simulator.kubelet.csi.claims import ClaimMounts
+from simulator.kubelet.csi.claims import ClaimMounts, Mounted
+from simulator.kubelet.errors import VolumeNotReady
 from tests.support.fake_container import FakeContainer
 from tests.support.fake_kube import FakeKube
 
@@ -79,7 +81,7 @@ def sas_secret(permissions: str = "racwdl") -> Object:
     return secret(azurestorageaccountname=ACCOUNT, azurestorageaccountsastoken=SAS.format(permissions=permissions))
 
 
-def volume(driver: str = blob.NAME, mode: str = "ReadWriteMany", options: tuple[str, ...] = (), **csi: Any) -> Object:
+def volume(driver: str = DRIVER, mode: str = "ReadWriteMany", options: tuple[str, ...] = (), **csi: Any) -> Object:
     """A PersistentVolume as the program makes it for a container."""
     source: Object = {
         "driver": driver,
@@ -98,7 +100,7 @@ def volume(driver: str = blob.NAME, mode: str = "ReadWriteMany", options: tuple[
 CSI_DRIVER: Object = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "CSIDriver",
-    "metadata": {"name": blob.NAME},
+    "metadata": {"name": DRIVER},
     "spec": {"tokenRequests": [{"audience": "api://AzureADTokenExchange", "expirationSeconds": 3600}]},
 }
 CLAIM: Object = {
@@ -151,3 +153,13 @@ class Cluster:
 
     def events(self) -> list[str]:
         return [event["message"] for event in self.kube.list("v1", "Event")]
+
+    def mount(self, uid: str = "p", node: str = "n1", *, read_only: bool = False, account: str = "blobs") -> Mounted:
+        """The claim of a pod under that service account."""
+        return self.claims.mount(pod(uid, node, serviceAccountName=account), "data", read_only=read_only)
+
+    def failure(self) -> str:
+        """Why the claim cannot be mounted."""
+        with pytest.raises(VolumeNotReady) as failed:
+            self.mount()
+        return str(failed.value)

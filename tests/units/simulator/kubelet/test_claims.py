@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.kubelet.csi.claims import PROVISIONED_BY, Mounted
-from simulator.kubelet.errors import VolumeNotReady
+from simulator.kubelet.csi.claims import PROVISIONED_BY
 from tests.support.fake_container import FakeContainer, refused
 from tests.units.simulator.kubelet.cluster import SAS, Cluster, driver_pod, pod, sas_secret, secret, volume
 
@@ -24,18 +23,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     made.claims.stop()
 
 
-def mount(cluster: Cluster, uid: str = "p", node: str = "n1", *, read_only: bool = False) -> Mounted:
-    return cluster.claims.mount(pod(uid, node), "data", read_only=read_only)
-
-
-def failure(cluster: Cluster) -> str:
-    with pytest.raises(VolumeNotReady) as failed:
-        mount(cluster)
-    return str(failed.value)
-
-
 def test_with_everything_there_the_container_is_a_folder(cluster: Cluster) -> None:
-    mounted = mount(cluster)
+    mounted = cluster.mount()
     assert (mounted.path / "shard-0").read_bytes() == b"tokens"
     assert not mounted.read_only
 
@@ -45,7 +34,7 @@ def test_with_everything_there_the_container_is_a_folder(cluster: Cluster) -> No
 
 def test_without_the_driver_on_the_node(cluster: Cluster) -> None:
     cluster.pods = [driver_pod("n1", ready=False), driver_pod("n2")]
-    assert failure(cluster) == (
+    assert cluster.failure() == (
         'MountVolume.MountDevice failed for volume "ai-data" : kubernetes.io/csi: attacher.MountDevice failed to '
         "create newCsiDriverClient: driver name blob.csi.azure.com not found in the list of registered CSI drivers"
     )
@@ -53,15 +42,15 @@ def test_without_the_driver_on_the_node(cluster: Cluster) -> None:
 
 def test_without_the_secret(cluster: Cluster) -> None:
     cluster.lacks("Secret", "sas")
-    assert "fetching NodeStageSecretRef ai/sas failed" in failure(cluster)
-    assert 'secrets "sas" not found' in failure(cluster)
+    assert "fetching NodeStageSecretRef ai/sas failed" in cluster.failure()
+    assert 'secrets "sas" not found' in cluster.failure()
 
 
 def test_without_the_claim_or_its_binding(cluster: Cluster) -> None:
     cluster.kube.patch("v1", "PersistentVolumeClaim", "data", "ai", {"status": {"phase": "Pending"}})
-    assert failure(cluster) == "PVC ai/data is not bound to a volume"
+    assert cluster.failure() == "PVC ai/data is not bound to a volume"
     cluster.lacks("PersistentVolumeClaim", "data")
-    assert failure(cluster) == 'persistentvolumeclaim "data" not found'
+    assert cluster.failure() == 'persistentvolumeclaim "data" not found'
 
 
 @pytest.mark.parametrize(
@@ -82,8 +71,8 @@ def test_without_the_claim_or_its_binding(cluster: Cluster) -> None:
 )
 def test_a_secret_that_does_not_do(cluster: Cluster, keys: dict[str, str], words: str) -> None:
     cluster.has(secret(**keys))
-    assert words in failure(cluster)
-    assert "rpc error: code = Internal desc = Mount failed with error:" in failure(cluster)
+    assert words in cluster.failure()
+    assert "rpc error: code = Internal desc = Mount failed with error:" in cluster.failure()
 
 
 @pytest.mark.parametrize(
@@ -101,38 +90,38 @@ def test_a_container_that_does_not_open(
         raise error
 
     monkeypatch.setattr(cluster.azure.container, "list_blobs", refuse)
-    assert f"failed to authenticate azstorage credentials with error {words}" in failure(cluster)
+    assert f"failed to authenticate azstorage credentials with error {words}" in cluster.failure()
 
 
 def test_an_expired_sas_is_named_as_such(cluster: Cluster) -> None:
     cluster.azure.container.permissions = ""
     sas = "sp=rl&se=2020-01-01T00:00:00Z&sig=x"
     cluster.has(secret(azurestorageaccountname="olmodata", azurestorageaccountsastoken=sas))
-    assert "[the SAS expired at 2020-01-01T00:00:00Z]" in failure(cluster)
+    assert "[the SAS expired at 2020-01-01T00:00:00Z]" in cluster.failure()
 
 
 def test_a_sas_that_cannot_list(cluster: Cluster) -> None:
     cluster.azure.container.permissions = "r"
     cluster.has(sas_secret("r"))
-    assert "AuthorizationPermissionMismatch" in failure(cluster)
-    assert "blobfuse2 lists the container as it mounts, which needs l" in failure(cluster)
+    assert "AuthorizationPermissionMismatch" in cluster.failure()
+    assert "blobfuse2 lists the container as it mounts, which needs l" in cluster.failure()
 
 
 def test_an_unknown_mount_option(cluster: Cluster) -> None:
     cluster.has(volume(options=("--block-cash",)))
-    assert "exit status 1 Error: unknown flag: --block-cash" in failure(cluster)
+    assert "exit status 1 Error: unknown flag: --block-cash" in cluster.failure()
 
 
 def test_a_volume_without_container(cluster: Cluster) -> None:
     cluster.has(volume(volumeAttributes={"protocol": "fuse2"}))
-    assert "could not find containerName from attributes(map[protocol:fuse2]) or volumeID(handle)" in failure(cluster)
+    assert "could not find containerName from attributes(map[protocol:fuse2]) or volumeID(handle)" in cluster.failure()
 
 
 def test_it_mounts_as_soon_as_the_cause_is_mended(cluster: Cluster) -> None:
     cluster.lacks("Secret", "sas")
-    failure(cluster)
+    cluster.failure()
     cluster.has(sas_secret())
-    assert (mount(cluster).path / "shard-0").exists()
+    assert (cluster.mount().path / "shard-0").exists()
 
 
 # -- who may write -----------------------------------------------------------------------------------------------------
@@ -141,7 +130,7 @@ def test_it_mounts_as_soon_as_the_cause_is_mended(cluster: Cluster) -> None:
 def test_a_sas_that_cannot_write_gives_a_read_only_mount(cluster: Cluster) -> None:
     cluster.azure.container = FakeContainer("rl", shard=b"1")
     cluster.has(sas_secret("rl"))
-    assert mount(cluster).read_only
+    assert cluster.mount().read_only
 
 
 @pytest.mark.parametrize(
@@ -150,23 +139,23 @@ def test_a_sas_that_cannot_write_gives_a_read_only_mount(cluster: Cluster) -> No
 )
 def test_a_volume_that_cannot_write_gives_a_read_only_mount(cluster: Cluster, made: dict[str, object]) -> None:
     cluster.has(made)
-    assert mount(cluster).read_only
+    assert cluster.mount().read_only
 
 
 def test_a_claim_mounted_read_only_is_so_for_that_pod_only(cluster: Cluster) -> None:
-    assert mount(cluster, "reader", read_only=True).read_only
-    assert not mount(cluster, "writer").read_only
+    assert cluster.mount("reader", read_only=True).read_only
+    assert not cluster.mount("writer").read_only
 
 
 def test_what_a_container_wrote_is_in_storage_when_it_has_ended(cluster: Cluster) -> None:
-    (mount(cluster).path / "step10").write_text("weights")
+    (cluster.mount().path / "step10").write_text("weights")
     cluster.claims.flush(pod("p"))
     assert cluster.azure.container.text()["step10"] == "weights"
 
 
 def test_a_write_that_storage_refuses_is_told_to_the_pod(cluster: Cluster) -> None:
     cluster.pods.append(pod("p"))
-    (mount(cluster).path / "step10").write_text("weights")
+    (cluster.mount().path / "step10").write_text("weights")
     cluster.azure.container.permissions = ""
     cluster.claims.flush(pod("p"))
     cluster.claims.flush(pod("p"))
@@ -177,21 +166,21 @@ def test_a_write_that_storage_refuses_is_told_to_the_pod(cluster: Cluster) -> No
 
 
 def test_pods_of_a_node_share_the_mount_and_nodes_do_not(cluster: Cluster) -> None:
-    first, second, other = mount(cluster, "a"), mount(cluster, "b"), mount(cluster, "c", "n2")
+    first, second, other = cluster.mount("a"), cluster.mount("b"), cluster.mount("c", "n2")
     assert first.path == second.path != other.path
 
 
 def test_a_changed_secret_is_read_when_no_pod_uses_the_volume_any_more(cluster: Cluster) -> None:
-    mount(cluster, "a")
+    cluster.mount("a")
     cluster.lacks("Secret", "sas")
-    mount(cluster, "b")
+    cluster.mount("b")
     cluster.claims.keep([])
-    assert "fetching NodeStageSecretRef" in failure(cluster)
+    assert "fetching NodeStageSecretRef" in cluster.failure()
 
 
 def test_a_mount_goes_with_its_last_pod(cluster: Cluster) -> None:
-    path = mount(cluster, "a").path
-    mount(cluster, "b")
+    path = cluster.mount("a").path
+    cluster.mount("b")
     cluster.claims.keep(["b"])
     assert path.exists()
     cluster.claims.keep([])
@@ -210,8 +199,8 @@ def test_what_a_killed_simulator_left_is_never_sent_to_the_container(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "unlink", refuse)
-        assert f"the simulator cannot empty {left.parent}, remove it: [Errno 13] Permission denied" in failure(cluster)
-    mount(cluster)
+        assert f"the simulator cannot empty {left.parent}, remove it: [Errno 13] Permission denied" in cluster.failure()
+    cluster.mount()
     cluster.claims.flush(pod("p"))
     assert cluster.azure.container.text() == {"shard-0": "tokens"}
 
@@ -228,16 +217,16 @@ def share(provisioner: str = "file.csi.azure.com") -> dict[str, object]:
 def test_a_share_is_one_folder_for_all_nodes_and_outlives_pods(cluster: Cluster) -> None:
     driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "file.csi.azure.com"}}
     cluster.has(share(), driver)
-    (mount(cluster, "a").path / "notebook.ipynb").write_text("{}")
+    (cluster.mount("a").path / "notebook.ipynb").write_text("{}")
     cluster.claims.keep([])
-    assert (mount(cluster, "b", "n2").path / "notebook.ipynb").exists()
+    assert (cluster.mount("b", "n2").path / "notebook.ipynb").exists()
 
 
 def test_a_share_needs_its_driver(cluster: Cluster) -> None:
     cluster.has(share())
-    assert "driver name file.csi.azure.com not found in the list of registered CSI drivers" in failure(cluster)
+    assert "driver name file.csi.azure.com not found in the list of registered CSI drivers" in cluster.failure()
 
 
 def test_other_drivers_are_refused_by_name(cluster: Cluster) -> None:
     cluster.has(volume(driver="secrets-store.csi.k8s.io"))
-    assert "the simulator cannot mount secrets-store.csi.k8s.io" in failure(cluster)
+    assert "the simulator cannot mount secrets-store.csi.k8s.io" in cluster.failure()

@@ -10,8 +10,6 @@ import pytest
 from azure.core.exceptions import ClientAuthenticationError
 
 from simulator.kubelet.csi import identity
-from simulator.kubelet.csi.claims import Mounted
-from simulator.kubelet.errors import VolumeNotReady
 from tests.support.fake_container import refused
 from tests.units.simulator.kubelet.cluster import BY_IDENTITY, CSI_DRIVER, Cluster, driver_pod, pod, volume
 
@@ -34,18 +32,8 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
     made.claims.stop()
 
 
-def mount(cluster: Cluster, uid: str = "p", account: str = "blobs") -> Mounted:
-    return cluster.claims.mount(pod(uid, serviceAccountName=account), "data", read_only=False)
-
-
-def failure(cluster: Cluster) -> str:
-    with pytest.raises(VolumeNotReady) as failed:
-        mount(cluster)
-    return str(failed.value)
-
-
 def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:
-    mounted = mount(cluster)
+    mounted = cluster.mount()
     assert (mounted.path / "shard-0").read_bytes() == b"tokens"
     (mounted.path / "step10").write_text("weights")
     cluster.claims.flush(pod("p"))
@@ -53,7 +41,7 @@ def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:
 
 
 def test_each_pod_of_a_node_has_a_mount_of_its_own(cluster: Cluster) -> None:
-    first, second = mount(cluster, "a"), mount(cluster, "b")
+    first, second = cluster.mount("a"), cluster.mount("b")
     assert first.path != second.path
     cluster.claims.keep(["b"])
     assert (first.path.exists(), second.path.exists()) == (False, True)
@@ -61,7 +49,7 @@ def test_each_pod_of_a_node_has_a_mount_of_its_own(cluster: Cluster) -> None:
 
 def test_a_volume_for_readers_is_mounted_read_only(cluster: Cluster) -> None:
     cluster.has(by_identity("ReadOnlyMany"))
-    assert mount(cluster).read_only
+    assert cluster.mount().read_only
 
 
 def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +57,7 @@ def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monk
         raise refused(403, "AuthorizationPermissionMismatch")
 
     monkeypatch.setattr(cluster.azure.container, "list_blobs", refuse)
-    words = failure(cluster)
+    words = cluster.failure()
     assert words.startswith(
         'MountVolume.SetUp failed for volume "ai-data" : rpc error: code = Internal desc = Mount failed'
     )
@@ -79,22 +67,22 @@ def test_a_role_that_is_missing_is_told_as_blobfuse2_does(cluster: Cluster, monk
 @pytest.mark.parametrize("tag", ["v1.26.16", "v1.24.1"])
 def test_an_older_driver_would_fetch_the_account_s_key(cluster: Cluster, tag: str) -> None:
     cluster.pods = [driver_pod("n1", version=tag)]
-    assert f"[the driver, {tag}, would have the identity fetch the key of account olmodata" in failure(cluster)
+    assert f"[the driver, {tag}, would have the identity fetch the key of account olmodata" in cluster.failure()
 
 
 def test_without_the_attribute_the_driver_would_fetch_the_key_too(cluster: Cluster) -> None:
     cluster.has(by_identity(mountWithWorkloadIdentityToken="false"))
-    assert "would have the identity fetch the key of account olmodata" in failure(cluster)
+    assert "would have the identity fetch the key of account olmodata" in cluster.failure()
 
 
 def test_whose_token_is_not_said(cluster: Cluster) -> None:
     cluster.has(by_identity(clientID=""))
-    assert "mountWithWorkloadIdentityToken is true but clientID is not specified" in failure(cluster)
+    assert "mountWithWorkloadIdentityToken is true but clientID is not specified" in cluster.failure()
 
 
 def test_a_driver_that_asks_for_no_tokens(cluster: Cluster) -> None:
     cluster.has({**CSI_DRIVER, "spec": {}})
-    assert "service account token is empty" in failure(cluster)
+    assert "service account token is empty" in cluster.failure()
 
 
 def test_blobfuse2_signs_in_with_the_pod_s_own_token(cluster: Cluster) -> None:

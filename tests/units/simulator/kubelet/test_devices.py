@@ -9,8 +9,9 @@ import pytest
 
 from config.facts.skus import catalogue
 from diagnosis.cluster import Object
+from diagnosis.nodes import GPU
 from simulator.kubelet.admission import Admission
-from simulator.kubelet.devices import GPU, DeviceManager, Unavailable
+from simulator.kubelet.devices import DeviceManager, Unavailable
 from simulator.kubelet.events import Teller
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.support.fake_kube import FakeKube

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simulator.sandbox.library import nccl_log, programs, rank_files, ranks, world
+from simulator.sandbox.library import nccl_log, programs, ranks, world
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.sandbox.library.ranks import Rank
-from tests.support.waiting import eventually
 
 
 class Over(Exception):
@@ -131,21 +128,6 @@ def test_different_frameworks_are_refused(nodes: Nodes) -> None:
     script = f'echo "{{\\"module\\": \\"m$OMPI_COMM_WORLD_RANK\\", \\"options\\": {{}}}}" >"${ranks.CALL}"'
     with pytest.raises(MpiError, match="different frameworks: m0, m1"):
         programs.run(nodes.ranks(), ["bash", "-c", script], {})
-
-
-@pytest.mark.parametrize("pod", ["ai/w-0", "ai/w-1"], ids=["of mpirun itself", "of another node"])
-def test_lines_of_a_played_rank_come_into_its_files(
-    nodes: Nodes, pod: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(world, "load_self", lambda: {"pod": "ai/w-0"})
-    files = [tmp_path / "one", tmp_path / "other"]
-    lines = [str(number) for number in range(rank_files.KEPT)]
-    writer = rank_files.Writer(nodes.load().pods[pod], [str(file) for file in files])
-    for line in lines:
-        writer.append(line)
-        time.sleep(0.01)
-    eventually(lambda: all(file.exists() and file.read_text().endswith("99\n") for file in files))
-    assert [file.read_text().split() for file in files] == [lines, lines], "each line once, in order"
 
 
 def test_the_log_of_a_rank_names_it_when_tagged(capsys: pytest.CaptureFixture[str]) -> None:
