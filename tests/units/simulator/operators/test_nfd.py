@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -225,10 +226,24 @@ def _pod(cluster: NfdCluster) -> Object:
 
 @pytest.mark.simulator
 @pytest.mark.usefixtures("master")
-def test_with_ethernet_on_the_whitelist_every_node_with_accelerated_networking_gets_its_label(cluster: NfdCluster) -> None:
+def test_with_ethernet_on_the_whitelist_every_node_with_accelerated_networking_gets_its_label(
+    cluster: NfdCluster,
+) -> None:
     pci = {"deviceClassWhitelist": ["02"], "deviceLabelFields": ["vendor"]}
     cluster.look(cluster.has_node("ethernet", T4), sources={"pci": pci})
     eventually(lambda: INFINIBAND in cluster.labels("ethernet"), "the Ethernet function is labelled", 60)
+
+
+@pytest.mark.simulator
+def test_where_no_sandbox_can_be_had_all_but_the_kernel_is_the_nodes(
+    cluster: NfdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "available", lambda: "no bubblewrap")
+    cluster.look(cluster.has_node("bare", T4))
+    features = cluster.kube.get(gfd.API, "NodeFeature", "bare", NAMESPACE)["spec"]["features"]
+    assert features["attributes"]["kernel.version"]["elements"]["full"] == platform.release()
+    assert features["attributes"]["system.osrelease"]["elements"]["VERSION_ID"] == "24.04"
+    assert len(features["instances"]["pci.device"]["elements"]) == len(hardware_of(node("bare", T4)).pci)
 
 
 @pytest.mark.simulator
