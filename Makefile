@@ -52,7 +52,7 @@ test-long: ## the tests that are marked long: drift, sizes, refusals, nodes with
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/truth/conformance
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/truth/conformance tests/truth/azure_sdks
 
 upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)

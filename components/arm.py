@@ -132,8 +132,8 @@ def fetch(url: str, token: str, timeout: float) -> tuple[int, Mapping[str, str],
 
     Raises OSError or HTTPException where there is no answer, ValueError for what is no URL.
     """
-    if not url.startswith(("https://", "http://")):
-        raise ValueError("no URL of a web server")
+    if not url.startswith("https://"):
+        raise ValueError("no URL of HTTPS, by which alone a token may go")
     request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - checked above
     if token:
         request.add_unredirected_header("Authorization", f"Bearer {token}")  # it goes nowhere else

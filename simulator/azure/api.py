@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -20,37 +18,19 @@ from simulator.azure.errors import (
 )
 from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
 from simulator.azure.kinds import KINDS
-from simulator.azure.operations import Operations, operation_id, operation_status, remove
+from simulator.azure.operations import Operations, remove
+from simulator.azure.polling import Polling
+from simulator.azure.rest import CORRELATION, Request, Response
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.world import Kind, World
-
-CORRELATION = "x-ms-correlation-request-id"
-
-
-@dataclass(frozen=True)
-class Request:
-    """`query` and `headers` have names in lower case; `body` is the parsed JSON."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
-
-
-@dataclass(frozen=True)
-class Response:
-    status: int
-    body: Body | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Api:
     """Answers requests. `handle` raises ArmError for refusals."""
 
     def __init__(self, world: World, operations: Operations, endpoint: str) -> None:
-        self._world, self._operations, self._endpoint = world, operations, endpoint
+        self._world, self._operations, self._polling = world, operations, Polling(world, endpoint)
 
     def handle(self, request: Request) -> Response:
         path = parse(request.path)
@@ -98,7 +78,9 @@ class Api:
             record = self._world.store.get(resource) or self._new(resource, request)
             kind.put(self._world, record, schema.complete(body), existing)
         status = HTTPStatus.OK if existing else HTTPStatus.CREATED
-        return self._accepted(status, record, kind, kind.view(self._world, record))
+        if not kind.asynchronous:
+            return Response(status, kind.view(self._world, record))
+        return self._polling.began(status, record, kind, self._operations.start(record.id))
 
     def _new(self, resource: ResourceId, request: Request) -> Record:
         created = {faults.CREATED: self._world.faults.clock()}
@@ -130,17 +112,7 @@ class Api:
                 return Response(HTTPStatus.OK, kind.view(self._world, record))
             record.state = "Deleting"
             self._world.store.put(record)
-        return self._accepted(HTTPStatus.ACCEPTED, record, kind, None)
-
-    def _accepted(self, status: int, record: Record, kind: Kind, body: Body | None) -> Response:
-        """Starts the operation where there is one, and says where its end is to be seen."""
-        if not kind.asynchronous and record.state != "Deleting":
-            return Response(status, body)
-        self._operations.start(record.id)
-        provider = record.id.type.partition("/")[0]
-        operation = f"providers/{provider}/locations/global/operations/{operation_id(record.id)}"
-        url = f"{self._endpoint}/subscriptions/{record.id.subscription}/{operation}?api-version=2025-09-01"
-        return Response(status, body, {"Azure-AsyncOperation": url, "Retry-After": "1"})
+        return self._polling.began(HTTPStatus.ACCEPTED, record, kind, self._operations.start(record.id))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -167,9 +139,8 @@ class Api:
 
     def _special(self, request: Request, path: Path) -> Response | None:
         """What is no resource of the store: operations, what can be looked up, features."""
-        if path.type.lower().endswith("/locations/operations") and path.names:
-            status = operation_status(self._world, path.names[-1])
-            return Response(HTTPStatus.OK, status) if status else None
+        if operation := self._polling.find(path):
+            return operation
         if request.method == "GET" and (lookup := lookups.find(self._world, path)):
             _check_version(request, lookup.what, lookup.api_versions)
             self._check_group(path)

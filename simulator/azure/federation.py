@@ -13,10 +13,9 @@ from typing import Any
 
 from simulator.azure.kinds import clusters, identities
 from simulator.azure.store import Record
-from simulator.azure.tokens import Tokens
+from simulator.azure.tokens import STORAGE, Tokens
 from simulator.azure.world import World
 
-STORAGE = "https://storage.azure.com"
 _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federation"
 
 

@@ -1,5 +1,7 @@
-"""Tokens for the program's Azure SDK: an endpoint in the shape of App Service's, which `DefaultAzureCredential` asks.
+"""Tokens of who is signed in: an endpoint in the shape of App Service's.
 
+`DefaultAzureCredential` of the program's Azure SDK asks it, and the official azure-native plugin where `ARM_USE_MSI` is
+true (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
 Source: Azure's page "How to use managed identities for App Service", REST endpoint reference (2019-08-01).
 """
 
@@ -15,7 +17,6 @@ from simulator.azure.tokens import Tokens
 
 PATH = "/identity/token"
 _HEADER = "x-identity-header"
-_AUDIENCES = ("https://storage.azure.com",)
 
 
 def answer(query: Mapping[str, str], headers: Mapping[str, str], tokens: Tokens) -> Body:
@@ -23,15 +24,14 @@ def answer(query: Mapping[str, str], headers: Mapping[str, str], tokens: Tokens)
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
         raise ArmError(HTTPStatus.UNAUTHORIZED, "Unauthorized", message)
-    resource = query.get("resource", "").rstrip("/")
-    if resource not in _AUDIENCES:
-        message = f"The simulator has no tokens for '{resource}', only for {', '.join(_AUDIENCES)}."
+    resource = query.get("resource", "")
+    if not tokens.knows(resource):
+        message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
     token, expires = tokens.issue(resource)
-    client = tokens.subscription.client_id
     return {
         "access_token": token,
-        "client_id": client,
+        "client_id": tokens.subscription.client_id,
         "expires_on": str(expires),
         "resource": resource,
         "token_type": "Bearer",

@@ -6,8 +6,6 @@ a restarted server finds what was cut short and goes on; what is done twice has 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import logging
 import threading
 from collections import defaultdict
@@ -18,7 +16,7 @@ from config.facts import skus
 from simulator.azure import faults, nodes, reservations
 from simulator.azure.backend import Node
 from simulator.azure.errors import ArmError
-from simulator.azure.ids import GROUP_TYPE, ResourceId, parse_id
+from simulator.azure.ids import GROUP_TYPE, ResourceId
 from simulator.azure.kinds import KINDS, clusters, pools
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World
@@ -52,10 +50,11 @@ class Operations:
             if record.id.type != clusters.TYPE and (record.busy or stands):
                 self.start(record.id)
 
-    def start(self, resource: ResourceId) -> None:
+    def start(self, resource: ResourceId) -> Future[None]:
         future = self._executor.submit(self._run, resource)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
+        return future
 
     def wait(self, timeout: float) -> bool:
         """Whether all operations begun so far ended within this many seconds."""
@@ -218,25 +217,6 @@ def node_objects(world: World, cluster: ResourceId, counts: Mapping[str, int] | 
         )
         found += nodes.manifests(shape, skus.sku(properties["vmSize"]))
     return found
-
-
-def operation_id(resource: ResourceId) -> str:
-    """An operation is known by its resource, so its id needs no store."""
-    return base64.urlsafe_b64encode(resource.text.encode()).decode().rstrip("=")
-
-
-def operation_status(world: World, operation: str) -> Body | None:
-    """The answer of an Azure-AsyncOperation URL; None for what is no operation. A deleted resource was deleted well."""
-    try:
-        resource = parse_id(base64.urlsafe_b64decode(operation + "=" * (-len(operation) % 4)).decode())
-    except (ValueError, binascii.Error):
-        return None
-    record = world.store.get(resource)
-    if record is not None and record.busy:
-        return {"name": operation, "status": "InProgress"}
-    if record is not None and record.state == "Failed":
-        return {"name": operation, "status": "Failed", "error": record.error}
-    return {"name": operation, "status": "Succeeded"}
 
 
 def _cluster_of(resource: ResourceId) -> ResourceId | None:

@@ -1,6 +1,6 @@
-"""HTTP in front of the simulated Resource Manager: 127.0.0.1 only, and only with the bearer token.
+"""HTTPS in front of the simulated Resource Manager: 127.0.0.1 only, and only with a bearer token.
 
-The same server has the endpoint from which the Azure SDK takes its tokens, and says where the Resource Manager is.
+The same server has what gives those tokens, and says where the Resource Manager is.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ import hmac
 import json
 import logging
 import threading
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import managed_identity, metadata
-from simulator.azure.api import Api, Request, Response
+from simulator.azure import login, managed_identity, metadata, trust
+from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
+from simulator.azure.https import HttpsServer
+from simulator.azure.login import LoginError
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
-from simulator.azure.store import Store
+from simulator.azure.rest import Request, Response
+from simulator.azure.store import Body, Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
@@ -47,10 +51,10 @@ class Server:
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
         self.world = World(Store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
-        self.tokens = Tokens(token, subscription)
-        self._http = _Http(port, self.tokens)
-        self.endpoint = f"http://127.0.0.1:{self._http.server_port}"
-        self._http.api = Api(self.world, self.operations, self.endpoint)
+        self._http = _Http(port, trust.authority(folder.parent), _Handler)
+        self.endpoint = f"https://127.0.0.1:{self._http.server_port}"
+        self.tokens = Tokens(token, subscription, self.endpoint)
+        self._http.front = _Front(Api(self.world, self.operations, self.endpoint), self.tokens)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
 
     def start(self) -> None:
@@ -85,17 +89,58 @@ def serve(
     return Server(port, token, subscription, backend, blobs, folder or paths.home() / "azure")
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
+@dataclass(frozen=True)
+class _Front:
+    """What answers: the Resource Manager, and what is asked before there is a token for it."""
 
-    def __init__(self, port: int, tokens: Tokens) -> None:
-        self.tokens = tokens
-        self.api: Api | None = None
-        super().__init__(("127.0.0.1", port), _Handler)
+    api: Api
+    tokens: Tokens
+
+    def answer(self, request: Request, content: bytes) -> Response:
+        """`request` has no body yet. Raises ArmError or LoginError."""
+        open_to_all = self._without_token(request, content)
+        if open_to_all is not None:
+            return Response(HTTPStatus.OK, open_to_all)
+        self._check_token(request.headers.get("authorization", ""))
+        return self.api.handle(replace(request, body=_json(content)))
+
+    def _without_token(self, request: Request, content: bytes) -> Body | None:
+        match request.method, request.path:
+            case "GET", managed_identity.PATH:
+                return managed_identity.answer(request.query, request.headers, self.tokens)
+            case "GET", metadata.PATH:
+                return metadata.answer(request.query.get("api-version", ""), self.tokens)
+            case "GET", path if path.endswith(login.DISCOVERY):
+                return login.discovery(path, self.tokens)
+            case "POST", path if path.endswith(login.TOKEN):
+                return login.token(path, content, self.tokens)
+        return None
+
+    def _check_token(self, given: str) -> None:
+        """The simulator's own, which its stand-in has, and those of its sign-in count."""
+        if not given:
+            message = "Authentication failed. The 'Authorization' header is missing."
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
+        if hmac.compare_digest(given.encode(), f"Bearer {self.tokens.secret}".encode()):
+            return
+        claims = self.tokens.claims(given.removeprefix("Bearer "))
+        if claims is None:
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
+        if claims["aud"].rstrip("/") != self.tokens.arm:
+            message = (
+                f"The access token has been obtained for wrong audience or resource '{claims['aud']}'. "
+                f"It should exactly match with one of the allowed audiences '{self.tokens.arm}'."
+            )
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationTokenAudience", message)
+
+
+class _Http(HttpsServer):
+    front: _Front
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two writes
     server: _Http
 
     def _respond(self) -> None:
@@ -103,6 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
             response = self._answer()
         except ArmError as error:
             response = Response(error.status, error.body(), error.headers)
+        except LoginError as error:
+            response = Response(error.status, error.body)
         except Exception as error:  # noqa: BLE001 - a fault of the simulator is answered, and logged, as the server's
             _log.exception("%s %s", self.command, self.path)
             body = ArmError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError", repr(error)).body()
@@ -116,23 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = {name.lower(): value for name, value in parse_qsl(url.query)}
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if (self.command, url.path) == ("GET", managed_identity.PATH):
-            return Response(HTTPStatus.OK, managed_identity.answer(query, headers, self.server.tokens))
-        if (self.command, url.path) == ("GET", metadata.PATH):
-            endpoint = f"http://127.0.0.1:{self.server.server_port}"
-            return Response(HTTPStatus.OK, metadata.answer(endpoint, self.server.tokens.subscription.tenant_id))
-        self._check_token()
-        if self.server.api is None:
-            raise ArmError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", "The simulated Azure is starting.")
-        return self.server.api.handle(Request(self.command, unquote(url.path), query, headers, _json(content)))
-
-    def _check_token(self) -> None:
-        given = self.headers.get("Authorization", "")
-        if not given:
-            message = "Authentication failed. The 'Authorization' header is missing."
-            raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
-        if not hmac.compare_digest(given.encode(), f"Bearer {self.server.tokens.secret}".encode()):
-            raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
+        return self.server.front.answer(Request(self.command, unquote(url.path), query, headers), content)
 
     def _send(self, response: Response) -> None:
         content = json.dumps(response.body).encode() if response.body is not None else b""

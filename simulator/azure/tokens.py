@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from simulator.azure.subscription import Subscription
 
 LIFETIME_S = 3600
+STORAGE = "https://storage.azure.com"
+GRAPH = "https://graph.microsoft.com"
+"""Nobody answers there: the azure-native plugin reads in a token for it who is signed in (auth_getclientconfig.go)."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,17 @@ class Tokens:
 
     secret: str
     subscription: Subscription
+    arm: str
+    """The endpoint of the Resource Manager, which also is the audience of its tokens."""
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """What tokens are asked for from outside."""
+        return STORAGE, GRAPH, self.arm
+
+    def knows(self, audience: str) -> bool:
+        """Whether it is one of ours; clients write it with and without a slash at the end."""
+        return audience.rstrip("/") in self.audiences
 
     def issue(
         self, audience: str, now: float | None = None, *, client_id: str = "", object_id: str = ""
@@ -46,7 +60,12 @@ class Tokens:
         return f"{signed}.{self._signature(signed)}", begin + LIFETIME_S
 
     def principal(self, token: str) -> str | None:
-        """The object id of whom a token was issued for; None for a token of somebody else. Times are not looked at."""
+        """The object id of whom a token was issued for; None for a token of somebody else."""
+        claims = self.claims(token)
+        return None if claims is None else str(claims.get("oid", ""))
+
+    def claims(self, token: str) -> dict[str, Any] | None:
+        """What a token says; None for a token of somebody else. Times are not looked at."""
         signed, _, signature = token.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None
@@ -54,7 +73,7 @@ class Tokens:
             claims: dict[str, Any] = json.loads(_decode(signed.partition(".")[2]))
         except (ValueError, binascii.Error):
             return None
-        return str(claims.get("oid", ""))
+        return claims
 
     def _signature(self, signed: str) -> str:
         digest = hmac.digest(self.secret.encode(), signed.encode(), hashlib.sha256)

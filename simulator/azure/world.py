@@ -33,6 +33,8 @@ class Kind(ABC):
 
     asynchronous: bool = False
     """Whether a change goes on after the answer (`provisioningState`)."""
+    creation_alone: bool = False
+    """Whether of these changes creation alone goes on, and is seen at its result; the others are answered when done."""
 
     @abstractmethod
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:

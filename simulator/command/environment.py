@@ -9,8 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simulator.azure import managed_identity
-from simulator.azure.blobs import trust
+from simulator.azure import managed_identity, subscription, trust
 from simulator.command import stand_ins
 from simulator.host import files, paths, ports
 
@@ -58,7 +57,7 @@ def kubeconfig_file() -> Path:
 
 def settings() -> dict[str, str]:
     """Variables to set. Makes the folders and files that they name. Raises ports.PortTaken for a port that is none."""
-    endpoint = f"http://127.0.0.1:{ports.port('arm')}"
+    endpoint = f"https://127.0.0.1:{ports.port('arm')}"
     home = paths.home().resolve()
     for folder in ("state", "pulumi"):
         (home / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -69,7 +68,6 @@ def settings() -> dict[str, str]:
         "SIMULATOR_HOME": str(home),
         "SIMULATOR_ARM_ENDPOINT": endpoint,
         "SIMULATOR_ARM_TOKEN_FILE": str(token_file()),
-        "ARM_METADATA_HOSTNAME": endpoint,  # by which the program finds ARM, as on any cloud of one's own
         "SIMULATOR_PYTHON": sys.executable,
         "KUBECONFIG": str(kubeconfig_file()),
         "KUBECACHEDIR": str(paths.kube_cache()),
@@ -83,19 +81,27 @@ def settings() -> dict[str, str]:
         "PULUMI_IGNORE_AMBIENT_PLUGINS": "true",  # else plugins that the user has on PATH would serve
         "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "true",
         "AZURE_CONFIG_DIR": str(home / "azure-cli"),  # hides a login of the Azure CLI
-        **_blobs(endpoint),
+        **_cloud(endpoint),
         "PYTHONPYCACHEPREFIX": str(paths.bytecode()),
         "PYTHONDONTWRITEBYTECODE": "",  # empty is off
         "PATH": _path(),
     }
 
 
-def _blobs(endpoint: str) -> dict[str, str]:
-    """By which the Azure SDK signs in, and trusts the certificate of the simulated blob service."""
+def _cloud(endpoint: str) -> dict[str, str]:
+    """By which the program, its Azure SDK and the official azure-native plugin find this cloud, trust it and sign in.
+
+    The plugin takes the first of a client certificate, a client secret, OIDC and a managed identity that is set: its
+    own keys of a stack come before these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
+    """
     trusted = str(trust.bundle())
     asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
     direct = ",".join([*(name for name in asked.split(",") if name and name != "127.0.0.1"), "127.0.0.1"])
     return {
+        "ARM_METADATA_HOSTNAME": endpoint,
+        "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
+        "ARM_USE_MSI": "true",
+        "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
         "REQUESTS_CA_BUNDLE": trusted,

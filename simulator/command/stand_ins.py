@@ -33,8 +33,6 @@ class StandIn:
     """That the program asks for; of what comes with the CLI it asks for none."""
     with_the_cli: bool = False
     """A released CLI has the official one beside itself."""
-    only: bool = False
-    """There is no way for the official one: that of azure-native speaks to the real Azure only."""
 
     @property
     def _plugin(self) -> str:
@@ -43,7 +41,7 @@ class StandIn:
     def serving(self) -> Path:
         """The file that serves the plugin: the official one if it is there, else the stand-in."""
         official = [place for place in self._official() if place.exists()]
-        return official[-1] if official and not self.only else _OWN / self.name
+        return official[-1] if official else _OWN / self.name
 
     def install(self) -> None:
         """Puts the stand-in where the CLI looks, unless the official one is there."""
@@ -65,7 +63,7 @@ ALL = (
     LANGUAGE_HOST,
     StandIn("pulumi-resource-pulumi-python", "3.0.0", with_the_cli=True),
     StandIn("pulumi-resource-kubernetes", kubernetes.VERSION),
-    StandIn("pulumi-resource-azure-native", azure_native.VERSION, only=True),
+    StandIn("pulumi-resource-azure-native", azure_native.VERSION),
 )
 
 

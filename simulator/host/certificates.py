@@ -1,4 +1,4 @@
-"""The certificates of one simulated cluster: a CA of its own, made once and kept with the cluster."""
+"""The certificates of one simulated cluster, or of simulated Azure: a CA of its own, made once and kept with it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from simulator.host import files
 
 _LIFETIME = datetime.timedelta(days=3650)
+_NO_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "encipher_only",
+    "decipher_only",
+)
+"""Of an authority's key."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
@@ -51,9 +61,9 @@ class Authority:
         if organization:
             attributes.append(x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = _builder(x509.Name(attributes), self._certificate.subject, key.public_key()).add_extension(
-            x509.ExtendedKeyUsage([usage]), critical=False
-        )
+        builder = _builder(
+            x509.Name(attributes), self._certificate.subject, key.public_key(), self._key.public_key()
+        ).add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alt_name(h) for h in hosts]), critical=False)
         _write_key(self.folder / f"{name}.key", key)
@@ -79,8 +89,11 @@ class Authority:
     def _make_ca(self, common_name: str) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        builder = _builder(subject, subject, key.public_key()).add_extension(
-            x509.BasicConstraints(ca=True, path_length=None), critical=True
+        signs = dict.fromkeys(("key_cert_sign", "crl_sign"), True) | dict.fromkeys(_NO_USES, False)
+        builder = (
+            _builder(subject, subject, key.public_key(), key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(x509.KeyUsage(**signs), critical=True)
         )
         _write_key(self.folder / "ca.key", key)
         certificate = builder.sign(key, hashes.SHA256())
@@ -104,7 +117,10 @@ def cluster_certificates(folder: Path) -> Authority:
     return authority
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    """With the identifiers of both keys, without which Python 3.13 and newer trust no certificate."""
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -114,6 +130,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurve
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key), critical=False)
     )
 
 

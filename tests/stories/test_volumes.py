@@ -29,7 +29,7 @@ def cluster(world: World) -> Iterator[AzureCluster]:
 def test_a_container_mounts_once_the_driver_is_there(cluster: AzureCluster) -> None:
     cluster.run("reader", "cat /data/shards/0", claim="tokens")
     cluster.waits_for("reader", "driver name blob.csi.azure.com not found in the list of registered CSI drivers")
-    assert "FailedMount" in cluster.warnings("reader")
+    eventually(lambda: "FailedMount" in cluster.warnings("reader"), "an event tells it too")
     cluster.update(**BLOB_DRIVER)
     assert cluster.log("reader") == "17 tokens"
 

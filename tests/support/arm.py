@@ -1,4 +1,4 @@
-"""A simulated Azure over HTTP with backends that boot nothing, and bodies of requests."""
+"""A simulated Azure over HTTPS with backends that boot nothing, and bodies of requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import yaml
 
-from simulator.azure import subscription
+from simulator.azure import subscription, trust
 from simulator.azure.server import Server, serve
 
 TOKEN = "a-token"
@@ -105,6 +105,8 @@ class Arm:
     backend: FakeBackend
     blobs: FakeBlobs
     client: httpx.Client
+    ca_file: str
+    """The authority that its clients have to trust."""
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
         if "api-version" not in query:
@@ -173,7 +175,14 @@ def start(folder: Path, backend: FakeBackend, settings: subscription.Subscriptio
     blobs = FakeBlobs()
     server = serve(0, TOKEN, settings, backend, blobs, folder)
     server.start()
-    client = httpx.Client(
-        base_url=server.endpoint, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=30
-    )
-    return Arm(server, backend, blobs, client)
+    return Arm(server, backend, blobs, client_of(server.endpoint, folder.parent), ca_file(folder.parent))
+
+
+def client_of(endpoint: str, home: Path, *, timeout: float = 30, secret: str = TOKEN) -> httpx.Client:
+    """Of a simulated Azure that keeps itself in this home, with its own token."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    return httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=timeout, verify=trust.client(home))
+
+
+def ca_file(home: Path) -> str:
+    return trust.authority(home).path("ca", "crt")

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import httpx
 from azure.core.credentials import TokenCredential
 from azure.storage.blob import ContainerClient
 
-from simulator.azure.blobs import trust
+from simulator.azure import trust
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.server import serve
-from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, ca_file, client_of, cluster_body
 
 ACCOUNT = f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models"
 CONTAINER = f"{ACCOUNT}/blobServices/default/containers/data"
@@ -116,10 +115,8 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
         server = serve(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
         blobs.open(Policy(server.world, server.tokens).refusal)
         server.start()
-        client = httpx.Client(
-            base_url=server.endpoint, headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False, timeout=60
-        )
-        arm = Arm(server, FakeBackend(), None, client)  # type: ignore[arg-type]
+        client = client_of(server.endpoint, home, timeout=60)
+        arm = Arm(server, FakeBackend(), None, client, ca_file(home))  # type: ignore[arg-type]
         identity = {
             "IDENTITY_ENDPOINT": f"{server.endpoint}/identity/token",
             "IDENTITY_HEADER": TOKEN,
@@ -127,7 +124,7 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
         }
         try:
             assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
-            assert arm.put(ACCOUNT, account_body()).status_code == 201
+            assert arm.put(ACCOUNT, account_body()).status_code == 202
             arm.done()
             for path in (CONTAINER, OTHER):
                 assert arm.put(path, {"properties": {}}).status_code == 201

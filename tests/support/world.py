@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import httpx
 import yaml
 
 from diagnosis.cluster import Object
-from simulator.azure import subscription
+from simulator.azure import subscription, trust
 from simulator.azure.registries import Registries
 from simulator.command import images
 from simulator.host import paths
@@ -73,12 +74,15 @@ class World:
     def arm(self, method: str, path: str, body: Object | None = None) -> Object:
         """What simulated Azure answers at a path below the subscription; long operations have ended then."""
         token = Path(self.environment["SIMULATOR_ARM_TOKEN_FILE"]).read_text().strip()
-        with httpx.Client(base_url=self.environment["SIMULATOR_ARM_ENDPOINT"], timeout=60) as http:
+        endpoint, trusting = self.environment["SIMULATOR_ARM_ENDPOINT"], trust.client(self.home)
+        with httpx.Client(base_url=endpoint, timeout=60, verify=trusting) as http:
             http.headers["Authorization"] = f"Bearer {token}"
             answer = http.request(method, f"/subscriptions/{subscription.load().subscription_id}/{path}", json=body)
             answer.raise_for_status()
             if operation := answer.headers.get("Azure-AsyncOperation"):
                 eventually(lambda: http.get(operation).json()["status"] != "InProgress", f"{method} {path} ends")
+            elif result := answer.headers.get("Location"):
+                eventually(lambda: http.get(result).status_code != HTTPStatus.ACCEPTED, f"{method} {path} ends")
         found: Object = answer.json() if answer.content else {}
         return found
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from simulator.azure.blobs import trust
+from simulator.azure import trust
 from simulator.host import paths, ports
 from simulator.host.processes import Process, Supervisor
 

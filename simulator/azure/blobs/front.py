@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from simulator.azure.blobs import trust
 from simulator.azure.blobs.policy import BlobRequest, Refusal
+from simulator.azure.https import HttpsServer
 from simulator.host.certificates import Authority
 
 Rule = Callable[[BlobRequest], Refusal | None]
@@ -40,15 +40,10 @@ class Front:
         self._http.server_close()
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _Http(HttpsServer):
     def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+        super().__init__(port, authority, _Handler)
         self.rule, self._upstream_port = rule, upstream_port
-        own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        own.load_cert_chain(authority.path(trust.SERVER, "crt"), authority.path(trust.SERVER, "key"))
-        self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self._trusting = ssl.create_default_context(cadata=authority.pem)
 
     def upstream(self) -> http.client.HTTPSConnection:
@@ -60,16 +55,12 @@ class _Http(ThreadingHTTPServer):
             )
             try:
                 connection.connect()
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, ConnectionResetError, ssl.SSLEOFError):  # it starts, or it ends
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(_POLL_S)
             else:
                 return connection
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away, or one that does not trust the certificate, is no fault of the simulator."""
-        _log.debug("request of %s ended", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

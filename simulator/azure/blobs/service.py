@@ -15,6 +15,7 @@ from simulator.azure.blobs.front import Front, Rule
 from simulator.host import ports
 
 PORT = "blob"
+_PATIENCE = 30
 
 
 class BlobService:
@@ -68,6 +69,7 @@ class BlobService:
     def _client(self, account: str) -> Iterator[BlobServiceClient]:
         credential = {"account_name": account, "account_key": self.azurite.key(account)}
         url, trusted = f"{self.azurite.url}/{account}", str(self.ca_file)
-        patience = LinearRetry(backoff=1, retry_total=30, random_jitter_range=0)  # seconds; while it starts again
+        # While it starts again: as many times, a second apart.
+        patience = LinearRetry(1, _PATIENCE, random_jitter_range=0, retry_connect=_PATIENCE)
         with BlobServiceClient(url, credential, connection_verify=trusted, retry_policy=patience) as client:
             yield client

@@ -24,6 +24,7 @@ class StorageAccounts(Kind):
     """An account has a key pair of its own, and becomes ready when the blob service knows it."""
 
     asynchronous = True
+    creation_alone = True  # the REST specification: 202 or 200 of a PUT, 200 or 204 of a DELETE
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.location(world, record.id, body, existing)

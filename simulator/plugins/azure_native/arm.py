@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import threading
 import time
 import uuid
@@ -14,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from simulator.azure.api import CORRELATION
+from simulator.azure.rest import CORRELATION
 from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
@@ -42,7 +43,7 @@ class ArmFailure(PluginError):
     def __init__(self, status: int, code: str, message: str) -> None:
         shown = f'Status={status} Code="{code}" Message="{message}"' if code else f'Status={status} Message="{message}"'
         super().__init__(shown)
-        self.status = status
+        self.status, self.code, self.message = status, code, message
 
 
 class OperationFailed(ArmFailure):
@@ -77,6 +78,7 @@ class ArmClient:
             headers={"Authorization": f"Bearer {token}"},
             timeout=_REQUEST_TIMEOUT_S,
             trust_env=False,
+            verify=ssl.create_default_context(),  # with SSL_CERT_FILE, as the official plugin has it
         )
 
     @classmethod
@@ -147,7 +149,14 @@ class ArmClient:
         return None
 
     def _await(self, response: httpx.Response, deadline: Deadline) -> None:
+        """Until the operation's status says so or, without one, until its result is no 202 any more."""
         url = response.headers.get("Azure-AsyncOperation")
+        while not url and response.status_code == HTTPStatus.ACCEPTED:
+            deadline.wait(_POLL_S)
+            try:
+                response = self._request("GET", response.headers["Location"], "", deadline)
+            except ArmFailure as refused:
+                raise OperationFailed(refused.status, refused.code, refused.message) from refused
         while url:
             operation = self._json(self._request("GET", url, "", deadline))
             if operation["status"] == "Succeeded":

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-from simulator.sandbox.library import olmo_data, uplink
+from simulator.sandbox.library import olmo_data
+from simulator.sandbox.library.https import HttpsConnection
 from simulator.sandbox.library.olmo_data import Answer
 
 BAD_OPTION, UNRESOLVED, UNREACHABLE, HTTP_ERROR, WRITE_ERROR, BAD_FILE, TIMED_OUT = 2, 6, 7, 22, 23, 26, 28
@@ -118,7 +119,7 @@ def _real(
         body = Path(options.upload_file).read_bytes() if options.upload_file else None
     except OSError as error:
         raise CurlError(BAD_FILE, f"Failed to open {options.upload_file}: {error.strerror}") from error
-    connection = uplink.HttpsConnection(host, port, timeout=options.connect_timeout)
+    connection = HttpsConnection(host, port, timeout=options.connect_timeout)
     try:
         connection.request(method, target, body, headers)
         response = connection.getresponse()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import socket
-import ssl
 
 from simulator.sandbox.library import world
 
@@ -27,12 +25,3 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
         connection.close()
         raise ConnectionRefusedError(f"Failed to connect to {host} port {port}")
     return connection
-
-
-class HttpsConnection(http.client.HTTPSConnection):
-    """HTTPS to a server outside."""
-
-    def connect(self) -> None:
-        context = ssl.create_default_context(cafile=str(FOLDER / AUTHORITIES))
-        plain = connect(self.host, self.port, self.timeout or 60)
-        self.sock = context.wrap_socket(plain, server_hostname=self.host)

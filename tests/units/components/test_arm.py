@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 
 import pulumi
 import pytest
 
 from components import arm
 from components.arm import Arm, Unread, connect
+from simulator.azure import trust
+from simulator.azure.https import HttpsServer
 from tests.support.lookups import ENDPOINT, Answer, answer
 from tests.support.mocks import TOKEN, deploy
 
@@ -83,7 +86,7 @@ def test_the_token_goes_to_no_other_host(there: object, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def redirecting() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server that sends what is asked of it elsewhere on itself, and what it was asked with which token."""
     asked: list[tuple[str, str | None]] = []
 
@@ -98,10 +101,12 @@ def redirecting() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
+    authority = trust.authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", authority.path("ca", "crt"))
+    server = HttpsServer(0, authority, Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
+    yield f"https://127.0.0.1:{server.server_port}", asked
     server.shutdown()
     thread.join()
     server.server_close()
@@ -114,8 +119,15 @@ def test_a_redirect_gets_no_token(redirecting: tuple[str, list[tuple[str, str | 
 
 
 def test_what_is_no_url_and_where_nobody_listens() -> None:
-    for endpoint in ("file://", "http://127.0.0.1:1", "http://"):
+    for endpoint in ("file://", "https://127.0.0.1:1", "https://"):
         assert isinstance(Arm(endpoint, TOKEN).get({"it": "/it"})["it"], Unread)
+
+
+def test_no_token_goes_without_tls() -> None:
+    """As the plugin has it, whose SDK refuses to."""
+    assert Arm("http://127.0.0.1:1", TOKEN).get({"it": "/it"})["it"] == Unread(
+        "http://127.0.0.1:1/it: no URL of HTTPS, by which alone a token may go"
+    )
 
 
 # -- where it is -------------------------------------------------------------------------------------------------------
@@ -141,7 +153,7 @@ def test_each_cloud_has_its_own(region: str, endpoint: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("host", "asked"), [("arm.test", "https://arm.test"), ("http://127.0.0.1:8", "http://127.0.0.1:8")]
+    ("host", "asked"), [("arm.test", "https://arm.test"), ("https://127.0.0.1:8", "https://127.0.0.1:8")]
 )
 def test_another_cloud_says_where_it_is(host: str, asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     urls: list[tuple[str, str]] = []

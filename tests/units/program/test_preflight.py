@@ -22,13 +22,14 @@ Lacking = Callable[..., Azure]
 
 @pytest.fixture
 def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lacking]:
-    """A subscription with other values than the simulator's own, over HTTP."""
+    """A subscription with other values than the simulator's own, over HTTPS."""
     started: list[arm.Arm] = []
 
     def start(**values: Any) -> Azure:
         poor = arm.SUBSCRIPTION.model_copy(update={"subscription_id": mocks.SUBSCRIPTION, **values})
         started.append(arm.start(tmp_path / str(len(started)), arm.FakeBackend(), poor))
         monkeypatch.setenv("ARM_METADATA_HOSTNAME", started[-1].server.endpoint)
+        monkeypatch.setenv("SSL_CERT_FILE", started[-1].ca_file)
         return Azure(fetch=FETCH)
 
     yield start

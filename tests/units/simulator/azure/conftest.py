@@ -39,6 +39,7 @@ def plugin(arm: Arm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     token.write_text(TOKEN)
     monkeypatch.setenv("SIMULATOR_ARM_ENDPOINT", arm.server.endpoint)
     monkeypatch.setenv("SIMULATOR_ARM_TOKEN_FILE", str(token))
+    monkeypatch.setenv("SSL_CERT_FILE", arm.ca_file)
     server = grpc.server(ThreadPoolExecutor(4))
     servicer = AzureNativeProvider()
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 import httpx
 import pytest
 
@@ -34,10 +36,26 @@ def test_refused_paths(arm: Arm, path: str, version: str, status: int, code: str
 
 
 def test_every_request_needs_the_token(arm: Arm) -> None:
-    url = f"{arm.server.endpoint}{GROUP}"
-    assert httpx.get(url, trust_env=False).json()["error"]["code"] == "AuthenticationFailed"
-    wrong = httpx.get(url, trust_env=False, headers={"Authorization": "Bearer x"})
-    assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "InvalidAuthenticationToken")
+    storage, _ = arm.server.tokens.issue("https://storage.azure.com")
+    for given, code in [
+        ("", "AuthenticationFailed"),
+        ("Bearer x", "InvalidAuthenticationToken"),
+        (f"Bearer {storage}", "InvalidAuthenticationTokenAudience"),
+    ]:
+        answer = arm.client.get(GROUP, headers={"Authorization": given})
+        assert arm.refusal(answer)[:2] == (401, code)
+
+
+def test_who_does_not_trust_its_authority_says_nothing(arm: Arm) -> None:
+    with pytest.raises(httpx.ConnectError, match="self-signed certificate in certificate chain|unable to get local"):
+        httpx.get(arm.server.endpoint, trust_env=False)
+
+
+def test_strict_clients_trust_its_certificate(arm: Arm) -> None:
+    """Python 3.13 and newer are so by default."""
+    strict = ssl.create_default_context(cafile=arm.ca_file)
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    assert httpx.get(arm.server.endpoint, trust_env=False, verify=strict).status_code == 401
 
 
 def test_body_that_is_no_json(arm: Arm) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, cluster_body, start
@@ -133,6 +132,7 @@ def test_lookups_have_versions_and_are_only_read(path: str, arm: Arm) -> None:
 
 def test_a_client_finds_arm_and_its_token(arm: Arm, plugin: AzurePlugin) -> None:
     """By the two that the program uses: the cloud's metadata, which need no token, and the plugin's function."""
-    found = httpx.get(f"{arm.server.endpoint}/metadata/endpoints?api-version=2022-09-01", trust_env=False).json()
+    asked = "/metadata/endpoints?api-version=2022-09-01"
+    found = arm.client.get(asked, headers={"Authorization": ""}).json()
     assert found["resourceManager"] == arm.server.endpoint
     assert plugin.invoke("azure-native:authorization:getClientToken", {}) == {"token": TOKEN}

@@ -1,4 +1,4 @@
-"""How the program's Azure SDK signs in inside the simulator, and whose certificates it trusts there."""
+"""How the program's Azure SDK and the azure-native plugin sign in inside the simulator, and whom they trust there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from simulator.azure.blobs import trust
-from simulator.azure.tokens import LIFETIME_S, Tokens
+from simulator.azure import trust
+from simulator.azure.tokens import LIFETIME_S, STORAGE, Tokens
 from simulator.command import environment
-from tests.support.arm import SUBSCRIPTION, TOKEN, Arm
+from tests.support.arm import GROUP, SUBSCRIPTION, TOKEN, Arm
 
-STORAGE = "https://storage.azure.com"
-TOKENS = Tokens("secret", SUBSCRIPTION)
+TOKENS = Tokens("secret", SUBSCRIPTION, "https://arm.test")
 
 
 @pytest.fixture
@@ -28,14 +27,66 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask(arm: Arm, resource: str = STORAGE, header: str = TOKEN) -> httpx.Response:
     query = {"resource": resource, "api-version": "2019-08-01"}
-    url = f"{arm.server.endpoint}/identity/token"
-    return httpx.get(url, params=query, headers={"X-IDENTITY-HEADER": header}, trust_env=False)
+    return arm.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": header})
 
 
 def test_token_of_who_is_signed_in(arm: Arm) -> None:
     answer = ask(arm).json()
     assert answer["token_type"] == "Bearer"
     assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_token_for_arm(slash: str, arm: Arm) -> None:
+    token = ask(arm, arm.server.endpoint + slash).json()["access_token"]
+    answer = arm.client.get(GROUP, params={"api-version": "2024-03-01"}, headers={"Authorization": f"Bearer {token}"})
+    assert arm.refusal(answer)[:2] == (404, "ResourceGroupNotFound")
+
+
+def test_the_cloud_names_its_services_to_who_knows_the_version(arm: Arm) -> None:
+    """What the official plugin reads of it, or ends: without MicrosoftGraph it has no client config."""
+    found = arm.client.get("/metadata/endpoints?api-version=2022-09-01").json()
+    here = arm.server.endpoint
+    assert (found["resourceManager"], found["authentication"]["loginEndpoint"]) == (here, here)
+    assert found["authentication"]["audiences"] == [here]
+    assert arm.server.tokens.knows(found["microsoftGraphResourceId"])
+    assert arm.refusal(arm.client.get("/metadata/endpoints"))[:2] == (400, "InvalidApiVersionParameter")
+
+
+SECRET = {
+    "grant_type": "client_credentials",
+    "client_id": SUBSCRIPTION.client_id,
+    "client_secret": TOKEN,
+    "scope": f"{STORAGE}/.default openid",
+}
+
+
+def sign_in(arm: Arm, tenant: str = SUBSCRIPTION.tenant_id, **form: str) -> httpx.Response:
+    return arm.client.post(f"/{tenant}/oauth2/v2.0/token", data=SECRET | form)
+
+
+def test_a_service_principal_signs_in_by_its_secret(arm: Arm) -> None:
+    where = arm.client.get(f"/{SUBSCRIPTION.tenant_id}/v2.0/.well-known/openid-configuration").json()
+    assert where["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
+    answer = sign_in(arm).json()
+    assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "error", "code"),
+    [
+        ({"client_secret": "guessed"}, 401, "invalid_client", 7000215),
+        ({"client_secret": ""}, 401, "invalid_client", 7000215),
+        ({"client_id": "another"}, 400, "unauthorized_client", 700016),
+        ({"scope": "https://vault.azure.net/.default"}, 400, "invalid_resource", 500011),
+        ({"grant_type": "password"}, 400, "unsupported_grant_type", 70003),
+        ({"tenant": "another"}, 400, "invalid_tenant", 90002),
+    ],
+)
+def test_nobody_else_signs_in(form: dict[str, str], status: int, error: str, code: int, arm: Arm) -> None:
+    answer = sign_in(arm, **form)
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+    assert answer.json()["error_description"].startswith(f"AADSTS{code}: ")
 
 
 def test_no_token_without_the_header(arm: Arm) -> None:
@@ -63,11 +114,15 @@ def test_environment_signs_in_here_and_nowhere_else(home: Path, monkeypatch: pyt
     monkeypatch.setenv("AZURE_CLIENT_SECRET", "real")
     monkeypatch.setenv("IDENTITY_ENDPOINT", "http://169.254.169.254/real")
     monkeypatch.setenv("MSI_SECRET", "real")
+    monkeypatch.setenv("ARM_CLIENT_SECRET", "real")
+    monkeypatch.setenv("ARM_SUBSCRIPTION_ID", "real")
     monkeypatch.setenv("ARM_METADATA_HOSTNAME", "management.real")
     found = environment.environment()
     assert found["IDENTITY_ENDPOINT"] == f"{found['SIMULATOR_ARM_ENDPOINT']}/identity/token"
     assert found["ARM_METADATA_HOSTNAME"] == found["SIMULATOR_ARM_ENDPOINT"]
     assert found["IDENTITY_HEADER"] == environment.token_file().read_text()
+    assert found["ARM_USE_MSI"] == found["ARM_DISABLE_INSTANCE_DISCOVERY"] == "true"
+    assert found["ARM_SUBSCRIPTION_ID"] == SUBSCRIPTION.subscription_id
     assert "real" not in str(found)
     assert {"AZURE_CLIENT_SECRET", "MSI_SECRET"} <= set(environment.unset())
 

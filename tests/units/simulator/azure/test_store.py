@@ -14,7 +14,7 @@ import pytest
 
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import Record, Store
-from tests.support.arm import CLUSTER, GROUP, TOKEN, Arm, FakeBackend, cluster_body, pool_body, pool_path, start
+from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, client_of, cluster_body, pool_body, pool_path, start
 
 
 def _id(name: str = "rg") -> ResourceId:
@@ -63,8 +63,7 @@ def _process(folder: Path, mode: str) -> Iterator[httpx.Client]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         endpoint = process.stdout.readline().strip()
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        with httpx.Client(base_url=endpoint, headers=headers, trust_env=False, timeout=30) as client:
+        with client_of(endpoint, folder.parent) as client:
             try:
                 yield client
             finally:
@@ -76,12 +75,12 @@ def _put(client: httpx.Client, path: str, version: str, body: object) -> None:
 
 
 def test_killed_server_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    with _process(tmp_path, "stuck") as client:
+    with _process(tmp_path / "azure", "stuck") as client:
         _put(client, GROUP, "2024-03-01", {"location": "eastus"})
         system = cluster_body()["properties"]["agentPoolProfiles"]
         gpu = pool_body()["properties"] | {"name": "gpu"}
         _put(client, CLUSTER, "2025-09-01", cluster_body(agentPoolProfiles=[*system, gpu]))
-    arm = start(tmp_path, FakeBackend())
+    arm = start(tmp_path / "azure", FakeBackend())
     arm.done()
     assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"
     assert arm.get(pool_path())["properties"]["provisioningState"] == "Succeeded"

@@ -12,7 +12,7 @@ import yaml
 
 from simulator.command import environment, stand_ins
 from simulator.host import paths
-from simulator.plugins import kubernetes
+from simulator.plugins import azure_native, kubernetes
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +33,14 @@ def test_a_passphrase_that_is_another_becomes_the_simulators(home: Path) -> None
     assert Path(named).read_text() == environment.PASSPHRASE
 
 
-def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(home: Path) -> None:
-    name = "pulumi-resource-kubernetes"
+@pytest.mark.parametrize(
+    ("provider", "version"), [("kubernetes", kubernetes.VERSION), ("azure-native", azure_native.VERSION)]
+)
+def test_a_stand_in_makes_way_for_the_official_plugin_and_comes_back(provider: str, version: str, home: Path) -> None:
+    name = f"pulumi-resource-{provider}"
     plugins = home / "pulumi" / "plugins"
-    stand_in = plugins / f"resource-kubernetes-v{kubernetes.VERSION}+simulator" / name
-    official = plugins / "resource-kubernetes-v4.0.0"
+    stand_in = plugins / f"resource-{provider}-v{version}+simulator" / name
+    official = plugins / f"resource-{provider}-v3.0.0"
     environment.settings()
     assert stand_in.readlink() == paths.ROOT / "simulator" / "plugins" / "bin" / name
     official.mkdir(parents=True)

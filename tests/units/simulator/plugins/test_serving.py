@@ -50,7 +50,7 @@ def _unanswering_azure() -> Iterator[tuple[dict[str, str], socket.socket]]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         listener.settimeout(30)
-        endpoint = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        endpoint = f"https://127.0.0.1:{listener.getsockname()[1]}"
         yield {"SIMULATOR_ARM_ENDPOINT": endpoint, "SIMULATOR_ARM_TOKEN_FILE": token.name}, listener
 
 

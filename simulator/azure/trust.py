@@ -1,4 +1,4 @@
-"""The authority that signs the blob service's certificate, and the bundle by which clients trust it."""
+"""The authority of simulated Azure, which signs the certificate of all its services, and how clients trust it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SERVER = "server"
 _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 
-def authority() -> Authority:
-    """Made once per checkout, by the first of several processes; it has issued the certificate `SERVER`."""
-    folder = paths.home().resolve() / "blobs" / "pki"
+def authority(home: Path | None = None) -> Authority:
+    """Made once per home of a simulator, by the first of several processes; it has issued the certificate `SERVER`."""
+    folder = _folder(home)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -29,11 +29,20 @@ def authority() -> Authority:
 
 def bundle() -> Path:
     """A file (PEM) of the authorities that this machine trusts, and ours; for the variables that name one."""
-    own = paths.home().resolve() / "blobs" / "trusted.pem"
+    own = _folder() / "bundle.pem"
     if str(own) in (os.environ.get(name) for name in _VARIABLES) and own.exists():
         return own  # made when this environment was entered, from what stood there before
     files.replace(own, _trusted_here().read_text() + "\n" + authority().pem)
     return own
+
+
+def client(home: Path | None = None) -> ssl.SSLContext:
+    """For a client of simulated Azure, and of nobody else."""
+    return ssl.create_default_context(cadata=authority(home).pem)
+
+
+def _folder(home: Path | None = None) -> Path:
+    return (home or paths.home()).resolve() / "azure-trust"
 
 
 def _trusted_here() -> Path:

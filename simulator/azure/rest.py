@@ -1,0 +1,29 @@
+"""A request to the Resource Manager and its answer, without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.azure.store import Body
+
+CORRELATION = "x-ms-correlation-request-id"
+
+
+@dataclass(frozen=True)
+class Request:
+    """`query` and `headers` have names in lower case; `body` is the parsed JSON."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    body: Body | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)

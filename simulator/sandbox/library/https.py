@@ -1,0 +1,17 @@
+"""HTTPS out of a sandbox, by the uplink: apart from it, since most commands have no use for what HTTP imports."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+
+from simulator.sandbox.library import uplink
+
+
+class HttpsConnection(http.client.HTTPSConnection):
+    """To a server outside."""
+
+    def connect(self) -> None:
+        context = ssl.create_default_context(cafile=str(uplink.FOLDER / uplink.AUTHORITIES))
+        plain = uplink.connect(self.host, self.port, self.timeout or 60)
+        self.sock = context.wrap_socket(plain, server_hostname=self.host)

@@ -1,0 +1,100 @@
+"""A resource of every type that simulated Azure has, and a change of it: what the SDKs make, read, change, delete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, cluster_body, pool_body
+from tests.support.blob_account import ACCOUNT, IDENTITY, account_body
+
+Body = dict[str, Any]
+_ROLES = f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Authorization/roleDefinitions"
+_READER = f"{_ROLES}/acdd72a7-3385-48ef-bd42-f606fba81ae7"
+_WINDOW = {
+    "durationHours": 4,
+    "startTime": "00:00",
+    "schedule": {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}},
+}
+_TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:a", "audiences": ["api://a"]}
+
+
+@dataclass(frozen=True)
+class Example:
+    """One resource, below what `parents` has."""
+
+    id: str
+    body: Body
+    changed: Body | None
+    """The body of an update; None where Azure has none."""
+
+
+def parents() -> dict[str, Body]:
+    """What the examples are in, the outer ones first."""
+    place = {"location": "eastus"}
+    return {GROUP: place, CLUSTER: cluster_body(), ACCOUNT: account_body(), IDENTITY: place}
+
+
+def _tagged(identity: str, body: Body) -> Example:
+    return Example(identity, body, body | {"tags": {"changed": "yes"}})
+
+
+def _of(provider: str) -> str:
+    return f"{GROUP}/providers/{provider}"
+
+
+EXAMPLES: dict[str, Example] = {
+    "Microsoft.Resources/resourceGroups": _tagged(GROUP.replace("/rg", "/truth"), {"location": "eastus"}),
+    "Microsoft.ContainerService/managedClusters": _tagged(
+        f"{_of('Microsoft.ContainerService')}/managedClusters/truth", cluster_body()
+    ),
+    "Microsoft.ContainerService/managedClusters/agentPools": Example(
+        f"{CLUSTER}/agentPools/truth", pool_body(count=1), pool_body(count=2)
+    ),
+    "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": Example(
+        f"{CLUSTER}/maintenanceConfigurations/aksManagedAutoUpgradeSchedule",
+        {"properties": {"maintenanceWindow": _WINDOW}},
+        {"properties": {"maintenanceWindow": _WINDOW | {"startTime": "06:00"}}},
+    ),
+    "Microsoft.Authorization/roleAssignments": Example(
+        f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001",
+        {
+            "properties": {
+                "principalId": SUBSCRIPTION.object_id,
+                "principalType": "ServicePrincipal",
+                "roleDefinitionId": _READER,
+            }
+        },
+        None,
+    ),
+    "Microsoft.ContainerRegistry/registries": Example(
+        f"{_of('Microsoft.ContainerRegistry')}/registries/truth1",
+        {"location": "eastus", "sku": {"name": "Basic"}},
+        {"location": "eastus", "sku": {"name": "Premium"}},
+    ),
+    "Microsoft.Storage/storageAccounts": Example(
+        f"{_of('Microsoft.Storage')}/storageAccounts/truth", account_body(), account_body(allowSharedKeyAccess=False)
+    ),
+    "Microsoft.Storage/storageAccounts/blobServices/containers": Example(
+        f"{ACCOUNT}/blobServices/default/containers/truth",
+        {"properties": {"metadata": {"a": "1"}}},
+        {"properties": {"metadata": {"a": "2"}}},
+    ),
+    "Microsoft.ManagedIdentity/userAssignedIdentities": _tagged(
+        f"{_of('Microsoft.ManagedIdentity')}/userAssignedIdentities/truth", {"location": "eastus"}
+    ),
+    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": Example(
+        f"{IDENTITY}/federatedIdentityCredentials/truth",
+        {"properties": _TRUST},
+        {"properties": _TRUST | {"audiences": ["api://b"]}},
+    ),
+}
+
+
+def shows(answer: Any, body: Any) -> bool:
+    """Whether an answer has all that a request's body says."""
+    if isinstance(body, dict):
+        return isinstance(answer, dict) and all(shows(answer.get(key), value) for key, value in body.items())
+    if isinstance(body, list):
+        return isinstance(answer, list) and all(map(shows, answer, body))
+    return bool(answer == body)
