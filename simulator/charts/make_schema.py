@@ -17,7 +17,8 @@ import yaml
 
 CHARTS = Path(__file__).resolve().parent
 KEYS = CHARTS.parent.parent / "config" / "facts" / "charts"
-NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml")))
+NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml") if not file.parent.is_symlink()))
+"""The simulator's own: a link is upstream's, out of its Go module (simulator/operators/<operator>/tools.yaml)."""
 SUBCHART = "node-feature-discovery"
 
 # Kubernetes types inside values: any field of theirs is a valid key, whatever the defaults set.

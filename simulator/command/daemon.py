@@ -28,7 +28,6 @@ from simulator.host import files, ports
 from simulator.host.processes import end_leftovers
 from simulator.operators import PROGRAMS
 from simulator.operators.device_plugins import extended_resources
-from simulator.operators.volcano import programs as volcano
 
 ALREADY_RUNNING = 3
 _RESUME_TIMEOUT_S = 150
@@ -83,7 +82,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
     end_leftovers()
-    clusters, blobs = Clusters((*volcano.PROGRAMS, *PROGRAMS), extended_resources), BlobService()
+    clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
     server: Server | None = None
     autoscaler: Autoscaler | None = None
     try:

@@ -15,7 +15,7 @@ from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
 from simulator.command import daemon_state, environment, pools, stand_ins
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
-from simulator.operators.volcano import programs as volcano
+from simulator.operators import REAL
 from simulator.sandbox import sandbox
 from simulator.world.faults import FaultStore
 
@@ -29,7 +29,8 @@ def show(console: Console) -> int:
         console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
     reason = sandbox.available()
     console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
-    console.print(f"Volcano: real {volcano.version_running()} under the chart of 1.15 (newer ones do not build here)")
+    for operator in REAL:
+        console.print(operator.STATUS, highlight=False)
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))
     if running and environment.kubeconfig_file().exists():

@@ -43,10 +43,11 @@ def tools_bin() -> Path:
 
 @functools.cache
 def _pins() -> str:
-    tools = ROOT / "simulator" / "tools"
+    tools, operators = ROOT / "simulator" / "tools", ROOT / "simulator" / "operators"
     digest = hashlib.sha256()
     pins = (*(tools / "modules").glob("*/go.*"), *(tools / "modules").glob("*/package-lock.json"))
-    for file in (tools / "tools.yaml", *sorted(pins)):
+    of_operators = (*operators.glob("*/go.*"), *operators.glob("*/tools.yaml"))
+    for file in (tools / "tools.yaml", *sorted(pins), *sorted(of_operators)):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -83,6 +83,8 @@ class HostProcess:
     """Raises ValueError, naming the argument, for what the executable cannot do."""
     ports: Callable[[PodContext], Mapping[int, int]] = field(default=lambda _: {})
     """Container port -> port on 127.0.0.1 where the process serves it."""
+    tools: tuple[str, ...] = ()
+    """The tools that it needs: made first, where they are missing."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -15,11 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from diagnosis.cluster import Object
+from simulator.host import paths
 from simulator.host.processes import marked_environment
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim import Shim, ShimError
 
+_PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
+"""Variables that say where tools are made, and with which of Go's settings."""
 EXIT_START_ERROR = 128  # what container runtimes report when a container cannot be started
 _OUTPUT_S = 5
 """For what a container wrote last."""
@@ -55,6 +60,8 @@ def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: 
     """Blocks until the container has ended or `stop` is set (143, as after SIGTERM); calls `ready` once it serves."""
     try:
         if isinstance(program, HostProcess):
+            if code := _make_tools(ctx, program.tools, stop):
+                return code
             ports = program.ports(ctx)
             argv: Sequence[str] = program.argv(ctx)
             return _process(ctx, argv, marked_environment(ctx.env()), stop, lambda: _serving(ports, ready, stop))
@@ -76,6 +83,18 @@ def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: 
         ctx.log(traceback.format_exc())
         return 1
     return 128 + signal.SIGTERM
+
+
+def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: threading.Event) -> int:
+    """Makes what a stack is the first to need; the pod is not ready meanwhile, and its log tells how far that is."""
+    missing = [name for name in names if not (paths.tools_bin() / name).exists()]
+    if not missing:
+        return 0
+    command = [sys.executable, "-m", "simulator.tools", "--only", ",".join(missing)]
+    ctx.log(f"the simulator has no {', '.join(missing)} yet, and makes that once: {shlex.join(command[1:])}")
+    places = {name: value for name, value in os.environ.items() if name.startswith(_PLACES)}
+    environment = marked_environment({"PYTHONPATH": str(paths.ROOT), **places})
+    return _process(ctx, command, environment, stop, lambda: None)
 
 
 def _process(
@@ -112,8 +131,9 @@ def _process(
 
 def _copy_output(popen: subprocess.Popen[str], ctx: ContainerContext) -> None:
     if popen.stdout is not None:
-        for line in popen.stdout:
-            ctx.log(line.rstrip("\n"))
+        with popen.stdout as lines:
+            for line in lines:
+                ctx.log(line.rstrip("\n"))
 
 
 def _ask_to_end(shim: Shim, popen: subprocess.Popen[str]) -> None:

@@ -1,9 +1,12 @@
-"""The operators of the program's charts, simulated at their custom resources (design: cause and effect 2 to 4).
+"""The operators of the program's charts: real ones, and others simulated at their custom resources.
 
 `PROGRAMS` says which container images the simulator stands for, and what their pods wait for.
 """
 
 from __future__ import annotations
+
+import importlib
+from pathlib import Path
 
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot
 from simulator.operators import crds
@@ -11,19 +14,20 @@ from simulator.operators.gpu import controller as gpu_operator
 from simulator.operators.gpu import gates, gfd
 from simulator.operators.network import controller as network_operator
 from simulator.operators.network import gates as network_gates
-from simulator.operators.nfd import master, worker
 
-_NFD = "node-feature-discovery"
 _GPU_IMAGE = "gpu-operator"
 _NETWORK_IMAGE = "network-operator"
 _PLUGIN_IMAGE = "k8s-device-plugin"
 
+REAL = tuple(
+    importlib.import_module(f"{__name__}.{file.parent.name}.programs")
+    for file in sorted(Path(__file__).parent.glob("*/tools.yaml"))
+)
+"""The modules of real operators (`_real.py`): a folder is all that one needs."""
+
 # Several programs share an image and are told apart by a word of their command: the first that matches runs.
 PROGRAMS: tuple[ImageProgram, ...] = (
-    ImageProgram(_NFD, Controller(worker.run), "nfd-worker"),
-    ImageProgram(_NFD, OneShot(master.prune), "nfd-master -prune"),
-    ImageProgram(_NFD, Controller(master.run_master), "nfd-master"),
-    ImageProgram(_NFD, Controller(master.run_gc), "nfd-gc"),
+    *(program for operator in REAL for program in operator.PROGRAMS),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),
     ImageProgram(_NETWORK_IMAGE, Controller(network_operator.run), "/manager"),
     ImageProgram("sriov-network-device-plugin", gate=network_gates.sriov_gate),
@@ -40,4 +44,4 @@ PROGRAMS: tuple[ImageProgram, ...] = (
     ImageProgram("k8s-mig-manager", gate=gates.runtime_gate),
 )
 
-__all__ = ["PROGRAMS"]
+__all__ = ["PROGRAMS", "REAL"]

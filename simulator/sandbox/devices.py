@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from simulator.host import files
-from simulator.world.hardware import MELLANOX, Hca, NodeHardware
+from simulator.world.hardware import MELLANOX, Hca, NodeHardware, PciDevice
 
 # InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
@@ -19,6 +20,7 @@ def write_sys(folder: Path, hardware: NodeHardware) -> None:
     """
     for hca in hardware.hcas:
         _write_hca(folder / "class" / "infiniband" / hca.name, hca)
+    _write_pci(folder / "bus" / "pci" / "devices", hardware.pci)
     network = folder / "class" / "net" / "eth0"
     write_files(network, {"operstate": "up", "mtu": "1500", "speed": "100000"})
 
@@ -53,6 +55,16 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",
     }
     write_files(folder / "ports" / "1", port)
+
+
+def _write_pci(folder: Path, functions: Sequence[PciDevice]) -> None:
+    """The bus, without functions that are gone from it. Subsystem ids are the function's own (inferred)."""
+    for function in functions:
+        ids = {"vendor": f"0x{function.vendor}", "device": f"0x{function.device}"}
+        subsystem = {f"subsystem_{name}": text for name, text in ids.items()}
+        write_files(folder / function.address, {"class": f"0x{function.pci_class}00", **ids, **subsystem})
+    for gone in {path.name for path in folder.iterdir()} - {function.address for function in functions}:
+        shutil.rmtree(folder / gone)
 
 
 def _pci_class(hca: Hca) -> str:

@@ -17,11 +17,13 @@ from simulator.world.hardware import Disk, NodeHardware
 
 KVP_POOL = "var/lib/hyperv/.kvp_pool_3"
 MOUNTS = "proc/1/mounts"
+OS_RELEASE = "etc/os-release"
+SWAPS = "proc/swaps"  # none, as AKS has it unless asked
 MODEL_LENGTH = 40
 """NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
 _OFF_THE_BUS = "GPU has fallen off the bus."
-_FOLDERS = ("dev", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
+_FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
 def write(folder: Path, hardware: NodeHardware) -> None:
@@ -30,6 +32,8 @@ def write(folder: Path, hardware: NodeHardware) -> None:
         _own(folder, name).mkdir(parents=True, exist_ok=True)
     devices.write_sys(folder / "sys", hardware)
     files.replace(_own(folder, KVP_POOL), hyperv.pool(hardware))
+    files.replace(_own(folder, OS_RELEASE), os_release(hardware), mode=0o644)
+    files.replace(_own(folder, SWAPS), "Filename\tType\tSize\tUsed\tPriority\n", mode=0o644)
     _write_log(_own(folder, KERNEL_LOG), hardware)
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
@@ -37,6 +41,10 @@ def write(folder: Path, hardware: NodeHardware) -> None:
     _remove_lost_disks(folder, {disk.name for disk in (hardware.os_disk, *hardware.nvme)})
     if not _own(folder, MOUNTS).exists():
         files.replace(folder / MOUNTS, f"/dev/{os_partition} / ext4 rw,relatime 0 0\n")
+
+
+def os_release(hardware: NodeHardware) -> str:
+    return f'ID={hardware.os_id}\nVERSION_ID="{hardware.os_version}"\n'
 
 
 def _write_log(file: Path, hardware: NodeHardware) -> None:

@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from simulator.host import files, paths
@@ -24,6 +25,7 @@ __all__ = [
     "command",
     "environment",
     "image_of",
+    "overlaid",
     "prepare",
     "start",
 ]
@@ -89,6 +91,14 @@ def start(spec: SandboxSpec, stdout: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def overlaid(others: Mapping[str, Path]) -> list[str]:
+    """Begins a command that has this machine, but other files in these places; nothing where no sandbox can be had."""
+    if available():
+        return []
+    pairs = [word for place, file in others.items() for word in ("--ro-bind", str(file), place)]
+    return [_bwrap() or "bwrap", "--dev-bind", "/", "/", *pairs, "--die-with-parent", "--"]
 
 
 def prepare(spec: SandboxSpec) -> None:
@@ -277,5 +287,5 @@ def _etc(spec: SandboxSpec) -> dict[str, str]:
         "group": f"root:x:0:\nnogroup:x:{NOBODY}:\n",
         "hostname": spec.hostname + "\n",
         "hosts": f"127.0.0.1\tlocalhost\n{spec.ip or '127.0.0.1'}\t{spec.hostname}\n",
-        "os-release": f'ID={hardware.os_id}\nVERSION_ID="{hardware.os_version}"\n',
+        "os-release": machine.os_release(hardware),
     }

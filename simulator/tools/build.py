@@ -1,7 +1,11 @@
-"""Builds tools with Go from their pinned modules; Go verifies every source against the module's go.sum."""
+"""Builds tools with Go from their pinned modules, and takes charts out of them.
+
+Go verifies every source against the module's go.sum.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,7 +13,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from simulator.tools.catalogue import Build, Catalogue, Tool
+from simulator.tools.catalogue import Build, Catalogue, Chart, Tool
 from simulator.tools.errors import ToolError
 
 _LOG_LINES = 15
@@ -46,6 +50,25 @@ def build(tool: Tool, source: Build, module: Path, folder: Path, *, go_caches: P
             f"{tool.label} could not be built (go build exited with {code}). The end of {log}:\n{end_of(log)}\n"
             "Finished tools are kept; run the same command to try again."
         )
+
+
+def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
+    """Copies the chart out of its Go package into `folder`; raises ToolError where it is not what the tool says."""
+    command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
+    with log.open("wb") as output:
+        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
+    answer = log.read_text(errors="replace")
+    if code != 0:
+        raise ToolError(f"{tool.label} could not be downloaded. The end of {log}:\n{end_of(log)}")
+    found = json.loads(answer)
+    chart = folder / tool.name
+    shutil.copytree(Path(found["Dir"]) / source.folder, chart)
+    metadata = chart / "Chart.yaml"
+    text = metadata.read_text(encoding="utf-8")
+    if found["Version"] != f"v{tool.version}" or f"appVersion: v{tool.version}\n" not in text:
+        raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
+    # Upstream gives the chart its version when it packages a release.
+    metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The tools, their versions and their sources, read from `tools.yaml`."""
+"""The tools, their versions and their sources, read from `tools.yaml` here and of each real operator."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from simulator.tools.errors import ToolError
 
 _HERE = Path(__file__).resolve().parent
+_OPERATORS = _HERE.parent / "operators"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -32,11 +33,19 @@ class Release(_Data):
 
 
 class Build(_Data):
-    """The Go package of the executable, in the module `modules/<module>`."""
+    """The Go package of the executable, in the module `modules/<module>` or `simulator/operators/<module>`."""
 
     module: str
     package: str
     ldflags: str = ""
+
+
+class Chart(_Data):
+    """The folder of a chart in the Go package `package`, which the module (as of `Build`) pins."""
+
+    module: str
+    package: str
+    folder: str
 
 
 class Npm(_Data):
@@ -66,6 +75,7 @@ class Tool(_Data):
     system: System | None = None
     release: Release | None = None
     build: Build | None = None
+    chart: Chart | None = None
     npm: Npm | None = None
     pip: Pip | None = None
 
@@ -96,6 +106,7 @@ class Catalogue(_Data):
     disk_gib: DiskSpace
     tools: tuple[Tool, ...]
     modules: Path = _HERE / "modules"
+    operators: Path = _OPERATORS
 
     @cached_property
     def by_name(self) -> dict[str, Tool]:
@@ -113,12 +124,19 @@ class Catalogue(_Data):
             raise ToolError(f"No such tool: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
         return [self.by_name[name] for name in names]
 
+    def go_module(self, source: Build | Chart) -> Path:
+        """The folder of its go.mod and go.sum: a real operator has them beside its program."""
+        own = self.modules / source.module
+        return own if (own / "go.mod").exists() else self.operators / source.module
+
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
-        digest = hashlib.sha256(json.dumps(tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip"})).encode())
-        if tool.build:
+        unused = {"chart"} if tool.chart is None else set()
+        definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
+        digest = hashlib.sha256(json.dumps(definition).encode())
+        if source := tool.build or tool.chart:
             for pins in ("go.mod", "go.sum"):
-                digest.update((self.modules / tool.build.module / pins).read_bytes())
+                digest.update((self.go_module(source) / pins).read_bytes())
         if tool.npm:
             digest.update((self.modules / tool.npm.module / "package-lock.json").read_bytes())
         if tool.pip:
@@ -128,4 +146,8 @@ class Catalogue(_Data):
 
 
 def load(file: Path = _HERE / "tools.yaml") -> Catalogue:
-    return Catalogue.model_validate(yaml.safe_load(file.read_text()))
+    """What `file` names, and the executables and charts of the real operators."""
+    data = yaml.safe_load(file.read_text())
+    for operator in sorted(_OPERATORS.glob("*/tools.yaml")):
+        data["tools"] += yaml.safe_load(operator.read_text())
+    return Catalogue.model_validate(data)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from simulator.host import files, paths
 from simulator.tools import build, fetch, npm, pip_packages, system
 from simulator.tools.catalogue import Build, Catalogue, Release, Tool
 from simulator.tools.errors import ToolError, Unreachable
@@ -43,6 +44,8 @@ class Installer:
     store: Store
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
+    charts: Path = paths.ROOT / "simulator" / "charts"
+    """Where charts of Go modules are linked, beside those that are the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
@@ -57,6 +60,8 @@ class Installer:
             for file in folder.iterdir() if folder.exists() else ():
                 if file.is_file():  # the tool, and what its release has beside it
                     self.store.link(file.name, file)
+                elif tool.chart:
+                    files.link(self.charts / tool.name, file)
 
     def _say_waiting(self) -> None:
         self.progress.say("Another run is preparing the tools; waiting for it to finish.")
@@ -70,7 +75,7 @@ class Installer:
         released = [tool for tool in tools if tool.release]
         online = bool(released) and fetch.internet_is_open(self.catalogue.probe)
         downloads = [*(released if online else []), *(tool for tool in tools if tool.npm or tool.pip)]
-        builds = [tool for tool in tools if tool.build and tool not in downloads]
+        builds = [tool for tool in tools if (tool.build or tool.chart) and tool not in downloads]
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
             build.require_go(self.catalogue, builds)
@@ -105,6 +110,11 @@ class Installer:
             report("installed")
         elif download and tool.release and self._fetched(tool, tool.release, folder, report):
             report("downloaded")
+        elif tool.chart:
+            report("downloading")
+            module, log = self.catalogue.go_module(tool.chart), self.store.log(self.catalogue.key(tool))
+            build.copy_chart(tool, tool.chart, module, folder, go_caches=self.store.go, log=log)
+            report("downloaded")
         elif tool.build:
             report("building")
             self._build(tool, tool.build, folder)
@@ -125,7 +135,7 @@ class Installer:
 
     def _build(self, tool: Tool, source: Build, folder: Path) -> None:
         log = self.store.log(self.catalogue.key(tool))
-        module = self.catalogue.modules / source.module
+        module = self.catalogue.go_module(source)
         build.build(tool, source, module, folder, go_caches=self.store.go, log=log)
 
     def _require_space(self, *, downloads: int, builds: int) -> None:

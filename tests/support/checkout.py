@@ -29,6 +29,9 @@ class Checkout:
             if name and (paths.ROOT / name).is_file():
                 (folder / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(paths.ROOT / name, folder / "checkout" / name)
+        for link in (paths.ROOT / "simulator" / "charts").iterdir():
+            if link.is_symlink():  # a chart that setting up took out of its Go module
+                (folder / "checkout" / link.relative_to(paths.ROOT)).symlink_to(link.readlink())
         (folder / "tmp").mkdir()
         return cls(folder / "checkout", folder / "tmp")
 

@@ -9,10 +9,11 @@ from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu.gates import DRIVER_APP
-from simulator.operators.nfd.worker import API, NODE_NAME_LABEL, publish
 from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of, nvidia_gpus
 
+API = "nfd.k8s-sigs.io/v1alpha1"
+NODE_NAME_LABEL = "nfd.node.kubernetes.io/node-name"
 INTERVAL_S = 10.0  # the real one sleeps 60 s
 MIB_PER_GB = 1024
 
@@ -20,6 +21,19 @@ MIB_PER_GB = 1024
 def run(ctx: PodContext, stop: threading.Event) -> None:
     """GFD of one node, until told to stop."""
     reconcile(ctx, stop, lambda: publish(ctx, node_feature(ctx)), INTERVAL_S)
+
+
+def publish(ctx: PodContext, wanted: Object) -> None:
+    """Creates or corrects a NodeFeature with the rights that GFD's role gives: get, create, update."""
+    metadata = wanted["metadata"]
+    found = ctx.kube.find(API, "NodeFeature", metadata["name"], metadata["namespace"])
+    if found is None:
+        ctx.kube.create(wanted)
+        ctx.log(f"created NodeFeature {metadata['name']} with {len(wanted['spec']['labels'])} labels")
+    elif found["spec"] != wanted["spec"] or found["metadata"].get("ownerReferences") != metadata["ownerReferences"]:
+        version = found["metadata"]["resourceVersion"]
+        ctx.kube.replace({**wanted, "metadata": {**metadata, "resourceVersion": version}})
+        ctx.log(f"updated NodeFeature {metadata['name']}")
 
 
 def node_feature(ctx: PodContext) -> Object:

@@ -1,1 +1,1 @@
-"""Node Feature Discovery 0.19, simulated: its worker, master and garbage collector."""
+"""Node Feature Discovery: the real one, on simulated nodes."""

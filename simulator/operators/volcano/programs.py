@@ -23,6 +23,7 @@ from cryptography.x509.oid import NameOID
 from simulator.host import paths
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import HostProcess, ImageProgram, OneShot, PodContext
+from simulator.operators._real import pins
 from simulator.operators.volcano.admission_front import ALLOWED, REFUSED
 
 _HEALTH_PORT, _METRICS_PORT, _ADMISSION_PORT = 11251, 8080, 8443
@@ -172,15 +173,10 @@ def _certificates(service: str, namespace: str) -> dict[str, bytes]:
     return {"tls.key": private, "tls.crt": serving.public_bytes(encoding), "ca.crt": ca.public_bytes(encoding)}
 
 
-def version_running() -> str:
-    module = (Path(__file__).parents[2] / "tools" / "modules" / "volcano" / "go.mod").read_text()
-    found = re.search(r"volcano\.sh/volcano (v[\d.]+)", module)
-    return found.group(1) if found else "unknown"
-
-
+_PINS = pins(Path(__file__).parent)
+STATUS = f"Volcano: real {_PINS.version} under the chart of 1.15 (newer ones do not build here)"
 PROGRAMS = (
     ImageProgram("vc-webhook-manager", OneShot(make_admission_secret), command="gen-admission-secret"),
-    ImageProgram("vc-webhook-manager", HostProcess(_argv("vc-webhook-manager"), _ports)),
-    ImageProgram("vc-controller-manager", HostProcess(_argv("vc-controller-manager"), _ports)),
-    ImageProgram("vc-scheduler", HostProcess(_argv("vc-scheduler"), _ports)),
+    *(ImageProgram(tool, HostProcess(_argv(tool), _ports, _PINS.tools)) for tool in _PINS.tools),
 )
+"""The chart's images are named as the executables."""

@@ -29,7 +29,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "sandbox": ("host", "tools", "world"),
     "kubelet": ("host", "kube", "world", "sandbox", "config", "diagnosis"),
     "cluster": ("host", "kube", "kubelet", "diagnosis"),
-    "operators": ("host", "kube", "world", "kubelet", "config", "diagnosis"),
+    "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "diagnosis"),
     "azure": ("host", "kube", "world", "config", "diagnosis"),
     "plugins": ("host", "kube", "azure", "config", "diagnosis"),
     "command": (

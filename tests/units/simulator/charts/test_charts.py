@@ -15,6 +15,7 @@ from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.volcano import component as volcano
 from simulator.charts import make_schema
+from simulator.tools import catalogue
 from tests.support.charts import VALUES, helm
 
 OBJECTS = {
@@ -31,9 +32,14 @@ OBJECTS = {
 }
 
 
+UPSTREAMS = tuple(tool.name for tool in catalogue.load().tools if tool.chart)
+"""Charts out of Go modules, which setting up links beside the simulator's own."""
+CHARTS = (*make_schema.NAMES, *UPSTREAMS)
+
+
 def test_every_chart_is_rendered_with_the_programs_values() -> None:
-    assert set(VALUES) == set(make_schema.NAMES), "tests/support/charts.py has the values of each"
-    assert set(OBJECTS) == set(make_schema.NAMES)
+    assert set(VALUES) == set(CHARTS), "tests/support/charts.py has the values of each"
+    assert set(OBJECTS) == set(CHARTS)
 
 
 def test_generated_files_are_up_to_date() -> None:
@@ -44,6 +50,22 @@ def test_generated_files_are_up_to_date() -> None:
 def test_a_charts_version_is_the_pinned_one(chart: str) -> None:
     metadata = yaml.safe_load((make_schema.CHARTS / chart / "Chart.yaml").read_text())
     assert metadata["version"] == versions().charts[chart].version
+
+
+@pytest.mark.simulator
+@pytest.mark.parametrize("chart", UPSTREAMS)
+def test_a_chart_out_of_a_module_is_of_the_pinned_version_with_the_keys_that_are_known_of_it(chart: str) -> None:
+    metadata = yaml.safe_load((make_schema.CHARTS / chart / "Chart.yaml").read_text())
+    assert metadata["version"] == versions().charts[chart].version
+    values = yaml.safe_load((make_schema.CHARTS / chart / "values.yaml").read_text())
+    paths = [path for path, _, _ in make_schema.read_keys((make_schema.KEYS / f"{chart}.keys").read_text())]
+    assert {path[0] for path in paths} == set(values)
+    assert not [path for path in paths if not _has(values, path)]
+
+
+def _has(values: Any, path: list[str]) -> bool:
+    """Whether the chart has a default there; below an empty one, whatever Kubernetes' type has."""
+    return not path or not values or (path[0] in values and _has(values[path[0]], path[1:]))
 
 
 def test_kubernetes_types_inside_values_are_open_and_everything_else_closed() -> None:
@@ -77,7 +99,7 @@ def _check_structural(schema: dict[str, Any], path: str) -> None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("chart", make_schema.NAMES)
+@pytest.mark.parametrize("chart", CHARTS)
 def test_the_programs_values_render(chart: str, tmp_path: Path) -> None:
     code, text = helm("template", chart, VALUES[chart], tmp_path)
     assert code == 0, text
@@ -86,7 +108,7 @@ def test_the_programs_values_render(chart: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.simulator
-@pytest.mark.parametrize("chart", make_schema.NAMES)
+@pytest.mark.parametrize("chart", CHARTS)
 def test_lint_is_clean(chart: str, tmp_path: Path) -> None:
     code, text = helm("lint", chart, VALUES[chart], tmp_path)
     assert code == 0, text
@@ -96,7 +118,6 @@ def test_lint_is_clean(chart: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("chart", "wrong", "key"),
     [
-        (nfd.NAME, {"worker": {"tolerationz": []}}, "tolerationz"),
         (network_operator.NAME, {"deployCR": True}, "deployCR"),
         (gpu_operator.NAME, {"driver": {"rdma": {"on": True}}}, "on"),
         (volcano.NAME, {"custom": {"scheduler_replica": 2}}, "scheduler_replica"),
@@ -114,7 +135,6 @@ def test_a_wrong_key_is_refused(chart: str, wrong: dict[str, Any], key: str, tmp
 @pytest.mark.parametrize(
     ("chart", "unsupported", "says"),
     [
-        (nfd.NAME, {"topologyUpdater": {"enable": True}}, "topologyUpdater.enable"),
         (network_operator.NAME, {"nfd": {"enabled": True}}, "nfd.enabled"),
         (gpu_operator.NAME, {"sandboxWorkloads": {"enabled": True}}, "sandboxWorkloads.enabled"),
         (volcano.NAME, {"custom": {"colocation_enable": True}}, "custom.colocation_enable"),

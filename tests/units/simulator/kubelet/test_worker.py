@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,14 +14,15 @@ import httpx
 import pytest
 
 from diagnosis.cluster import Object
+from simulator.host import paths
 from simulator.kube.client import ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller
 from simulator.kubelet.logs import logs_in
-from simulator.kubelet.programs import OneShot, PodContext
+from simulator.kubelet.programs import HostProcess, OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
-from simulator.kubelet.runner import FAKED_S, Runnable
+from simulator.kubelet.runner import FAKED_S, Runnable, run
 from simulator.kubelet.worker import PodServices, PodWorker
 from tests.support.waiting import eventually
 from tests.units.simulator.kubelet.cluster import Cluster
@@ -239,6 +241,34 @@ def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> Non
     first, second = (log.read_text() for log in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
     assert first.splitlines()[-1].endswith("RuntimeError: no disks")
     assert second.endswith("stdout F second\n")
+
+
+FAKE_GO = """#!/bin/sh
+if [ "$1" = env ]; then echo go1.26.8; exit; fi
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\\necho collects\\n' >"$2"
+chmod +x "$2"
+"""
+
+
+def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    go = tmp_path / "path" / "go"
+    go.parent.mkdir()
+    go.write_text(FAKE_GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("AI_ON_AKS_CACHE", str(tmp_path / "cache"))
+    pod = make()
+    ctx = context(cluster, pod, pod["spec"]["containers"][0])
+    program = HostProcess(lambda _: [str(paths.tool("nfd-gc"))], tools=("nfd-gc",))
+    assert run(ctx, program, threading.Event(), lambda: None) == 0
+    log = "".join(file.read_text() for file in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
+    assert "the simulator has no nfd-gc yet" in log
+    assert "nfd-gc 0.19.0: built" in log
+    assert log.endswith("stdout F collects\n")
+    assert run(ctx, HostProcess(lambda _: [], tools=("nothing",)), threading.Event(), lambda: None) == 1
 
 
 def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:

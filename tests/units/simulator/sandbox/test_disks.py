@@ -86,6 +86,15 @@ def test_writing_again_leaves_what_pods_wrote(node: Node) -> None:
     assert "/dev/x /x" in (node.root / machine.MOUNTS).read_text()
 
 
+def test_the_bus_has_the_functions_that_the_node_has_now(node: Node) -> None:
+    bus = node.root / "sys/bus/pci/devices"
+    assert {path.name for path in bus.iterdir()} == {function.address for function in node.hardware.pci}
+    gpu = bus / node.hardware.gpus[0].pci
+    assert ((gpu / "vendor").read_text(), (gpu / "class").read_text()) == ("0x10de\n", "0x030200\n")
+    node.change(pci=node.hardware.pci[1:])
+    assert {path.name for path in bus.iterdir()} == {function.address for function in node.hardware.pci}
+
+
 @pytest.mark.parametrize("sku", sorted(skus.catalogue()))
 def test_every_size_has_its_disks(tmp_path: Path, sku: str) -> None:
     size = skus.sku(sku)

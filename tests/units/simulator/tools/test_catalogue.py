@@ -13,14 +13,15 @@ from simulator.tools.catalogue import Tool, load
 CATALOGUE = load()
 
 
-@pytest.mark.parametrize("tool", [tool for tool in CATALOGUE.tools if tool.build], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [t for t in CATALOGUE.tools if t.build or t.chart], ids=lambda tool: tool.name)
 def test_module_pins_the_version(tool: Tool) -> None:
-    assert tool.build
-    pins = (CATALOGUE.modules / tool.build.module / "go.mod").read_text()
+    source = tool.build or tool.chart
+    assert source
+    pins = (CATALOGUE.go_module(source) / "go.mod").read_text()
     versions = {
         version
         for module, version in re.findall(r"^\s+(\S+) v(\S+)", pins, re.MULTILINE)
-        if tool.build.package == module or tool.build.package.startswith(f"{module}/")
+        if source.package == module or source.package.startswith(f"{module}/")
     }
     assert versions == {tool.version}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -56,6 +57,29 @@ def test_real_go_builds_a_module(workshop: Workshop, monkeypatch: pytest.MonkeyP
     workshop.installer(tool).install([tool])
     hello = subprocess.run([workshop.root / "cache" / "bin" / "hello"], capture_output=True, text=True, check=True)
     assert hello.stderr == "hello v1.0\n"
+
+
+def test_a_chart_comes_out_of_its_module_and_is_linked_with_the_modules_version(workshop: Workshop) -> None:
+    """Upstream gives its chart a version only when it packages a release."""
+    module = workshop.root / "module"
+    (module / "charts" / "hello").mkdir(parents=True)
+    metadata = "name: hello\nversion: 0.0.0\nappVersion: v{version}\n"
+    (module / "charts" / "hello" / "Chart.yaml").write_text(metadata.format(version="1.0"))
+    answer = json.dumps({"Dir": str(module), "Version": "v1.0"})
+    fake_go = f"#!/bin/sh\nif [ \"$1\" = env ]; then echo go1.26.8; else echo '{answer}'; fi\n"
+    (workshop.root / "path" / "go").write_text(fake_go)
+    source = {"module": "hello", "package": "example.test/hello", "folder": "charts/hello"}
+    tool = workshop.tool(build=None, chart=source)
+    installer = workshop.installer(tool)
+    installer.charts = workshop.root
+    installer.install([tool])
+    assert (workshop.root / "hello" / "Chart.yaml").read_text() == metadata.format(version="1.0").replace(
+        "0.0.0", "1.0"
+    )
+    assert (workshop.root / "hello").is_symlink()
+    other = workshop.tool(build=None, chart=source, version="1.1")
+    with pytest.raises(ToolError, match=r"hello 1\.1 is not in example\.test/hello v1\.0, which .*go\.mod pins"):
+        workshop.installer(other).install([other])
 
 
 def test_failed_build_shows_the_end_of_its_log(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

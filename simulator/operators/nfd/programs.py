@@ -1,0 +1,82 @@
+"""NFD's own pods: real nfd-master, nfd-worker and nfd-gc of the chart's version, with the chart's arguments.
+
+A worker sees its node's simulated /sys and /etc/os-release through the chart's own volumes. It looks for them in its
+working directory (tools.yaml), where links stand for its mounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from simulator.host import files, paths
+from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
+from simulator.operators._real import pins
+from simulator.sandbox import sandbox
+from simulator.world.nodes import hardware_of
+
+IMAGE = "node-feature-discovery"
+SOURCES = ("kernel", "pci", "system")
+"""Feature sources that simulated nodes have files for; the others would find this machine's CPU, or log errors."""
+_PORT = 8080
+_HOST = "/host-"
+_CONFIG = "/etc/kubernetes/node-feature-discovery/{tool}.conf"
+_OF_THE_MACHINE = ("/proc/modules", "/proc/config.gz")
+"""What else of the machine's kernel a worker would publish."""
+_PINS = pins(Path(__file__).parent)
+STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
+
+
+def sources(config: bytes | None) -> list[str]:
+    """The feature sources that nfd-worker.conf enables, as far as they are simulated: names, `all`, `-name` for not."""
+    core = (yaml.safe_load(config or b"") or {}).get("core") or {}
+    chosen = core.get("featureSources", ["all"])
+    return [name for name in SOURCES if f"-{name}" not in chosen and ("all" in chosen or name in chosen)]
+
+
+def _argv(tool: str) -> Callable[[PodContext], list[str]]:
+    def build(ctx: PodContext) -> list[str]:
+        config = _CONFIG.format(tool=tool)
+        own = [f"-kubeconfig={ctx.kubeconfig()}", *(f"-port={local}" for local in _ports(ctx).values())]
+        if ctx.file(config) is not None:
+            own.append(f"-config={ctx.host_path(config)}")
+        before = ["env", f"KUBERNETES_NAMESPACE={ctx.pod['metadata']['namespace']}"]
+        if tool == "nfd-worker":
+            before = [*_on_node(ctx), *before]
+            own.append(f"-feature-sources={','.join(sources(ctx.file(config)))}")
+        return [*before, str(paths.tool(tool)), *ctx.argv()[1:], *own]  # of a flag that is given twice the last counts
+
+    return build
+
+
+def _on_node(ctx: PodContext) -> list[str]:
+    """Begins the command of a worker: in a folder with its mounts, and with its node's kernel in /proc."""
+    folder = Path(ctx.kubeconfig()).with_name("host")
+    for path in (mount["mountPath"] for mount in ctx.container.get("volumeMounts", [])):
+        if path.startswith(_HOST):
+            link = folder / path.lstrip("/")
+            link.parent.mkdir(parents=True, exist_ok=True)
+            files.link(link, Path(ctx.host_path(path)))
+    folder.mkdir(parents=True, exist_ok=True)
+    release, nothing = folder / "osrelease", folder / "nothing"
+    files.replace(release, hardware_of(ctx.node).kernel + "\n", mode=0o644)
+    files.replace(nothing, "", mode=0o644)
+    hidden = {path: nothing for path in _OF_THE_MACHINE if Path(path).exists()}
+    return [*sandbox.overlaid({"/proc/sys/kernel/osrelease": release, **hidden}), "env", "-C", str(folder)]
+
+
+def _ports(ctx: PodContext) -> Mapping[int, int]:
+    """All serve health and metrics at one port, but for the hook that takes labels back."""
+    words: Sequence[str] = ctx.argv()
+    if "-prune" in words:
+        return {}
+    chosen = [int(word.partition("=")[2]) for word in words if word.startswith("-port=")]
+    port = chosen[-1] if chosen else _PORT
+    return {port: ctx.local_port(port)}
+
+
+PROGRAMS = tuple(
+    ImageProgram(IMAGE, HostProcess(_argv(tool), _ports, _PINS.tools), command=tool) for tool in _PINS.tools
+)
