@@ -12,6 +12,9 @@ from simulator.host import paths
 from simulator.tools import __main__ as tools
 
 _SHELL = re.compile(rb"#!\S*[/ ](sh|bash)\b")
+_GO = Path("tests/truth/azure_sdks/go")
+_SAYS_NOTHING = 'test -z "$(gofmt -d "$@" | tee /dev/stderr)"'
+"""gofmt ends well whatever it finds."""
 
 
 def main() -> int:
@@ -28,6 +31,8 @@ def main() -> int:
         "shellcheck": ["shellcheck", "--external-sources", *map(str, scripts)] if scripts else [],
         "hadolint": ["hadolint", *map(str, images)] if images else [],
         "actionlint": ["actionlint"],
+        "gofmt": ["bash", "-c", _SAYS_NOTHING, "gofmt", str(_GO)],
+        "go vet": ["go", "-C", str(_GO), "vet", "./..."],
         "yamllint": ["yamllint", "--strict", "."],
     }
     failed = [name for name, command in linters.items() if command and not _passes(name, command)]
