@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -103,6 +104,7 @@ def redirecting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tup
 
     authority = trust.authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", authority.path("ca", "crt"))
+    monkeypatch.setattr(arm, "_trusted", ssl.create_default_context)  # a program trusts the same all its life
     server = HttpsServer(0, authority, Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lacking
         started.append(arm.start(tmp_path / str(len(started)), arm.FakeBackend(), poor))
         monkeypatch.setenv("ARM_METADATA_HOSTNAME", started[-1].server.endpoint)
         monkeypatch.setenv("SSL_CERT_FILE", started[-1].ca_file)
+        monkeypatch.setattr(reader, "_trusted", ssl.create_default_context)  # a program trusts the same all its life
         return Azure(fetch=FETCH)
 
     yield start
