@@ -1,102 +1,60 @@
-"""The functions of the azure-mgmt packages by resource type: each package calls the same thing by names of its own."""
+"""What the azure-mgmt packages do with a resource type: found by the names that Microsoft's generator gives."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
 from typing import Any
 
 from azure.core.credentials import TokenCredential
-from azure.mgmt.authorization.v2022_04_01 import AuthorizationManagementClient
-from azure.mgmt.containerregistry.v2023_01_01_preview import ContainerRegistryManagementClient
-from azure.mgmt.containerservice import ContainerServiceClient
-from azure.mgmt.msi.v2023_01_31 import ManagedServiceIdentityClient
-from azure.mgmt.resource.resources.v2022_09_01 import ResourceManagementClient
-from azure.mgmt.storage import StorageManagementClient
 
 from simulator.azure.ids import parse_id
 from simulator.azure.schema import schemas
 from tests.support.arm import SUBSCRIPTION
 from tests.truth.azure_sdks.examples import EXAMPLES, Body
 
-
-@dataclass(frozen=True)
-class Functions:
-    """Names of a client's group of operations and of its functions; those that are awaited begin with `begin_`."""
-
-    client: Any
-    group: str
-    create: str = "create_or_update"
-    read: str = "get"
-    delete: str = "delete"
-    list: str = "list_by_resource_group"
-
-
-FUNCTIONS: Mapping[str, Functions] = {
-    "Microsoft.Resources/resourceGroups": Functions(
-        ResourceManagementClient, "resource_groups", delete="begin_delete", list="list"
-    ),
-    "Microsoft.ContainerService/managedClusters": Functions(
-        ContainerServiceClient, "managed_clusters", create="begin_create_or_update", delete="begin_delete"
-    ),
-    "Microsoft.ContainerService/managedClusters/agentPools": Functions(
-        ContainerServiceClient, "agent_pools", create="begin_create_or_update", delete="begin_delete", list="list"
-    ),
-    "Microsoft.ContainerService/managedClusters/maintenanceConfigurations": Functions(
-        ContainerServiceClient, "maintenance_configurations", list="list_by_managed_cluster"
-    ),
-    "Microsoft.Authorization/roleAssignments": Functions(
-        AuthorizationManagementClient, "role_assignments", create="create", list="list_for_scope"
-    ),
-    "Microsoft.ContainerRegistry/registries": Functions(
-        ContainerRegistryManagementClient, "registries", create="begin_create", delete="begin_delete"
-    ),
-    "Microsoft.Storage/storageAccounts": Functions(
-        StorageManagementClient, "storage_accounts", create="begin_create", read="get_properties"
-    ),
-    "Microsoft.Storage/storageAccounts/blobServices/containers": Functions(
-        StorageManagementClient, "blob_containers", create="create", list="list"
-    ),
-    "Microsoft.ManagedIdentity/userAssignedIdentities": Functions(
-        ManagedServiceIdentityClient, "user_assigned_identities"
-    ),
-    "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials": Functions(
-        ManagedServiceIdentityClient, "federated_identity_credentials", list="list"
-    ),
-}
+_REQUEST = re.compile(r"_(\w*?)_?operations\.build_(\w*?)_?(create(?:_or_update)?)_request")
+"""Of Microsoft's generator: the group of operations, before or behind `build`, and the function that creates."""
+_LISTS = ("list_by_resource_group", "list_by_managed_cluster", "list_for_scope", "list")
 
 
 class Operations:
     """One type's functions, and the example that they are about."""
 
     def __init__(self, resource_type: str, endpoint: str, credential: TokenCredential) -> None:
-        self._functions, self._example = FUNCTIONS[resource_type], EXAMPLES[resource_type]
         schema = schemas()[resource_type.lower()]
-        models = importlib.import_module(f"{schema.published.package}.models")
-        self._model = getattr(models, schema.published.models[-1])
+        module = importlib.import_module(schema.published.package)
+        self._model = getattr(importlib.import_module(f"{module.__name__}.models"), schema.published.models[-1])
         self._version = {"api_version": schema.api_versions[-1]}
-        self.client = self._functions.client(
+        (client,) = (getattr(module, name) for name in module.__all__ if name.endswith("Client"))
+        self.client = client(
             credential, SUBSCRIPTION.subscription_id, base_url=endpoint, credential_scopes=[f"{endpoint}/.default"]
         )
-        self._group = getattr(self.client, self._functions.group)
-        self.arguments = _arguments(self._example.id)
+        found = _REQUEST.fullmatch(schema.published.request)
+        assert found
+        self._group = getattr(self.client, found[1] or found[2])
+        self._create = found[3]
+        self.arguments = _arguments(EXAMPLES[resource_type].id)
 
     def put(self, body: Body) -> Body:
-        return _shown(self._call(self._functions.create, *self.arguments, self._model.deserialize(body)))
+        return _shown(self._call(self._create, *self.arguments, self._model.deserialize(body)))
 
     def get(self) -> Body:
-        return _shown(self._call(self._functions.read, *self.arguments))
+        return _shown(self._call("get" if hasattr(self._group, "get") else "get_properties", *self.arguments))
 
     def list(self) -> list[Body]:
-        return [_shown(found) for found in self._call(self._functions.list, *self.arguments[:-1])]
+        name = next(name for name in _LISTS if hasattr(self._group, name))
+        return [_shown(found) for found in self._call(name, *self.arguments[:-1])]
 
     def delete(self) -> None:
-        self._call(self._functions.delete, *self.arguments)
+        self._call("delete", *self.arguments)
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        answer = getattr(self._group, name)(*arguments, **self._version)
-        return answer.result() if name.startswith("begin_") else answer
+        """Functions that are waited for begin with `begin_`."""
+        awaited = getattr(self._group, f"begin_{name}", None)
+        if awaited:
+            return awaited(*arguments, **self._version).result()
+        return getattr(self._group, name)(*arguments, **self._version)
 
 
 def _arguments(identity: str) -> tuple[str, ...]:
