@@ -7,20 +7,16 @@ single replica are dropped, and any other is refused with its name.
 from __future__ import annotations
 
 import base64
-import datetime
 import functools
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
-
 from simulator.host import paths
+from simulator.host.certificates import Authority
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import HostProcess, ImageProgram, OneShot, PodContext
 from simulator.operators._real import pins
@@ -42,7 +38,6 @@ _SOCKETS = "/tmp/klog-socks"
 _BEHIND_FRONT = 18443  # of the real webhook manager, in no manifest
 _FRONT = Path(__file__).with_name("admission_front.py")
 ANSWERED = ALLOWED | frozenset(REFUSED)
-_LIFETIME = datetime.timedelta(days=3650)
 
 
 @functools.cache
@@ -148,29 +143,11 @@ def _options(argv: list[str]) -> dict[str, str]:
 
 
 def _certificates(service: str, namespace: str) -> dict[str, bytes]:
-    ca_key, key = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in range(2))
-    names = [service, f"{service}.{namespace}", f"{service}.{namespace}.svc"]
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[-1][:64])])
-    now = datetime.datetime.now(datetime.UTC)
-
-    def certificate(public: rsa.RSAPublicKey, extension: x509.ExtensionType) -> x509.Certificate:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(subject)
-            .public_key(public)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + _LIFETIME)
-            .add_extension(extension, critical=False)
-            .sign(ca_key, hashes.SHA256())
-        )
-
-    ca = certificate(ca_key.public_key(), x509.BasicConstraints(ca=True, path_length=None))
-    serving = certificate(key.public_key(), x509.SubjectAlternativeName([x509.DNSName(name) for name in names]))
-    encoding = serialization.Encoding.PEM
-    private = key.private_bytes(encoding, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
-    return {"tls.key": private, "tls.crt": serving.public_bytes(encoding), "ca.crt": ca.public_bytes(encoding)}
+    names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
+    common_name = names[-1][:64]  # X.509 allows no more
+    with tempfile.TemporaryDirectory() as folder:
+        Authority(Path(folder), common_name).issue("tls", common_name, hosts=names, server=True)
+        return {name: Path(folder, name).read_bytes() for name in ("tls.key", "tls.crt", "ca.crt")}
 
 
 _PINS = pins(Path(__file__).parent)
