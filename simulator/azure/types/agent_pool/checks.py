@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from config.facts import skus
+from config.facts.scheduling import SPOT_LABEL
 from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
-from simulator.azure.types.agent_pool import nodes
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
@@ -31,7 +31,7 @@ def _label_problem(properties: Body) -> str:
     spot = properties.get("scaleSetPriority") == "Spot"
     for label in properties.get("nodeLabels", {}):
         reserved = label.startswith(("kubernetes.azure.com/", "kubernetes.io/")) or ".kubernetes.io/" in label
-        if reserved and not (spot and label == nodes.SPOT_KEY):
+        if reserved and not (spot and label == SPOT_LABEL):
             return f"label '{label}' has a prefix that AKS or Kubernetes reserves."
     return ""
 

@@ -14,8 +14,6 @@ from config.facts.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
 Node = dict[str, Any]
-SPOT_KEY = "kubernetes.azure.com/scalesetpriority"
-SPOT_TAINT = f"{SPOT_KEY}=spot:NoSchedule"
 ADDRESSES_PER_POOL = 1024  # in 10.224.0.0/16; a pool has 1000 nodes at most
 _FIRST_ADDRESS = 4  # Azure keeps the first four of a subnet
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"

@@ -10,6 +10,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from config.facts import skus
+from config.facts.scheduling import SPOT_LABEL, SPOT_TAINT
 from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, quota, reservations
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
@@ -167,7 +168,7 @@ def _check_fixed(body: Body, existing: Record | None) -> None:
     changed = schemas()[TYPE.lower()].changed_immutables(existing.body, body)
     old = existing.properties
     taints = body["properties"].get("nodeTaints", [])
-    if old.get("scaleSetPriority") == "Spot" and nodes.SPOT_TAINT not in taints:
+    if old.get("scaleSetPriority") == "Spot" and SPOT_TAINT not in taints:
         changed.append("properties.nodeTaints")
     if changed:
         problems = [
@@ -232,9 +233,9 @@ def _fill_os_disk(properties: Body, sku: skus.VmSku) -> None:
 
 def _add_spot_marks(properties: Body) -> None:
     taints = properties.setdefault("nodeTaints", [])
-    if nodes.SPOT_TAINT not in taints:
-        taints.append(nodes.SPOT_TAINT)
-    properties.setdefault("nodeLabels", {})[nodes.SPOT_KEY] = "spot"
+    if SPOT_TAINT not in taints:
+        taints.append(SPOT_TAINT)
+    properties.setdefault("nodeLabels", {})[SPOT_LABEL] = "spot"
 
 
 def _check_version(world: World, properties: Body, cluster: Record) -> None:
