@@ -29,7 +29,8 @@ ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
 """Of every managed identity that a program makes."""
 _NAMES = (
-    "federatedIdentityCredentialResourceName",
+    "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
+    "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
@@ -214,7 +215,7 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getRegistry":
             return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
         if kind == "getUserAssignedIdentity":
-            return {} if args["resourceName"] in self.identities else None
+            return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
         return self.account
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
