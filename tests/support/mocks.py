@@ -144,6 +144,8 @@ class Azure(pulumi.runtime.Mocks):
         registry: str = "",
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
+        address_space: str = "",
+        profiles: Mapping[str, Mapping[str, Any]] | None = None,
         fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
@@ -163,6 +165,10 @@ class Azure(pulumi.runtime.Mocks):
         """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
+        self.address_space = address_space
+        """Of the network that the stack has made before, if it has."""
+        self.profiles = profiles or {}
+        """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.fetch = fetch
@@ -195,7 +201,10 @@ class Azure(pulumi.runtime.Mocks):
             case "getManagedCluster":
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
-                return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
+                return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
+            case "getVirtualNetwork":
+                space = {"addressSpace": {"addressPrefixes": [self.address_space]}}
+                return there(space if self.address_space else None), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
             case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
