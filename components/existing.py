@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
 import pulumi
-from pulumi_azure_native import containerregistry, containerservice, storage
+from pulumi_azure_native import containerregistry, containerservice, network, storage
 
 from components.cluster import SYSTEM_POOL
+from components.existing_network import network_refusal
 from components.moving import Place, chosen_place, moving_refusal
 from components.subscription import subscription_id
 from config.facts.scheduling import SYSTEM_TAINT
@@ -40,6 +41,8 @@ class Existing:
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
     account: storage.GetStorageAccountResult | None
+    address_space: str | None
+    """Of the network that the stack has made, if it has."""
 
     @property
     def node_os_channel(self) -> str | None:
@@ -95,7 +98,20 @@ def _look(settings: Settings) -> Existing:
     outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
-    return Existing(outputs, group, name, cluster, _account(settings, group))
+    return Existing(outputs, group, name, cluster, _account(settings, group), _address_space(settings, group, cluster))
+
+
+def _address_space(
+    settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
+) -> str | None:
+    """Asked only where there may be such a network."""
+    in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
+    if not (in_subnets or settings.network.address_space):
+        return None
+    names = {"virtual_network_name": settings.names.cluster, "resource_group_name": group}
+    found = if_there(lambda: network.get_virtual_network(**names))
+    prefixes = (found.address_space.address_prefixes if found and found.address_space else None) or [None]
+    return prefixes[0]
 
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
@@ -107,6 +123,8 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
             return
     if cluster:
         yield from _system_pool_refusals(settings, cluster)
+    if why := network_refusal(settings, cluster, existing.address_space):
+        yield why
     wanted = settings.storage.hierarchical_namespace
     if account and bool(account.is_hns_enabled) is not wanted:
         yield account_refusal(account.name, settings.stack, wanted=wanted)

@@ -10,12 +10,16 @@ import pulumi
 from components import images
 from components._base import Component
 from components.cluster import Cluster
+from components.cluster_identity import ClusterIdentity
+from components.cluster_network import Ground
 from components.context import WorkloadContext
 from components.existing import Existing
 from components.identity import Federation
 from components.kubernetes_access import KubernetesAccess
+from components.network import Network
 from components.node_pools import NodePools
 from components.operators import Operator, Operators
+from components.private_endpoints import OF_REGISTRY, PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
 from components.storage import Storage
@@ -32,6 +36,8 @@ class Platform(Component):
     resource_group: ResourceGroup
     registry: Registry
     storage: Storage | None
+    network: Network | None
+    """None where nodes are in AKS's."""
     cluster: Cluster
     pools: NodePools
     access: KubernetesAccess
@@ -54,12 +60,16 @@ class Platform(Component):
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
         self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
+        self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
+        private = self._privately(self.network, group) if self.network and settings.network.private else None
+        self._entrances = private.ready if private else []
         self.cluster = Cluster(
             "cluster",
             settings,
             group,
             node_os_channel=existing.node_os_channel,
             ip_ranges=existing.ip_ranges,
+            ground=self._ground(self.network, group) if self.network else None,
             opts=self.child(),
         )
         self.registry.attach(self.cluster)
@@ -81,6 +91,18 @@ class Platform(Component):
             "workspace", WORKLOAD_NAMESPACE, containers, hooks, federation=self._federation, opts=in_cluster
         )
         self.register_outputs({"cluster": self.cluster.name})
+
+    def _privately(self, network: Network, group: pulumi.Output[str]) -> PrivateEndpoints:
+        """The ways to registry and data where there are no public ones."""
+        endpoints = PrivateEndpoints("endpoints", self.settings, network, group, opts=self.child())
+        endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        if self.storage:
+            self.storage.open_to(endpoints)
+        return endpoints
+
+    def _ground(self, network: Network, group: pulumi.Output[str]) -> Ground:
+        identity = ClusterIdentity("identity", self.settings, network, group, opts=self.child())
+        return Ground(subnet=network.node_subnet, identity=identity.id, needs=identity.roles)
 
     def _identities(self, group: pulumi.Output[str]) -> Federation:
         settings, cluster = self.settings, self.cluster
@@ -104,7 +126,7 @@ class Platform(Component):
             image=self.image,
             volumes=self.workspace.volumes,
             # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
-            ready=[self.registry.resource, *self.pools.resources, *self.operators.webhooks],
+            ready=[self.registry.resource, *self._entrances, *self.pools.resources, *self.operators.webhooks],
         )
 
     def outputs(self) -> dict[str, Any]:

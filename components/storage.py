@@ -8,6 +8,7 @@ from pulumi_azure_native import authorization, storage
 from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess, Sas
+from components.private_endpoints import OF_ACCOUNT, PrivateEndpoints
 from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
 from config.schema.models import Settings
@@ -50,6 +51,7 @@ class Storage(Component):
             kind=storage.Kind.BLOCK_BLOB_STORAGE if premium else storage.Kind.STORAGE_V2,
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
+            public_network_access="Disabled" if self._settings.network.private else None,
             # A key opens everything in the account, for ever: only where something has to be signed with it.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
@@ -57,6 +59,10 @@ class Storage(Component):
             is_hns_enabled=chosen.hierarchical_namespace,
             opts=self.kept_until_replaced(protect=chosen.protect),
         )
+
+    def open_to(self, endpoints: PrivateEndpoints) -> None:
+        """Lets the account be reached from within a network."""
+        endpoints.lead_to(self.account_name, self._account.id, OF_ACCOUNT)
 
     def _signing_role(self) -> authorization.RoleAssignment:
         """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""

@@ -12,6 +12,7 @@ from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
 from config.rules.blob_identity import identity_problems
+from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
@@ -170,4 +171,5 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _identity,
     _maintenance,
     identity_problems,
+    network_problems,
 )

@@ -29,7 +29,8 @@ ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
 """Of every managed identity that a program makes."""
 _NAMES = (
-    "federatedIdentityCredentialResourceName",
+    "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
+    "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
@@ -143,6 +144,8 @@ class Azure(pulumi.runtime.Mocks):
         registry: str = "",
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
+        address_space: str = "",
+        profiles: Mapping[str, Mapping[str, Any]] | None = None,
         fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
@@ -162,6 +165,10 @@ class Azure(pulumi.runtime.Mocks):
         """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
+        self.address_space = address_space
+        """Of the network that the stack has made before, if it has."""
+        self.profiles = profiles or {}
+        """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.fetch = fetch
@@ -194,7 +201,10 @@ class Azure(pulumi.runtime.Mocks):
             case "getManagedCluster":
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
-                return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
+                return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
+            case "getVirtualNetwork":
+                space = {"addressSpace": {"addressPrefixes": [self.address_space]}}
+                return there(space if self.address_space else None), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
             case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
@@ -214,7 +224,7 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getRegistry":
             return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
         if kind == "getUserAssignedIdentity":
-            return {} if args["resourceName"] in self.identities else None
+            return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
         return self.account
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
