@@ -11,6 +11,7 @@ from pydantic import Field
 
 from config.schema.base import Model
 from config.schema.ip_ranges import NetworkRange
+from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
 
 POD_RANGE = "10.240.0.0/12"
@@ -20,9 +21,12 @@ It is clear of the networks that AKS makes for nodes (10.224.0.0/12) and for ser
 """
 SERVICE_RANGE = "172.20.0.0/16"
 """In a network of one's own, whose addresses mostly begin with 10, as do AKS's own for services."""
-NODES, ENDPOINTS = "nodes", "endpoints"
-"""The subnets of a network that the stack makes."""
-_ENDPOINTS_PREFIX = 27
+NODES, ENDPOINTS, JUMP_BOX, BASTION = "nodes", "endpoints", "jump-box", "AzureBastionSubnet"
+"""The subnets of a network that the stack makes; the last two, with a jump box alone.
+
+Azure finds the last by its name (its page on Bastion's configuration settings, as for its size).
+"""
+_ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
 """Of each subnet, Azure keeps the first four addresses and the last (AKS's overview of CNI Overlay)."""
 
@@ -52,6 +56,12 @@ class NetworkSettings(Model):
     """Its subnet for private endpoints; needed with `network.id` and `network.private`."""
     private: bool = False
     """Let API server, registry and data be reached from within the network alone; whoever deploys must be inside."""
+    jump_box: JumpBoxSettings | None = None
+    """Make a machine in the network from which one deploys, reached by Azure Bastion; for `network.addressSpace`."""
+    inside: bool = False
+    """Before there is a cluster to ask, take it that whoever deploys reaches the inside of `network.id` (by VPN or
+    ExpressRoute); by default the address that this machine has in Azure tells.
+    """
     zones: Annotated[tuple[PrivateZoneId, ...], Field(max_length=len(ZONE_NAMES))] = ()
     """Private DNS zones of yours in place of new ones, each told by its name: `privatelink.<region>.azmk8s.io`,
     `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`; with
@@ -105,19 +115,25 @@ def zone_use(zone_id: str, region: str) -> Use | None:
 
 @dataclass(frozen=True)
 class Layout:
-    """The subnets of a network that the stack makes. What is behind them is left for a way in."""
+    """The subnets of a network that the stack makes, and where those of a way in are, if there is one."""
 
     nodes: IPv4Network
     endpoints: IPv4Network
+    jump_box: IPv4Network
+    bastion: IPv4Network
 
 
 def layout(address_space: str) -> Layout:
     """The subnets of an address space.
 
-    They follow from it alone and not from the pools: Azure resizes no subnet that is in use, and pools grow.
+    They follow from it alone and not from the pools: Azure resizes no subnet that is in use, and pools grow. The
+    smallest address space, a /24, has room for all of them.
     """
     nodes, rest = IPv4Network(address_space).subnets()
-    return Layout(nodes, next(rest.subnets(new_prefix=_ENDPOINTS_PREFIX)))
+    endpoints = IPv4Network((rest.network_address, _ENDPOINTS_PREFIX))
+    jump_box = IPv4Network((endpoints.broadcast_address + 1, _JUMP_BOX_PREFIX))
+    bastion = IPv4Network((rest.broadcast_address, _BASTION_PREFIX), strict=False)
+    return Layout(nodes, endpoints, jump_box, bastion)
 
 
 def usable(subnet: IPv4Network) -> int:
