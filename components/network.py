@@ -7,7 +7,7 @@ from pulumi_azure_native import network as azure
 
 from components._base import Component
 from config.schema.models import Settings
-from config.schema.network import ENDPOINTS, NODES, layout
+from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
 
 
 class Network(Component):
@@ -34,9 +34,7 @@ class Network(Component):
         self.made = chosen.address_space is not None
         if chosen.address_space:
             self.id = self._virtual_network(chosen.address_space).id
-            self.node_subnet, self.endpoint_subnet = (
-                pulumi.Output.concat(self.id, f"/subnets/{subnet}") for subnet in (NODES, ENDPOINTS)
-            )
+            self.node_subnet, self.endpoint_subnet = self.subnet(NODES), self.subnet(ENDPOINTS)
         else:
             self.id, self.node_subnet, self.endpoint_subnet = (
                 pulumi.Output.from_input(id_ or "")
@@ -48,6 +46,10 @@ class Network(Component):
         """With its subnets inline: as resources of their own, two that are written at once would be a 409."""
         subnets = layout(address_space)
         outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
+        way_in = [
+            _subnet(JUMP_BOX, str(subnets.jump_box), outbound),
+            azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # which Azure manages
+        ]
         return azure.VirtualNetwork(
             "virtual-network",
             virtual_network_name=self._settings.names.cluster,
@@ -57,9 +59,14 @@ class Network(Component):
             subnets=[
                 _subnet(NODES, str(subnets.nodes), outbound),
                 _subnet(ENDPOINTS, str(subnets.endpoints)),
+                *(way_in if self._settings.network.jump_box else ()),
             ],
             opts=self.child(),
         )
+
+    def subnet(self, name: str) -> pulumi.Output[str]:
+        """The id of one that the stack makes."""
+        return pulumi.Output.concat(self.id, f"/subnets/{name}")
 
     def _nat_gateway(self) -> azure.NatGateway:
         """AKS's own cannot be had in one's own network (its page on NAT gateways)."""

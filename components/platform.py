@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from components import images
+from components import images, way_in
 from components._base import Component
 from components.cluster import Cluster
 from components.cluster_identity import ClusterIdentity
@@ -15,6 +15,7 @@ from components.cluster_network import Ground
 from components.context import WorkloadContext
 from components.existing import Existing
 from components.identity import Federation
+from components.jump_box import JumpBox
 from components.kubernetes_access import KubernetesAccess
 from components.network import Network
 from components.node_pools import NodePools
@@ -38,7 +39,10 @@ class Platform(Component):
     storage: Storage | None
     network: Network | None
     """None where nodes are in AKS's."""
+    jump_box: JumpBox | None
     cluster: Cluster
+    within: bool
+    """Whether there is what stands below: it needs the inside of a private network."""
     pools: NodePools
     access: KubernetesAccess
     operators: Operators
@@ -51,16 +55,21 @@ class Platform(Component):
         operators: Mapping[str, Operator[Any]],
         existing: Existing,
         cost: Cost,
+        *,
+        within: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self.settings = settings
         self.cost = cost
-        self.resource_group = ResourceGroup("group", settings, opts=self.child())
+        self.within = within
+        tags = way_in.tags(settings, within=within)
+        self.resource_group = ResourceGroup("group", settings, tags, opts=self.child())
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
-        self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
         self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
+        self.jump_box = self._way_in(self.network) if self.network else None
+        self.storage = self._storage(group) if settings.storage.containers else None
         private = self._privately(self.network, group) if self.network and settings.network.private else None
         self._entrances = private.ready if private else []
         self.cluster = Cluster(
@@ -73,7 +82,17 @@ class Platform(Component):
             opts=self.child(),
         )
         self.registry.attach(self.cluster)
-        self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
+        admin = self.jump_box.admin_of(self.cluster) if self.jump_box and settings.cluster.entra else None
+        if within:
+            self._inside(operators, existing, None if settings.cluster.deployer_object_id else admin)
+        self.register_outputs({"cluster": self.cluster.name})
+
+    def _inside(
+        self, operators: Mapping[str, Operator[Any]], existing: Existing, admin: pulumi.Resource | None
+    ) -> None:
+        """GPU nodes, and all that is in the cluster."""
+        settings, group = self.settings, self.resource_group.name
+        self.access = KubernetesAccess("access", self.cluster, settings.cluster, admin, opts=self.child())
         in_cluster = self.child(providers={"kubernetes": self.access.provider})
         hooks = self.access.first_contact
         self.operators = Operators(
@@ -90,7 +109,18 @@ class Platform(Component):
         self.workspace = Workspace(
             "workspace", WORKLOAD_NAMESPACE, containers, hooks, federation=self._federation, opts=in_cluster
         )
-        self.register_outputs({"cluster": self.cluster.name})
+
+    def _way_in(self, network: Network) -> JumpBox | None:
+        chosen = self.settings.network.jump_box
+        if chosen is None:
+            return None
+        return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
+
+    def _storage(self, group: pulumi.Output[str]) -> Storage:
+        """Who deploys from the jump box signs there; from outside, nothing is signed."""
+        theirs = self.settings.cluster.deployer_object_id is not None
+        deployer = self.jump_box.deployer if self.jump_box and not theirs else None
+        return Storage("storage", self.settings, group, deployer=deployer, signs=self.within, opts=self.child())
 
     def _privately(self, network: Network, group: pulumi.Output[str]) -> PrivateEndpoints:
         """The ways to registry and data where there are no public ones."""
@@ -132,16 +162,22 @@ class Platform(Component):
     def outputs(self) -> dict[str, Any]:
         """What the stack exports of it."""
         containers = self.storage.containers if self.storage else {}
-        return {
+        made = {
             "resourceGroup": self.resource_group.name,
             "clusterName": self.cluster.name,
             "clusterId": self.cluster.id,
-            "kubeconfig": self.access.kubeconfig,  # secret
-            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
             "registry": self.registry.login_server,
             "storage": {"account": self.storage.account_name, "containers": list(containers)} if self.storage else {},
-            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
             OUTPUT: self.cost.output(),
+        }
+        if not self.within:
+            group = self.settings.names.resource_group
+            return {**made, way_in.OUTPUT: way_in.next_command(self.settings, group)}
+        return {
+            **made,
+            "kubeconfig": self.access.kubeconfig,  # secret
+            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
+            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
             platform_stack.OUTPUT: self._lending(),
         }
 

@@ -26,9 +26,14 @@ class Storage(Component):
         name: str,
         settings: Settings,
         resource_group: pulumi.Input[str],
+        *,
+        deployer: roles.Principal | None = None,
+        signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`deployer` is who signs SAS, if not who runs this; without `signs` there are none yet: that needs the inside."""
         super().__init__(name, opts)
+        self._deployer, self._signs = deployer, signs
         self._settings = settings
         self._resource_group = resource_group
         self.account_name = settings.storage.full_name(settings.names, subscription_id())
@@ -72,7 +77,7 @@ class Storage(Component):
             "deployer-blob-data",
             role=roles.BLOB_DATA_OWNER if changes_permissions else roles.BLOB_DATA_CONTRIBUTOR,
             scope=self._account.id,
-            principal=roles.deployer(self._settings.cluster, self),
+            principal=self._deployer or roles.deployer(self._settings.cluster, self),
             parent=self,
         )
 
@@ -93,7 +98,7 @@ class Storage(Component):
             settings=settings,
             generation=chosen.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
-            sas=self._sas(name, container, settings) if chosen.auth == "sas" else None,
+            sas=self._sas(name, container, settings) if chosen.auth == "sas" and self._signs else None,
             scope=container.id,
         )
         check_expiry(access, users=self._settings.users(name))

@@ -36,7 +36,7 @@ release() { # tool url checksums members
 package() { # package=version repository distribution key fingerprint
     local keyring=/etc/apt/keyrings/microsoft.gpg
     get "$4" key.asc
-    if [ "$(gpg --show-keys --with-colons key.asc | awk -F: '$1 == "fpr" { print $10 }')" != "$5" ]; then
+    if [ "$(gpg --show-keys --with-colons key.asc | awk -F: '$1 == "pub" { key = 1 } $1 == "fpr" && key { print $10; key = 0 }')" != "$5" ]; then
         echo "$4 is not the key $5; ${1%%=*} is not installed" >&2
         return 1
     fi

@@ -46,7 +46,7 @@ class Server:
                     upward.start()
                     _copied(there, self.connection)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the parent's name
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
