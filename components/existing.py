@@ -148,12 +148,8 @@ def _warn_of_the_registry(settings: Settings, group: str) -> None:
     ask = containerregistry.get_registry
     registry = if_there(lambda: ask(registry_name=name, resource_group_name=group))
     if registry is None:
-        made_first = settings.network.private and settings.network.address_space  # components/way_in.py
-        if (
-            settings.images.registry is None
-            and not made_first
-            and any(pool.count for pool in settings.gpu_pools().values())
-        ):
+        nodes = any(pool.count for pool in settings.gpu_pools().values())
+        if nodes and settings.images.registry is None and not settings.network.two_phases:
             pulumi.log.warn(images_first(settings))
     elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
         keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)

@@ -31,7 +31,7 @@ class Storage(Component):
         signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`deployer` is who signs SAS, if not who runs this; without `signs` there are none yet: that needs the inside."""
+        """`deployer` is who signs SAS, if not who runs this; without `signs`, which needs the inside, there are none."""
         super().__init__(name, opts)
         self._deployer, self._signs = deployer, signs
         self._settings = settings

@@ -35,15 +35,14 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
     """
     if not settings.network.private or _is_inside(settings, existing):
         return True
-    if settings.network.address_space and _has_nothing_inside(existing):
+    if settings.network.two_phases and _has_nothing_inside(existing):
         return False
     raise pulumi.RunError("\n".join(_refusal(settings, existing)))
 
 
 def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
     """Those of the resource group."""
-    two_phases = settings.network.private and settings.network.address_space
-    return {_TAG: _SECOND if within else _FIRST} if two_phases else None
+    return {_TAG: _SECOND if within else _FIRST} if settings.network.two_phases else None
 
 
 def _is_inside(settings: Settings, existing: Existing) -> bool:
@@ -95,13 +94,13 @@ def _from_inside(settings: Settings, group: str) -> Iterator[str]:
     command, again = next_command(settings, group), f"pulumi up -s {settings.stack}"
     if settings.network.jump_box:
         yield f"    {command}"
-        yield "    az login --identity    # there, as all that follows; then this program, and `pulumi login` to your state"
+        yield "    az login --identity    # there, with all that follows; `pulumi login` to the state of this stack too"
         yield f"    {again}"
         return
-    yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering, a proxy)"
+    yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
     if settings.network.address_space:
-        yield "    or with a jump box, before anything is in the cluster:"
-        yield '    pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"    # and again here'
+        yield "Or let this phase make a jump box too:"
+        yield '    pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
 
 
 def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
@@ -109,17 +108,18 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     if existing.cluster is None and settings.network.id:
         name = ResourceName.of(settings.network.id).name
         yield f"this machine is outside the network {name}: Azure knows no address of it there or in a peered network."
-        yield "API server, SAS and blobs would be out of reach (network.private). Nothing was changed. Go on from inside:"
+        yield "API server, SAS and blobs would be out of its reach (network.private)."
+        yield "Nothing was changed. Go on from inside (docs/private-clusters.md):"
         yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a network that is peered with it"
         yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
         yield f"    {set_command(('network', 'inside'), True).text(stack)}"
         return
-    yield f"cluster {cluster} does not answer this machine: it is private, and this machine is outside (or it is stopped)."
+    yield f"cluster {cluster} does not answer this machine: it is private, and this machine is outside; or it is off."
     yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/private-clusters.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:
-        yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering, a proxy)"
+        yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
     yield "To look at it from here:"
     yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
     yield "To take all of it down from here, with what other stacks have on it:"

@@ -1,4 +1,4 @@
-"""What is on a jump box, and what puts it there at its first boot. The data, with its sources, is in `jump_box.yaml`."""
+"""What is on a jump box, and what puts it there at its first boot. The data is in `jump_box.yaml`, with sources."""
 
 from __future__ import annotations
 

@@ -86,6 +86,11 @@ class NetworkSettings(Model):
         return self.address_space is not None or self.id is not None
 
     @property
+    def two_phases(self) -> bool:
+        """Whether nobody is inside before the stack has made the network."""
+        return self.private and self.address_space is not None
+
+    @property
     def nat_gateway(self) -> bool:
         """Whether nodes reach the internet by a NAT gateway."""
         return self.own and self.outbound == "natGateway"

@@ -30,6 +30,7 @@ NCCL = "nccl-allreduce"
 _LOCAL = {"localAccounts": True}
 _NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network"
 _HUB, _DNS = f"{_NETWORKS}/virtualNetworks/hub", f"{_NETWORKS}/privateDnsZones"
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw me@example.com"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 
@@ -53,6 +54,13 @@ STACKS: dict[str, dict[str, Any]] = {
     "private": {
         "vmSku": H100,
         "network": {"private": True, "addressSpace": "10.0.0.0/15", "policy": "calico"},
+        "registry": {"sku": "Premium"},
+        "storage": {"containers": {"data": {}}},
+        "workloads": NCCL,
+    },
+    "private-outside": {
+        "vmSku": H100,
+        "network": {"private": True, "addressSpace": "10.0.0.0/24", "jumpBox": {"sshPublicKey": PUBLIC_KEY}},
         "registry": {"sku": "Premium"},
         "storage": {"containers": {"data": {}}},
         "workloads": NCCL,
@@ -81,6 +89,8 @@ STACKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Typical stacks, as keys of a stack file."""
 NAMES = (*FILES, *STACKS)
+_OUTSIDE = ("private-outside",)
+"""Those that are deployed from outside of their network."""
 
 
 def keys(stack: str) -> dict[str, Any]:
@@ -96,7 +106,7 @@ def run(stack: str) -> Recorder:
     """What one stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
-    return run_on(stack, Azure(stacks=others))
+    return run_on(stack, Azure(stacks=others, inside=stack not in _OUTSIDE))
 
 
 def run_on(stack: str, azure: Azure) -> Recorder:

@@ -31,6 +31,7 @@ CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-
 _NAMES = (
     "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
     "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
+    "vmName", "networkInterfaceName", "bastionHostName",
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
@@ -145,6 +146,8 @@ class Azure(pulumi.runtime.Mocks):
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
         address_space: str = "",
+        tags: Mapping[str, str] | None = None,
+        inside: bool = True,
         profiles: Mapping[str, Mapping[str, Any]] | None = None,
         fetch: Fetch = everything,
     ) -> None:
@@ -167,6 +170,10 @@ class Azure(pulumi.runtime.Mocks):
         """Capacity reservation groups by name: their location and machines by VM size."""
         self.address_space = address_space
         """Of the network that the stack has made before, if it has."""
+        self.tags = tags
+        """Of the resource group that is there already, if it is."""
+        self.inside = inside
+        """Whether this machine is inside whatever is private."""
         self.profiles = profiles or {}
         """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
         self.outputs = outputs or {}
@@ -205,6 +212,8 @@ class Azure(pulumi.runtime.Mocks):
             case "getVirtualNetwork":
                 space = {"addressSpace": {"addressPrefixes": [self.address_space]}}
                 return there(space if self.address_space else None), []
+            case "getResourceGroup":
+                return there(None if self.tags is None else {"tags": self.tags}), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
             case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
@@ -283,7 +292,8 @@ def program(
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
     programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
-    with programs, mock.patch("components.arm.fetch", azure.fetch):
+    asked = {"answers": lambda _host: azure.inside, "is_in": lambda _ranges: azure.inside}
+    with programs, mock.patch("components.arm.fetch", azure.fetch), mock.patch.multiple("components.inside", **asked):
         return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 
