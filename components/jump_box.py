@@ -43,7 +43,7 @@ class JumpBox(Component):
         self._network, self._group = network, group
         self._name = jump_box_name(settings)
         identity = managedidentity.UserAssignedIdentity(
-            "identity",
+            "jump-box-identity",
             resource_name_=self._name,
             resource_group_name=group.name,
             location=settings.location,
@@ -80,7 +80,7 @@ class JumpBox(Component):
 
     def _machine(self, identity: pulumi.Input[str]) -> None:
         interface = azure.NetworkInterface(
-            "interface",
+            "jump-box-interface",
             network_interface_name=self._name,
             resource_group_name=self._group.name,
             location=self._settings.location,
@@ -94,7 +94,7 @@ class JumpBox(Component):
             opts=self.child(),
         )
         compute.VirtualMachine(
-            "machine",
+            "jump-box",
             vm_name=self._name,
             resource_group_name=self._group.name,
             location=self._settings.location,
