@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from components import images, way_in
+from components import images, storage, way_in
 from components._base import Component
 from components.cluster import Cluster
 from components.cluster_identity import ClusterIdentity
@@ -29,6 +29,7 @@ from config.rules import platform_stack
 from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Settings
 from config.schema.names import WORKLOAD_NAMESPACE
+from config.schema.storage import Account
 
 
 class Platform(Component):
@@ -36,7 +37,7 @@ class Platform(Component):
 
     resource_group: ResourceGroup
     registry: Registry
-    storage: Storage | None
+    storage: list[Storage]
     network: Network | None
     """None where nodes are in AKS's."""
     jump_box: JumpBox | None
@@ -69,9 +70,13 @@ class Platform(Component):
         self.registry = Registry("registry", settings, group, opts=self.child())
         self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
         self.jump_box = self._way_in(self.network) if self.network else None
-        self.storage = self._storage(group) if settings.storage.containers else None
-        private = self._privately(self.network, group) if self.network and settings.network.private else None
-        self._entrances = private.ready if private else []
+        private = self.network if settings.network.private else None
+        endpoints = PrivateEndpoints("endpoints", settings, private, group, opts=self.child()) if private else None
+        self.storage = [self._storage(account, group, endpoints) for account in settings.storage.made_accounts()]
+        self._containers = {name: access for each in self.storage for name, access in each.containers.items()}
+        if endpoints:
+            endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        self._entrances = endpoints.ready if endpoints else []
         self.cluster = Cluster(
             "cluster",
             settings,
@@ -104,10 +109,9 @@ class Platform(Component):
             "pools", self.cluster, settings, counts=existing.node_counts, after=policies, opts=self.child()
         )
         # All of them, also for pods that users bring along.
-        containers = self.storage.containers if self.storage else {}
-        self._federation = self._identities(group) if settings.storage.auth == "identity" else None
+        self._federation = self._identities(group) if settings.storage.by_identity() else None
         self.workspace = Workspace(
-            "workspace", WORKLOAD_NAMESPACE, containers, hooks, federation=self._federation, opts=in_cluster
+            "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
 
     def _way_in(self, network: Network) -> JumpBox | None:
@@ -116,19 +120,19 @@ class Platform(Component):
             return None
         return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
 
-    def _storage(self, group: pulumi.Output[str]) -> Storage:
+    def _storage(self, account: Account, group: pulumi.Output[str], endpoints: PrivateEndpoints | None) -> Storage:
         """Who deploys from the jump box signs there; from outside, nothing is signed."""
         theirs = self.settings.cluster.deployer_object_id is not None
-        deployer = self.jump_box.deployer if self.jump_box and not theirs else None
-        return Storage("storage", self.settings, group, deployer=deployer, signs=self.within, opts=self.child())
-
-    def _privately(self, network: Network, group: pulumi.Output[str]) -> PrivateEndpoints:
-        """The ways to registry and data where there are no public ones."""
-        endpoints = PrivateEndpoints("endpoints", self.settings, network, group, opts=self.child())
-        endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
-        if self.storage:
-            self.storage.open_to(endpoints)
-        return endpoints
+        return Storage(
+            account.named("storage"),
+            self.settings,
+            group,
+            account,
+            deployer=self.jump_box.deployer if self.jump_box and not theirs else None,
+            endpoints=endpoints,
+            signs=self.within,
+            opts=self.child(),
+        )
 
     def _ground(self, network: Network, group: pulumi.Output[str]) -> Ground:
         identity = ClusterIdentity("identity", self.settings, network, group, opts=self.child())
@@ -161,13 +165,12 @@ class Platform(Component):
 
     def outputs(self) -> dict[str, Any]:
         """What the stack exports of it."""
-        containers = self.storage.containers if self.storage else {}
         made = {
             "resourceGroup": self.resource_group.name,
             "clusterName": self.cluster.name,
             "clusterId": self.cluster.id,
             "registry": self.registry.login_server,
-            "storage": {"account": self.storage.account_name, "containers": list(containers)} if self.storage else {},
+            "storage": storage.shown(self.storage),
             OUTPUT: self.cost.output(),
         }
         if not self.within:
@@ -177,7 +180,7 @@ class Platform(Component):
             **made,
             "kubeconfig": self.access.kubeconfig,  # secret
             "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
-            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
+            "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),
             platform_stack.OUTPUT: self._lending(),
         }
 
@@ -186,9 +189,7 @@ class Platform(Component):
         lending = {
             "settings": platform_stack.shared_settings(self.settings),
             "loginServer": self.registry.login_server,
-            "containers": {
-                name: access.plain() for name, access in (self.storage.containers if self.storage else {}).items()
-            },
+            "containers": {name: access.plain() for name, access in self._containers.items()},
             **({"federation": self._federation.plain()} if self._federation else {}),
         }
         return pulumi.Output.secret(lending)

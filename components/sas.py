@@ -17,7 +17,7 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
 from config.problems.fixes import set_command
-from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, next_rotation
+from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account_path, next_rotation
 
 LONGEST_WARNING = timedelta(days=14)
 
@@ -78,13 +78,13 @@ class ContainerSas(Component):
         account: storage.StorageAccount,
         resource_group: pulumi.Input[str],
         rotation: str,
-        signer: pulumi.Resource | None,
+        needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the container's; `signer` is the role that lets the deployer sign user-delegation SAS."""
+        """`name` is the container's; `needs` are what lets the deployer sign user-delegation SAS: a role, ways."""
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
-        self._account, self._resource_group, self._signer = account, resource_group, signer
+        self._account, self._resource_group, self._needs = account, resource_group, needs
         self.window = SasWindow(f"sas-window-{name}", rotation=rotation, days=settings.days, opts=self.child())
         issue = self._service_sas if settings.sas == "service" else self._delegation_sas
         self.mount = pulumi.Output.secret(issue("mount", settings.permissions))
@@ -126,14 +126,13 @@ class ContainerSas(Component):
         return token.apply(lambda text: text.removeprefix("?"))
 
     def _delegation_sas(self, use: str, permissions: str) -> pulumi.Output[str]:
-        needs = [self._container, *([self._signer] if self._signer else [])]
         return DelegationSas(
             f"sas-{use}-{self._container_name}",
             account=self._account,
             container=self._container_name,
             permissions=permissions,
             window=self.window,
-            opts=self.child(depends_on=needs),
+            opts=self.child(depends_on=[self._container, *self._needs]),
         ).sas
 
 
@@ -150,7 +149,10 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     def check(times: list[str]) -> None:
         start, expiry = times
         now = datetime.now(UTC)
-        warning = expiry_warning(access.container, start, expiry, rotation, now=now, stack=stack or pulumi.get_stack())
+        where = stack or pulumi.get_stack()
+        warning = expiry_warning(
+            access.container, start, expiry, rotation, now=now, stack=where, account_key=access.account_key
+        )
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
@@ -159,7 +161,9 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     pulumi.Output.all(access.sas.start, access.sas.expiry).apply(check)
 
 
-def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str) -> str | None:
+def expiry_warning(
+    container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
+) -> str | None:
     """What to say of a SAS that has ended, or that has less than a third of its time left (14 days at most)."""
     begins, ends = instant(start), instant(expiry)
     if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
@@ -168,5 +172,5 @@ def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, no
     effect = (
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
-    fix = set_command(("storage", "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
+    fix = set_command((*account_path(account_key), "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
     return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix}"

@@ -51,7 +51,8 @@ def addresses_needed(stack: StackFile) -> int:
 
 def endpoint_addresses(stack: StackFile) -> int:
     """How many the endpoints' subnet must have to give."""
-    return (_OF_REGISTRY + (_OF_ACCOUNT if stack.storage.containers else 0)) if stack.network.private else 0
+    accounts = len(list(stack.storage.made_accounts()))
+    return _OF_REGISTRY + _OF_ACCOUNT * accounts if stack.network.private else 0
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:

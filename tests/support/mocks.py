@@ -292,8 +292,9 @@ def program(
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
     programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
-    asked = {"answers": lambda _host: azure.inside, "is_in": lambda _ranges: azure.inside}
-    with programs, mock.patch("components.arm.fetch", azure.fetch), mock.patch.multiple("components.inside", **asked):
+    fetch = mock.patch("components.arm.fetch", azure.fetch)
+    answers = mock.patch("components.inside.answers", lambda _host: azure.inside)
+    with programs, fetch, answers, mock.patch("components.inside.is_in", lambda _ranges: azure.inside):
         return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 

@@ -63,9 +63,11 @@ def keys(model: type[BaseModel], prefix: str = "", above: str = "") -> Iterator[
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         below = model_in(field.annotation)
-        if below:
-            place = f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}."
-            yield from keys(below, place, meaning(field))
+        place = f"{path}.<key>" if below and "dict[" in str(field.annotation) else path
+        if below and below in model.__mro__:  # the same keys as beside it
+            yield place, "", meaning(field)
+        elif below:
+            yield from keys(below, f"{place}.", meaning(field))
         else:
             of_operator = issubclass(model, OperatorSettings) and name == "enabled"
             yield path, shown(field.default), above if of_operator else meaning(field)
@@ -116,7 +118,10 @@ def names_below(field: FieldInfo) -> str:
     model = model_in(field.annotation)
     if model is None:
         return ""
-    parts = [(str(each.alias), names_below(each)) for each in model.model_fields.values()]
+    parts = [
+        (str(each.alias), "" if model_in(each.annotation) in model.__mro__ else names_below(each))
+        for each in model.model_fields.values()
+    ]
     return ", ".join(f"{name} ({below})" if below else name for name, below in parts)
 
 
