@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-from pathlib import Path
 from shlex import join, quote
 
 import yaml
@@ -14,6 +13,8 @@ from config.facts import data
 
 INSTALLER = "/usr/local/sbin/install-tools"
 """Where the machine has the script, which may run again."""
+FUNCTIONS = data.FOLDER / "install_tools.sh"
+"""What the script is made of, before its calls."""
 
 
 class _Fact(BaseModel):
@@ -68,8 +69,7 @@ def installer() -> str:
     """A script that puts all tools in their place, and none that is not what its release says it is."""
     found = jump_box()
     calls = [found.azure_cli.command(), *(tool.command(name) for name, tool in found.tools.items())]
-    functions = (Path(__file__).parent / "install_tools.sh").read_text(encoding="utf-8")
-    return "\n".join([functions, *calls, ""])
+    return "\n".join([FUNCTIONS.read_text(encoding="utf-8"), *calls, ""])
 
 
 def custom_data() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import runpy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -146,6 +146,7 @@ class Azure(pulumi.runtime.Mocks):
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
         address_space: str = "",
+        peerings: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
         inside: bool = True,
         profiles: Mapping[str, Mapping[str, Any]] | None = None,
@@ -169,7 +170,9 @@ class Azure(pulumi.runtime.Mocks):
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
         self.address_space = address_space
-        """Of the network that the stack has made before, if it has."""
+        """Of the network that is asked for, if it is there."""
+        self.peerings = peerings
+        """Of the same."""
         self.tags = tags
         """Of the resource group that is there already, if it is."""
         self.inside = inside
@@ -209,14 +212,15 @@ class Azure(pulumi.runtime.Mocks):
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
                 return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
-            case "getVirtualNetwork":
-                space = {"addressSpace": {"addressPrefixes": [self.address_space]}}
-                return there(space if self.address_space else None), []
-            case "getResourceGroup":
-                return there(None if self.tags is None else {"tags": self.tags}), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
-            case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
+            case (
+                "getRegistry"
+                | "getUserAssignedIdentity"
+                | "getStorageAccount"
+                | "getVirtualNetwork"
+                | "getResourceGroup"
+            ) as kind:
                 return there(self._one(kind, args.args)), []
             case "listStorageAccountKeys":
                 return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
@@ -234,7 +238,15 @@ class Azure(pulumi.runtime.Mocks):
             return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
         if kind == "getUserAssignedIdentity":
             return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
+        if kind == "getResourceGroup":
+            return None if self.tags is None else {"tags": self.tags}
+        if kind == "getVirtualNetwork":
+            return self._network() if self.address_space else None
         return self.account
+
+    def _network(self) -> dict[str, Any]:
+        peerings = {"virtualNetworkPeerings": list(self.peerings)} if self.peerings else {}
+        return {"addressSpace": {"addressPrefixes": [self.address_space]}, **peerings}
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
         group = there(self.reservations.get(args["capacityReservationGroupName"]))
@@ -293,8 +305,10 @@ def program(
     azure = azure or Azure()
     programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
     fetch = mock.patch("components.arm.fetch", azure.fetch)
-    answers = mock.patch("components.inside.answers", lambda _host: azure.inside)
-    with programs, fetch, answers, mock.patch("components.inside.is_in", lambda _ranges: azure.inside):
+    answers, is_in = (
+        mock.patch(f"components.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
+    )
+    with programs, fetch, answers, is_in:
         return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 
