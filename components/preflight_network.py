@@ -12,7 +12,6 @@ from pulumi_azure_native import managedidentity
 
 from components.arm import Arm, Unread
 from components.existing import if_there
-from components.private_endpoints import OF_ACCOUNT, OF_REGISTRY
 from components.questions import Question, answers_at, looked_up
 from config.rules.network_answers import (
     link_objections,
@@ -22,7 +21,7 @@ from config.rules.network_answers import (
 )
 from config.rules.subscription import Objection
 from config.schema.models import Settings
-from config.schema.network import ZONE_NAMES, Use
+from config.schema.network import OF_ACCOUNT, OF_REGISTRY, ZONE_NAMES, Use
 from config.schema.resource_ids import ResourceName, group_id
 
 _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
