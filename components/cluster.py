@@ -10,6 +10,7 @@ from pulumi_azure_native import containerservice
 
 from components._base import Component
 from components.cluster_network import Ground, api_server, identity, network_profile
+from components.role_delay import patience_at_the_door
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.schema.maintenance import MaintenanceWindow, reimages
@@ -95,7 +96,11 @@ class Cluster(Component):
             ),
             storage_profile=_storage_profile(self.settings.storage),
             agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet)],
-            opts=self.child(custom_timeouts=_TIMEOUTS, depends_on=ground.needs if ground else None),
+            opts=self.child(
+                custom_timeouts=_TIMEOUTS,
+                depends_on=ground.needs if ground else None,
+                hooks=patience_at_the_door() if ground and ground.needs else None,
+            ),
         )
 
     def _node_os_window(self, window: MaintenanceWindow) -> None:

@@ -20,7 +20,7 @@ from components.kubernetes_access import KubernetesAccess
 from components.network import Network
 from components.node_pools import NodePools
 from components.operators import Operator, Operators
-from components.private_endpoints import OF_REGISTRY, PrivateEndpoints
+from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
 from components.storage import Storage
@@ -29,6 +29,7 @@ from config.rules import platform_stack
 from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Settings
 from config.schema.names import WORKLOAD_NAMESPACE
+from config.schema.network import OF_REGISTRY
 from config.schema.storage import Account
 
 

@@ -20,9 +20,6 @@ from config.schema.models import Settings
 from config.schema.network import ZONE_NAMES, Use
 
 _EVERYWHERE: Final = "Global"
-OF_REGISTRY: tuple[Use, ...] = ("registry",)
-OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
-"""blobfuse2 reaches a hierarchical namespace by dfs; what has none answers there too."""
 
 
 class PrivateEndpoints(Component):

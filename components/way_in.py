@@ -84,7 +84,7 @@ def after_first_phase(settings: Settings, group: str) -> str:
     return "\n".join(
         [
             "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
-            "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/private-clusters.md):",
+            "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
             *_from_inside(settings, group),
         ]
     )
@@ -109,13 +109,13 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
         name = ResourceName.of(settings.network.id).name
         yield f"this machine is outside the network {name}: Azure knows no address of it there or in a peered network."
         yield "API server, SAS and blobs would be out of its reach (network.private)."
-        yield "Nothing was changed. Go on from inside (docs/private-clusters.md):"
+        yield "Nothing was changed. Go on from inside (docs/way-in.md):"
         yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a network that is peered with it"
         yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
         yield f"    {set_command(('network', 'inside'), True).text(stack)}"
         return
     yield f"cluster {cluster} does not answer this machine: it is private, and this machine is outside; or it is off."
-    yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/private-clusters.md):"
+    yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/way-in.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:

@@ -51,7 +51,7 @@ def addresses_needed(stack: StackFile) -> int:
 
 def endpoint_addresses(stack: StackFile) -> int:
     """How many the endpoints' subnet must have to give."""
-    accounts = len(list(stack.storage.made_accounts()))
+    accounts = len(stack.storage.made_accounts())
     return _OF_REGISTRY + _OF_ACCOUNT * accounts if stack.network.private else 0
 
 

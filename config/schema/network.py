@@ -39,6 +39,9 @@ ZONE_NAMES: Mapping[Use, str] = {
     "dfs": "privatelink.dfs.core.windows.net",
 }
 """In the public cloud (Azure's page on private endpoint DNS zone values)."""
+OF_REGISTRY: tuple[Use, ...] = ("registry",)
+OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
+"""What has private endpoints. blobfuse2 reaches a hierarchical namespace by dfs; what has none answers there too."""
 
 
 class NetworkSettings(Model):

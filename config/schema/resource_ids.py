@@ -64,7 +64,8 @@ class ResourceName:
 
 def group_id(resource_id: str) -> str:
     """The id of the resource group that a resource is in."""
-    return "/".join(resource_id.split("/")[:5])
+    _, _, subscription, _, group, *_ = resource_id.split("/")
+    return f"/subscriptions/{subscription}/resourceGroups/{group}"
 
 
 def network_of(subnet_id: str) -> str:

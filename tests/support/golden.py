@@ -19,7 +19,8 @@ import yaml
 
 from components import platform_guard
 from simulator.host.paths import ROOT
-from tests.support.mocks import SUBSCRIPTION, Azure, Recorder, Registered, program
+from tests.support.lookups import HUB, ZONES
+from tests.support.mocks import Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
 WHOLE = "dev"
@@ -28,8 +29,6 @@ H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
 NCCL = "nccl-allreduce"
 _LOCAL = {"localAccounts": True}
-_NETWORKS = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network"
-_HUB, _DNS = f"{_NETWORKS}/virtualNetworks/hub", f"{_NETWORKS}/privateDnsZones"
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw me@example.com"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
@@ -81,10 +80,10 @@ STACKS: dict[str, dict[str, Any]] = {
         "vmSku": H100,
         "network": {
             "private": True,
-            "id": _HUB,
-            "nodeSubnet": f"{_HUB}/subnets/nodes",
-            "endpointSubnet": f"{_HUB}/subnets/endpoints",
-            "zones": [f"{_DNS}/privatelink.eastus.azmk8s.io", f"{_DNS}/privatelink.azurecr.io"],
+            "id": HUB,
+            "nodeSubnet": f"{HUB}/subnets/nodes",
+            "endpointSubnet": f"{HUB}/subnets/endpoints",
+            "zones": [f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"],
             "outbound": "loadBalancer",
         },
         "registry": {"sku": "Premium"},

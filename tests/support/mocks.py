@@ -149,7 +149,7 @@ class Azure(pulumi.runtime.Mocks):
         peerings: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
         inside: bool = True,
-        profiles: Mapping[str, Mapping[str, Any]] | None = None,
+        profiles: Mapping[str, Any] | None = None,
         fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
