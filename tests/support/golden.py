@@ -62,7 +62,7 @@ STACKS: dict[str, dict[str, Any]] = {
     },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
-    "private": {
+    "private-seed": {
         "vmSku": H100,
         "network": {"private": True, "addressSpace": "10.0.0.0/15", "policy": "calico"},
         "registry": {"sku": "Premium"},

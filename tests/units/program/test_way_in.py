@@ -14,7 +14,13 @@ from tests.support.settings import H100
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
 OUR_NODES = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"
 OURS = {"private": True, "addressSpace": "10.0.0.0/16"}
-THEIRS = {"private": True, "id": HUB, "nodeSubnet": f"{HUB}/subnets/nodes", "endpointSubnet": f"{HUB}/subnets/private"}
+THEIRS = {
+    "private": True,
+    "id": HUB,
+    "nodeSubnet": f"{HUB}/subnets/nodes",
+    "endpointSubnet": f"{HUB}/subnets/endpoints",
+    "outbound": "loadBalancer",
+}
 JUMP_BOX = {"sshPublicKey": PUBLIC_KEY}
 SIGNED = {"containers": {"data": {"sas": "user-delegation"}}}
 FIRST, SECOND = {"ai-on-aks-phase": "outside"}, {"ai-on-aks-phase": "inside"}
