@@ -43,6 +43,9 @@ def parents() -> dict[str, Body]:
         IDENTITY: place,
         net.NETWORK: net.network_body(),
         net.ENDPOINTS: net.subnet_body("10.16.0.0/24"),
+        net.BASTION_SUBNET: net.subnet_body("10.16.1.0/26"),
+        net.ADDRESS: net.address_body(),
+        net.INTERFACE: net.interface_body(),
         _ZONE: {"location": "global"},
         net.endpoint("blob"): net.endpoint_body(ACCOUNT, "blob"),
     }
@@ -120,6 +123,13 @@ EXAMPLES: dict[str, Example] = {
     "Microsoft.Network/privateEndpoints": _tagged(net.endpoint("truth"), net.endpoint_body(ACCOUNT, "dfs")),
     "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": Example(
         f"{net.endpoint('blob')}/privateDnsZoneGroups/truth", net.group_body(_ZONE), None
+    ),
+    "Microsoft.Network/networkInterfaces": _tagged(
+        f"{_of('Microsoft.Network')}/networkInterfaces/truth", net.interface_body()
+    ),
+    "Microsoft.Network/bastionHosts": _tagged(f"{_of('Microsoft.Network')}/bastionHosts/truth", net.bastion_body()),
+    "Microsoft.Compute/virtualMachines": _tagged(
+        f"{_of('Microsoft.Compute')}/virtualMachines/truth", net.machine_body()
     ),
 }
 
