@@ -13,7 +13,7 @@ from simulator.azure.registries import DOMAIN
 from simulator.azure.tokens import AKS, STORAGE, Tokens
 from simulator.azure.types.container_registry import rules as container_registries
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
 
