@@ -5,11 +5,14 @@ Texts of refusals: Azure's, where its documentation or an issue quotes them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
+from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account import keys, service_sas
 from simulator.azure.world import World
 
@@ -56,6 +59,9 @@ class StorageAccounts(Kind):
         world.blobs.clear(record.id.name)
         world.blobs.set_accounts(lambda: _served(world, without=record.id))
 
+    def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
+        return {group: [f"{record.id.name}.{group}.core.windows.net"] for group in ("blob", "dfs")}
+
     def view(self, world: World, record: Record) -> Body:
         created = _rules.made_at(record)
         service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
@@ -65,7 +71,7 @@ class StorageAccounts(Kind):
             "keyCreationTime": dict.fromkeys(keys.NAMES, created),
             "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
             "primaryLocation": record.body["location"],
-            "privateEndpointConnections": [],
+            "privateEndpointConnections": endpoints.connections(world, record.id, "actionRequired"),
             "statusOfPrimary": "available",
         }
         tier = record.body["sku"]["name"].partition("_")[0]
