@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import login, managed_identity, metadata, trust
+from simulator.azure import instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError
@@ -25,7 +25,7 @@ from simulator.azure.login import LoginError
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import Request, Response
-from simulator.azure.store import Body, Store
+from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
@@ -54,7 +54,7 @@ class Server:
         self._http = _Http(port, trust.authority(folder.parent), _Handler)
         self.endpoint = f"https://127.0.0.1:{self._http.server_port}"
         self.tokens = Tokens(token, subscription, self.endpoint)
-        self._http.front = _Front(Api(self.world, self.operations, self.endpoint), self.tokens)
+        self._http.front = _Front(Api(self.world, self.operations, self.endpoint), self.tokens, self.world)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
 
     def start(self) -> None:
@@ -95,6 +95,7 @@ class _Front:
 
     api: Api
     tokens: Tokens
+    world: World
 
     def answer(self, request: Request, content: bytes) -> Response:
         """`request` has no body yet. Raises ArmError or LoginError."""
@@ -104,12 +105,15 @@ class _Front:
         self._check_token(request.headers.get("authorization", ""))
         return self.api.handle(replace(request, body=_json(content)))
 
-    def _without_token(self, request: Request, content: bytes) -> Body | None:
+    def _without_token(self, request: Request, content: bytes) -> Any:
+        """None where it takes a token."""
         match request.method, request.path:
             case "GET", managed_identity.PATH:
                 return managed_identity.answer(request.query, request.headers, self.tokens)
             case "GET", metadata.PATH:
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
+            case "GET", path if path.endswith(instance_metadata.PATH):
+                return instance_metadata.answer(self.world, path, request.headers)
             case "GET", path if path.endswith(login.DISCOVERY):
                 return login.discovery(path, self.tokens)
             case "POST", path if path.endswith(login.TOKEN):
