@@ -16,7 +16,7 @@ from simulator.azure.tokens import Tokens
 from simulator.azure.types.container_registry import rules as container_registries
 from simulator.azure.types.managed_cluster import private
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
 

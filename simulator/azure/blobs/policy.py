@@ -14,7 +14,7 @@ from http import HTTPStatus
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.tokens import Tokens
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import keys
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
