@@ -14,7 +14,6 @@ from simulator.azure.inside import HTTPS, Unreached
 from simulator.azure.registries import DOMAIN
 from simulator.azure.tokens import Tokens
 from simulator.azure.types.container_registry import rules as container_registries
-from simulator.azure.types.managed_cluster import private
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
@@ -93,7 +92,7 @@ class DataPlane:
     def names(self, cluster_id: str) -> Sequence[str]:
         """Those of a private cluster's API server, the one in its kubeconfig first; of others none."""
         cluster = self._world.store.get(parse_id(cluster_id))
-        return private.reached_by(cluster) if cluster else ()
+        return clusters.server_names(cluster) if cluster else ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """A managed identity's token for blobs, for a service account's; when it ends.

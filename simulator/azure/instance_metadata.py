@@ -13,6 +13,7 @@ from ipaddress import ip_network
 from simulator.azure import domains, inside
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.store import Body
 from simulator.azure.types.network_interface import rules as interfaces
 from simulator.azure.types.subnet.rules import network_id
 from simulator.azure.world import World
@@ -20,7 +21,7 @@ from simulator.azure.world import World
 PATH = "/metadata/instance/network/interface"
 
 
-def answer(world: World, path: str, headers: Mapping[str, str]) -> list[dict[str, object]]:
+def answer(world: World, path: str, headers: Mapping[str, str]) -> list[Body]:
     """Of a GET, which needs no token but this header. Raises ArmError."""
     if headers.get("metadata", "").lower() != "true":
         raise bad_request("Required metadata header not specified", code="BadRequest")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterator
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 
-from simulator.azure import inside
+from simulator.azure import domains, inside, instance_metadata
+from simulator.azure.data_plane import DataPlane
+from simulator.azure.errors import ArmError
 from simulator.azure.gateway import Gateway
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.inside import HTTPS, Reached, Unreached
 from simulator.host.connect import by_proxy
 from tests.support import networks as net
-from tests.support.arm import Arm
+from tests.support.arm import CLUSTER, Arm, cluster_body
 from tests.support.blob_account import ACCOUNT, account_body
 from tests.support.waiting import eventually
 
@@ -85,6 +87,85 @@ def test_a_group_stands_for_its_networks(network: Arm) -> None:
     there = network.server.world.store.all()
     assert [each.name for each in inside.find(there, "rg")] == ["ai", "other"]
     assert inside.find(there, "none") == []
+
+
+# -- clusters in a network ---------------------------------------------------------------------------------------------
+
+
+def nodes(arm: Arm) -> DataPlane:
+    """As those of the cluster reach Azure."""
+    return DataPlane(arm.server.world, arm.server.tokens, 1).at(CLUSTER)
+
+
+@pytest.fixture
+def private(network: Arm) -> Arm:
+    """A private cluster in the network."""
+    body = cluster_body(apiServerAccessProfile={"enablePrivateCluster": True})
+    body["properties"]["agentPoolProfiles"][0]["vnetSubnetID"] = net.NODES
+    net.make(network, CLUSTER, body)
+    network.backend.api_ports[parse_id(CLUSTER).text] = 7
+    return network
+
+
+def test_an_api_server_is_reached_in_its_network_alone(private: Arm) -> None:
+    shown = private.get(CLUSTER)["properties"]
+    assert reach(private, name=shown["privateFQDN"]) == Reached(parse_id(CLUSTER), private=True)
+    assert inside.served_at(private.server.world, parse_id(CLUSTER), HTTPS) == 7
+    for elsewhere in (None, THERE):
+        with pytest.raises(Unreached, match="no such host"):
+            reach(private, name=shown["privateFQDN"], network=elsewhere)
+        with pytest.raises(Unreached, match="i/o timeout"):  # the public name has the private address
+            reach(private, name=shown["fqdn"], network=elsewhere)
+    assert nodes(private).names(CLUSTER) == [shown["privateFQDN"], shown["fqdn"]]
+
+
+def test_its_nodes_reach_an_account_by_their_network(private: Arm) -> None:
+    service = nodes(private).blob_service("models")
+    assert (service.url, service.proxy) == (f"https://{NAME}", "http://rg%2Bai@127.0.0.1:1")
+    outside = DataPlane(private.server.world, private.server.tokens, 1)
+    assert outside.blob_service("models").url == "https://127.0.0.1:1/models"
+
+
+def test_nodes_whose_zone_lacks_the_name_find_no_account(private: Arm) -> None:
+    private.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
+    with pytest.raises(Unreached, match="no such host"):
+        nodes(private).blob_service("models")
+
+
+def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
+    """Without it the registry's public address answers, and lets nobody in."""
+    zone, image = net.zone("privatelink.azurecr.io"), "aiimages.azurecr.io/train:1"
+    net.make(private, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
+    private.server.world.registries.push("aiimages", "train", "1")
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("service=aiimages.azurecr.io: 403 Forbidden")
+    net.make(private, net.endpoint("images"), net.endpoint_body(net.REGISTRY, "registry"))
+    net.make(private, zone, {"location": "global"})
+    net.make(private, net.link(zone), net.link_body())
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("lookup aiimages.azurecr.io: no such host")
+    net.make(private, f"{net.endpoint('images')}/privateDnsZoneGroups/default", net.group_body(zone))
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("401 Unauthorized")  # it has no role there
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def addresses(arm: Arm, label: str) -> list[str]:
+    """What the metadata service says to a machine there."""
+    path = f"{domains.machine(label)}/metadata/instance/network/interface"
+    found = instance_metadata.answer(arm.server.world, unquote(path), {"metadata": "true"})
+    return [each["privateIpAddress"] for interface in found for each in interface["ipv4"]["ipAddress"]]
+
+
+def test_a_machine_learns_its_address(network: Arm) -> None:
+    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # a runner's that nobody has declared
+    net.make(network, net.INTERFACE, net.interface_body())
+    assert addresses(network, "rg+ai") == ["10.16.16.5"]
+
+
+def test_there_is_no_machine_outside(network: Arm) -> None:
+    for label in ("", "rg+none"):
+        with pytest.raises(ArmError, match="no machine"):
+            addresses(network, label)
 
 
 # -- the proxy ---------------------------------------------------------------------------------------------------------
