@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from simulator.azure import domains, federation, inside
 from simulator.azure.ids import ResourceId, parse_id
@@ -81,8 +80,7 @@ class DataPlane:
     def proxy(self) -> str:
         """By which names are reached from inside the network of the cluster's nodes, or from outside of all."""
         network = self._network(self._cluster)
-        user = f"{quote(inside.label(network), safe='')}@" if network else ""
-        return f"http://{user}127.0.0.1:{self._gateway}"
+        return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
         """Of the tokens of a cluster's service accounts; empty where none is on."""

@@ -1,4 +1,4 @@
-"""By what Azure is found: its domains in public DNS, and where a machine finds its metadata.
+"""By what Azure is found: its domains in public DNS, and for a machine in a network its proxy and its metadata.
 
 Names below the domains are simulated: none of them is looked up anywhere else.
 """
@@ -12,6 +12,14 @@ REGISTRIES = "azurecr.io"
 CLUSTERS = "azmk8s.io"
 ALL = (BLOBS, DFS, REGISTRIES, CLUSTERS)
 INSIDE = "/inside/"
+
+
+def proxy(port: int, label: str) -> str:
+    """URL of the proxy (`gateway.py`) for whoever is in that network; outside of all, for an empty label.
+
+    With a password, since clients of Python send no user without one.
+    """
+    return f"http://{quote(label, safe='')}:inside@127.0.0.1:{port}" if label else f"http://127.0.0.1:{port}"
 
 
 def machine(label: str) -> str:

@@ -8,7 +8,6 @@ import secrets
 import shlex
 import sys
 from pathlib import Path
-from urllib.parse import quote
 
 from simulator.azure import domains, managed_identity, subscription, trust
 from simulator.command import stand_ins
@@ -135,9 +134,8 @@ def _proxies() -> dict[str, str]:
     never by this machine, where it may be somebody's. The rest goes on by the user's own proxy, if there is one.
     """
     inside = os.environ.get(INSIDE, "")
-    user = f"{quote(inside, safe='')}@" if inside else ""
     chosen = {
-        "HTTPS_PROXY": f"http://{user}127.0.0.1:{ports.port('proxy')}",
+        "HTTPS_PROXY": domains.proxy(ports.port("proxy"), inside),
         "NO_PROXY": ",".join([*(name for name in _direct() if name not in _HERE and not _is_azure(name)), *_HERE]),
     }
     return {INSIDE: inside, OUTER: outer_proxy(), **chosen, **{name.lower(): value for name, value in chosen.items()}}

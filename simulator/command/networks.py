@@ -21,9 +21,9 @@ def find(text: str) -> list[str]:
     """Labels of the networks that are meant: by name, group, or the stack that has made them; all for an empty text."""
     there = _there()
     if not text:
-        return [inside.label(record.id) for record in _of(there, NETWORKS)]
+        return sorted(inside.label(record.id) for record in _of(there, NETWORKS))
     found = inside.find(there, text) or inside.find(there, Names(_PROJECT, text).resource_group)
-    return [inside.label(network) for network in found]
+    return sorted(inside.label(network) for network in found)
 
 
 def jump_boxes() -> dict[str, list[str]]:

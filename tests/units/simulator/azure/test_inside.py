@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
-from urllib.parse import quote, unquote
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote
+from urllib.request import ProxyHandler, build_opener
 
+import httpx
 import pytest
+import requests
 
 from simulator.azure import domains, inside, instance_metadata
 from simulator.azure.data_plane import DataPlane
@@ -121,7 +124,7 @@ def test_an_api_server_is_reached_in_its_network_alone(private: Arm) -> None:
 
 def test_its_nodes_reach_an_account_by_their_network(private: Arm) -> None:
     service = nodes(private).blob_service("models")
-    assert (service.url, service.proxy) == (f"https://{NAME}", "http://rg%2Bai@127.0.0.1:1")
+    assert (service.url, service.proxy) == (f"https://{NAME}", "http://rg%2Bai:inside@127.0.0.1:1")
     outside = DataPlane(private.server.world, private.server.tokens, 1)
     assert outside.blob_service("models").url == "https://127.0.0.1:1/models"
 
@@ -180,7 +183,7 @@ def gateway(network: Arm) -> Iterator[Gateway]:
 
 def connect(gateway: Gateway, host: str, user: str = "", port: int = HTTPS) -> socket.socket:
     """Asks the proxy for a connection. Raises OSError with what it answers."""
-    return by_proxy((host, port), f"http://{quote(user)}@127.0.0.1:{gateway.port}")
+    return by_proxy((host, port), domains.proxy(gateway.port, user))
 
 
 @pytest.fixture
@@ -202,6 +205,25 @@ def test_a_service_knows_who_came_to_its_endpoint(
             client.sendall(b"hello")
             assert server.recv(5) == b"hello"
     eventually(lambda: gateway.came_to(port) is None, "it is forgotten")
+
+
+def _by_urllib(proxy: str, url: str) -> None:
+    build_opener(ProxyHandler({"https": proxy})).open(url, timeout=20)
+
+
+def _by_requests(proxy: str, url: str) -> None:
+    requests.get(url, proxies={"https": proxy}, timeout=20)
+
+
+def _by_httpx(proxy: str, url: str) -> None:
+    with httpx.Client(proxy=proxy, trust_env=False) as client:
+        client.get(url)
+
+
+@pytest.mark.parametrize("get", [_by_urllib, _by_requests, _by_httpx])
+def test_clients_of_python_say_where_they_are(gateway: Gateway, get: Callable[[str, str], None]) -> None:
+    with pytest.raises(Exception, match=r"There is no virtual network rg\+none"):
+        get(domains.proxy(gateway.port, "rg+none"), f"https://{NAME}/")
 
 
 @pytest.mark.parametrize(

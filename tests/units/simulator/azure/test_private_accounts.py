@@ -10,6 +10,7 @@ from azure.core.exceptions import HttpResponseError, ServiceRequestError
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import ContainerClient
 
+from simulator.azure import domains
 from tests.support import networks as net
 from tests.support.blob_account import ACCOUNT, CONTRIBUTOR, BlobAccount, blob_account
 
@@ -34,13 +35,12 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobAccount]:
 
 def listed(account: BlobAccount, credential: object, *, network: str = "", host: str = NAME) -> list[str]:
     """Names of blobs, as a machine in that network sees them, or one outside. Gives up at once."""
-    proxy = f"http://{network}{'@' if network else ''}127.0.0.1:{account.gateway.port}"
     client = ContainerClient(
         f"https://{host}",
         "data",
         credential,  # type: ignore[arg-type]
         connection_verify=str(account.blobs.ca_file),
-        proxies={"https": proxy},
+        proxies={"https": domains.proxy(account.gateway.port, network)},
         retry_total=0,
     )
     with closing(client):
