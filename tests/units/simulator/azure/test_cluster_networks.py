@@ -11,10 +11,10 @@ from tests.support.arm import CLUSTER, GROUP, Arm, cluster_body, pool_body, pool
 from tests.support.blob_account import IDENTITY
 
 Body = dict[str, Any]
-OVERLAY = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
-OUT = {"outboundType": "userAssignedNATGateway"}
+OVERLAY: Body = {"networkPlugin": "azure", "networkPluginMode": "overlay"}
+OUT: Body = {"outboundType": "userAssignedNATGateway"}
 NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
-MINE = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
+MINE: Body = {"type": "UserAssigned", "userAssignedIdentities": {IDENTITY: {}}}
 
 
 @pytest.fixture
