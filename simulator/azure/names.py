@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from simulator.azure import domains
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import ZoneRecord
 from simulator.azure.registry import kinds
@@ -25,10 +26,8 @@ from simulator.azure.world import World
 
 LINKS = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
 _PRIVATE = "privatelink."
-_ALIASED = ("azurecr.io", "blob.core.windows.net", "dfs.core.windows.net")
+_ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS)
 """Domains whose names are aliases once they have a private endpoint."""
-_AZURES = (*_ALIASED, "azmk8s.io")
-"""Domains in which a name that no resource here has does not exist."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def resolve(world: World, name: str, network: ResourceId | None = None) -> Answe
         return answer
     host = _host(world, asked)
     if host is None:
-        return None if any(asked.endswith(f".{domain}") for domain in _AZURES) else Answer()
+        return None if any(asked.endswith(f".{domain}") for domain in domains.ALL) else Answer()
     if not host.alias:
         return Answer((), host.address, host.of)
     decided, answer = _in_zones(world, host.alias, network)

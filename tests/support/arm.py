@@ -40,6 +40,7 @@ class FakeBackend:
     storage: dict[str, dict[str, Any]] = field(default_factory=dict)
     admins: dict[str, list[str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
+    api_ports: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
 
@@ -70,6 +71,9 @@ class FakeBackend:
                 "current-context": "x",
             }
         )
+
+    def api_port(self, cluster_id: str) -> int:
+        return self.api_ports[cluster_id]
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         self.storage[cluster_id] = dict(storage_profile)

@@ -164,6 +164,12 @@ def _identity(world: World, record: Record) -> Body:
     return identity | {"principalId": guid(record.id.text, "identity"), "tenantId": world.subscription.tenant_id}
 
 
+def server_names(record: Record) -> list[str]:
+    """Of a private cluster's API server, the one of its kubeconfigs first; none of others, reached by address here."""
+    found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
+    return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
+
+
 def _host(record: Record) -> str:
     """What AKS makes of a cluster's DNS prefix."""
     digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]

@@ -69,7 +69,7 @@ class StorageAccounts(Kind):
             "creationTime": created,
             "encryption": record.properties["encryption"] | {"services": {"blob": service, "file": service}},
             "keyCreationTime": dict.fromkeys(keys.NAMES, created),
-            "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
+            "primaryEndpoints": _endpoints(world, record),
             "primaryLocation": record.body["location"],
             "privateEndpointConnections": endpoints.connections(world, record.id, "actionRequired"),
             "statusOfPrimary": "available",
@@ -86,6 +86,18 @@ def named(world: World, name: str) -> Record | None:
     """The account of that name, in whatever group, unless it is being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
+
+
+def is_public(record: Record) -> bool:
+    """Whether others than those at its private endpoints are let in."""
+    return record.properties.get("publicNetworkAccess") != "Disabled"
+
+
+def _endpoints(world: World, record: Record) -> Body:
+    """Of a private account as on Azure: networks alone reach it by name. Others are served here, without dfs."""
+    if is_public(record):
+        return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
+    return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
 
 
 def _served(world: World, without: ResourceId | None = None) -> dict[str, list[str]]:
