@@ -7,8 +7,6 @@ import runpy
 import threading
 import time
 
-from simulator.plugins.language_host.deferred import AUTOMATION, import_late
-
 _PARENT_POLL_SECONDS = 1.0
 
 
@@ -20,5 +18,4 @@ def _end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    import_late(AUTOMATION)
     runpy.run_module("pulumi.dynamic", run_name="__main__", alter_sys=True)

@@ -1,9 +1,8 @@
-"""Imports of Pulumi's SDKs without what programs hardly need: modules once they are used, annotations as text.
+"""Imports the provider SDKs without evaluating their annotations, which takes half of their import.
 
-The provider SDKs annotate every property of every type there is, and a program uses a few dozen types: to evaluate that
-takes half of their import. As with `from __future__ import annotations` (PEP 563), annotations stay text until somebody
-asks for them, as Pulumi's SDK does of the types in use (typing.get_type_hints). What is compiled so has cache files of
-its own: other processes go on as they were.
+They annotate every property of every type there is, and a program uses a few dozen types. As with `from __future__
+import annotations` (PEP 563), annotations stay text until somebody asks for them, as Pulumi's SDK does of the types in
+use (typing.get_type_hints). What is compiled so has cache files of its own: other processes go on as they were.
 """
 
 from __future__ import annotations
@@ -12,14 +11,9 @@ import __future__
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import LazyLoader
 from types import CodeType, ModuleType
 from typing import Any
 
-AUTOMATION = "pulumi.automation"
-"""For programs that run pulumi themselves: a third of what `import pulumi` takes."""
-PICKLING = "dill"
-"""For stacks with dynamic providers."""
 _SDKS = ("pulumi_azure_native", "pulumi_kubernetes")
 
 
@@ -51,21 +45,6 @@ class _Finder:
         return spec
 
 
-class _Late:
-    """Finds modules as ever, and has them loaded when something in them is first used."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path, target) if name in self._names else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
-
-
 def _own(path: str) -> str:
     """The name of a cache file; source files keep theirs."""
     return f"{path.removesuffix('.pyc')}.annotations.pyc" if path.endswith(".pyc") else path
@@ -74,8 +53,3 @@ def _own(path: str) -> str:
 def defer_annotations() -> None:
     """Those of all modules of the SDKs that are imported from now on."""
     sys.meta_path.insert(0, _Finder)
-
-
-def import_late(*names: str) -> None:
-    """These modules. Only one thread may be the first to use one: Python's LazyLoader minds no others."""
-    sys.meta_path.insert(0, _Late(names))

@@ -16,13 +16,11 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from simulator.plugins.language_host.deferred import AUTOMATION, PICKLING, defer_annotations, import_late
+import pulumi
+import pulumi.runtime
+
+from simulator.plugins.language_host.deferred import defer_annotations
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
-
-import_late(AUTOMATION, PICKLING)
-
-import pulumi  # noqa: E402 - after what it imports is late
-import pulumi.runtime  # noqa: E402
 
 _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
 

@@ -1,4 +1,4 @@
-"""What the processes of a pulumi command import: the protocol without the SDK, the SDKs without what is hardly used."""
+"""What the processes of a pulumi command import: the protocol without the SDK, the SDKs without their annotations."""
 
 from __future__ import annotations
 
@@ -42,11 +42,3 @@ def test_types_of_properties_are_the_same_with_deferred_annotations() -> None:
     ordinary = {token: sdk.properties(sdk.arguments(made)) for token in TOKENS if (made := sdk.resource(token))}
     assert len(ordinary) == len(TOKENS)
     assert printed(deferred + TYPES, *TOKENS) == str(ordinary)
-
-
-def test_what_few_programs_use_is_imported_once_they_do() -> None:
-    late = "; import simulator.plugins.language_host.executor, pulumi, components.platform, components.sas_providers"
-    there = "print(*sorted({'dill.session', 'pulumi.automation.errors'} & sys.modules.keys()))"
-    used = "pulumi.automation.LocalWorkspace; pulumi.dynamic.dynamic.dill.dumps"
-    assert printed(f"{late}; {there}") == ""
-    assert printed(f"{late}; {used}; {there}") == "dill.session pulumi.automation.errors"
