@@ -10,6 +10,7 @@ import pulumi
 import operators
 import workloads
 from components.borrowed_platform import BorrowedPlatform
+from components.container_access import by_identity
 from components.existing import check_existing
 from components.feature_check import check_infiniband
 from components.operators import Operator
@@ -64,7 +65,8 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
     """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
     if settings.lender:
         lending = settings.lender.lending
-        if lending.federation and any(map(settings.users, lending.containers)):
+        mounted = [container for name, container in lending.containers.items() if settings.users(name)]
+        if lending.federation and any(map(by_identity, mounted)):
             check_rights(lending.federation["resourceGroup"], lending.federation["location"])
         return settings, BorrowedPlatform("platform", settings, settings.lender)
     check_login(settings.cluster, settings.stack)

@@ -30,11 +30,13 @@ class ContainerAccess:
     """A container and what opens it. The SAS are secret and kept apart: all else can be read without them."""
 
     account: str
+    account_key: str = ""
+    """Which of the stack's it is (config/schema/storage.py, Account)."""
     container: str
     hierarchical_namespace: bool
     settings: ContainerSettings
     generation: str
-    """See StorageSettings.generation."""
+    """See Account.generation."""
     url: pulumi.Input[str]
     """Of the container, without a SAS."""
     sas: Sas | None
@@ -48,6 +50,7 @@ class ContainerAccess:
         opens = {"rotation": sas.rotation, "start": sas.start, "expiry": sas.expiry} if sas else {"scope": self.scope}
         return {
             "account": self.account,
+            **({"accountKey": self.account_key} if self.account_key else {}),
             "container": self.container,
             "hierarchicalNamespace": self.hierarchical_namespace,
             "settings": self.settings.model_dump(by_alias=True),
@@ -68,14 +71,20 @@ class ContainerAccess:
         settings = ContainerSettings.model_validate(plain["settings"])
         return cls(
             account=plain["account"],
+            account_key=plain.get("accountKey", ""),
             container=plain["container"],
             hierarchical_namespace=plain["hierarchicalNamespace"],
             settings=settings,
             generation=plain["generation"],
             url=plain["url"],
-            sas=_sas(plain, secrets, upload=settings.upload) if "rotation" in plain else None,
+            sas=None if by_identity(plain) else _sas(plain, secrets, upload=settings.upload),
             scope=plain.get("scope", ""),
         )
+
+
+def by_identity(plain: Mapping[str, Any]) -> bool:
+    """Whether identities open a container of another stack's outputs."""
+    return "rotation" not in plain
 
 
 def _sas(plain: Mapping[str, Any], secrets: pulumi.Output[Any], *, upload: bool) -> Sas:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pulumi
@@ -16,14 +17,16 @@ from pulumi_azure_native import containerregistry, containerservice, network, st
 from components.cluster import SYSTEM_POOL
 from components.existing_network import network_refusal
 from components.moving import Place, chosen_place, moving_refusal
+from components.storage import names_shown
 from components.subscription import subscription_id
 from config.facts.scheduling import SYSTEM_TAINT
-from config.problems.fixes import set_command
+from config.problems.fixes import path_text, set_command
 from config.reading.loader import outputs_of, this_stack
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
+from config.schema.storage import Account
 
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
@@ -40,7 +43,8 @@ class Existing:
     group: str
     cluster_name: str
     cluster: containerservice.GetManagedClusterResult | None
-    account: storage.GetStorageAccountResult | None
+    accounts: Mapping[str, storage.GetStorageAccountResult]
+    """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
     address_space: str | None
     """Of the network that the stack has made, if it has."""
 
@@ -98,7 +102,7 @@ def _look(settings: Settings) -> Existing:
     outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
-    return Existing(outputs, group, name, cluster, _account(settings, group), _address_space(settings, group, cluster))
+    return Existing(outputs, group, name, cluster, _accounts(settings, group), _address_space(settings, group, cluster))
 
 
 def _address_space(
@@ -115,8 +119,8 @@ def _address_space(
 
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
-    cluster, account = existing.cluster, existing.account
-    if found := cluster or account:
+    cluster = existing.cluster
+    if found := cluster or next(iter(existing.accounts.values()), None):
         place = Place(_region(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
             yield moving_refusal(settings, place, _held(existing))
@@ -125,9 +129,10 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
         yield from _system_pool_refusals(settings, cluster)
     if why := network_refusal(settings, cluster, existing.address_space):
         yield why
-    wanted = settings.storage.hierarchical_namespace
-    if account and bool(account.is_hns_enabled) is not wanted:
-        yield account_refusal(account.name, settings.stack, wanted=wanted)
+    for account in settings.storage.made_accounts():
+        there = existing.accounts.get(account.key)
+        if there and bool(there.is_hns_enabled) is not account.settings.hierarchical_namespace:
+            yield account_refusal(there.name, account, settings.stack)
 
 
 def _region(location: str) -> str:
@@ -135,11 +140,13 @@ def _region(location: str) -> str:
     return location.replace(" ", "").lower()
 
 
-def _account(settings: Settings, group: str) -> storage.GetStorageAccountResult | None:
-    if not settings.storage.containers:
-        return None
-    name = settings.storage.full_name(settings.names, subscription_id())
-    return if_there(lambda: storage.get_storage_account(account_name=name, resource_group_name=group))
+def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAccountResult]:
+    found: dict[str, storage.GetStorageAccountResult] = {}
+    for account in settings.storage.made_accounts():
+        ask = partial(storage.get_storage_account, account.full_name(settings.names, subscription_id()))
+        if there := if_there(partial(ask, resource_group_name=group)):
+            found[account.key] = there
+    return found
 
 
 def _warn_of_the_registry(settings: Settings, group: str) -> None:
@@ -161,8 +168,8 @@ def _held(existing: Existing) -> Iterator[str]:
         yield f"cluster {cluster.name}: what runs there, and what that keeps on persistent volumes"
     if registry := existing.outputs.get("registry"):
         yield f"registry {registry}: its images"
-    account = existing.account
-    if name := account.name if account else existing.outputs.get("storage", {}).get("account"):
+    there = [account.name for account in existing.accounts.values()]
+    for name in dict.fromkeys([*there, *names_shown(existing.outputs.get("storage", {}))]):
         yield f"storage account {name}: all data in it"
 
 
@@ -207,13 +214,14 @@ def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
         yield ("pools", key, "autoscale", "min")
 
 
-def account_refusal(account: str, stack: str, *, wanted: bool) -> str:
+def account_refusal(name: str, account: Account, stack: str) -> str:
     """Of settings that want a hierarchical namespace of an account that has none, or the other way round."""
+    key, wanted = (*account.path, "hierarchicalNamespace"), account.settings.hierarchical_namespace
     has = "no hierarchical namespace" if wanted else "a hierarchical namespace"
-    keep = set_command(("storage", "hierarchicalNamespace"), not wanted).text(stack)
+    keep = set_command(key, not wanted).text(stack)
     return "\n".join(
         [
-            f"the storage account {account} has {has}, and storage.hierarchicalNamespace is {str(wanted).lower()}.",
+            f"the storage account {name} has {has}, and {path_text(key)} is {str(wanted).lower()}.",
             "It would be replaced, with all data in it. Nothing was changed. Keep it, and then `pulumi up` again:",
             f"    {keep}",
         ]

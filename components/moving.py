@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from config.problems.fixes import Fix, remove_command, run, set_command
+from config.problems.fixes import Fix, Path, remove_command, run, set_command
 from config.schema.models import Settings
 
 _GROUP = ("cluster", "resourceGroup")
@@ -36,7 +36,7 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     """Of settings that put a stack elsewhere than `place`, where it has what nothing in the program can make again."""
     differences = list(_differences(settings, place))
     keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
-    protected = settings.storage.protect and settings.storage.containers
+    protected = any(account.settings.protect for account in settings.storage.made_accounts())
     stack = settings.stack
     destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
     return "\n".join(
@@ -78,10 +78,10 @@ def _beside(settings: Settings, place: Place) -> Iterator[str]:
     """Commands that bring up a second stack with the same settings, but for names that only one stack can have."""
     other = f"{settings.stack}-2"
     yield f"pulumi stack init {other} --copy-config-from {settings.stack} --no-select"
-    names: dict[tuple[str, ...], str | None] = {
+    names: dict[Path, str | None] = {
         _GROUP: settings.cluster.resource_group if settings.names.resource_group == place.group else None,
         ("registry", "name"): settings.registry.name,
-        ("storage", "accountName"): settings.storage.account_name,
+        **{(*each.path, "accountName"): each.settings.account_name for each in settings.storage.all_accounts()},
     }
     yield from (remove_command(path).text(other) for path, name in names.items() if name)
     yield f"pulumi up -s {other}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 
-from components import images
+from components import images, storage
 from components._base import Component
 from components.cluster import Cluster
 from components.cluster_identity import ClusterIdentity
@@ -36,7 +36,7 @@ class Platform(Component):
 
     resource_group: ResourceGroup
     registry: Registry
-    storage: Storage | None
+    storage: list[Storage]
     network: Network | None
     """None where nodes are in AKS's."""
     cluster: Cluster
@@ -60,7 +60,11 @@ class Platform(Component):
         self.resource_group = ResourceGroup("group", settings, opts=self.child())
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
-        self.storage = Storage("storage", settings, group, opts=self.child()) if settings.storage.containers else None
+        self.storage = [
+            Storage(account.named("storage"), settings, group, account, opts=self.child())
+            for account in settings.storage.made_accounts()
+        ]
+        self._containers = {name: access for each in self.storage for name, access in each.containers.items()}
         self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
         private = self._privately(self.network, group) if self.network and settings.network.private else None
         self._entrances = private.ready if private else []
@@ -86,10 +90,9 @@ class Platform(Component):
             "pools", self.cluster, settings, counts=existing.node_counts, after=policies, opts=self.child()
         )
         # All of them, also for pods that users bring along.
-        containers = self.storage.containers if self.storage else {}
-        self._federation = self._identities(group) if settings.storage.auth == "identity" else None
+        self._federation = self._identities(group) if settings.storage.by_identity() else None
         self.workspace = Workspace(
-            "workspace", WORKLOAD_NAMESPACE, containers, hooks, federation=self._federation, opts=in_cluster
+            "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
         self.register_outputs({"cluster": self.cluster.name})
 
@@ -97,8 +100,8 @@ class Platform(Component):
         """The ways to registry and data where there are no public ones."""
         endpoints = PrivateEndpoints("endpoints", self.settings, network, group, opts=self.child())
         endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
-        if self.storage:
-            self.storage.open_to(endpoints)
+        for account in self.storage:
+            account.open_to(endpoints)
         return endpoints
 
     def _ground(self, network: Network, group: pulumi.Output[str]) -> Ground:
@@ -132,7 +135,6 @@ class Platform(Component):
 
     def outputs(self) -> dict[str, Any]:
         """What the stack exports of it."""
-        containers = self.storage.containers if self.storage else {}
         return {
             "resourceGroup": self.resource_group.name,
             "clusterName": self.cluster.name,
@@ -140,8 +142,8 @@ class Platform(Component):
             "kubeconfig": self.access.kubeconfig,  # secret
             "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
             "registry": self.registry.login_server,
-            "storage": {"account": self.storage.account_name, "containers": list(containers)} if self.storage else {},
-            "sas": pulumi.Output.secret({name: access.secrets() for name, access in containers.items()}),
+            "storage": storage.shown(self.storage),
+            "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),
             OUTPUT: self.cost.output(),
             platform_stack.OUTPUT: self._lending(),
         }
@@ -151,9 +153,7 @@ class Platform(Component):
         lending = {
             "settings": platform_stack.shared_settings(self.settings),
             "loginServer": self.registry.login_server,
-            "containers": {
-                name: access.plain() for name, access in (self.storage.containers if self.storage else {}).items()
-            },
+            "containers": {name: access.plain() for name, access in self._containers.items()},
             **({"federation": self._federation.plain()} if self._federation else {}),
         }
         return pulumi.Output.secret(lending)

@@ -61,7 +61,7 @@ def _tell(found: Iterable[Objection]) -> None:
 
 def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> Iterator[Objection]:
     growing = growths(settings, existing.pools, SYSTEM_POOL, reserved)
-    identities = settings.storage.auth == "identity"  # new containers and namespaces get roles later too
+    identities = bool(settings.storage.by_identity())  # new containers and namespaces get roles later too
     if existing.cluster and not growing and not identities:
         return
     login = authorization.get_client_config()

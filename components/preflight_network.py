@@ -114,5 +114,5 @@ def made_zones(settings: Settings) -> list[Use]:
     """What the stack makes zones for."""
     if not settings.network.private:
         return []
-    uses = (*OF_REGISTRY, *(OF_ACCOUNT if settings.storage.containers else ()))
+    uses = (*OF_REGISTRY, *(OF_ACCOUNT if settings.storage.made_accounts() else ()))
     return [use for use in uses if settings.network.zone(use, settings.location) is None]

@@ -17,7 +17,7 @@ from components._base import Component
 from components.container_access import ContainerAccess
 from components.sas_providers import DelegationProvider, WindowProvider, instant
 from config.problems.fixes import set_command
-from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, next_rotation
+from config.schema.storage import UPLOAD_PERMISSIONS, ContainerSettings, account_path, next_rotation
 
 LONGEST_WARNING = timedelta(days=14)
 
@@ -150,7 +150,10 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     def check(times: list[str]) -> None:
         start, expiry = times
         now = datetime.now(UTC)
-        warning = expiry_warning(access.container, start, expiry, rotation, now=now, stack=stack or pulumi.get_stack())
+        where = stack or pulumi.get_stack()
+        warning = expiry_warning(
+            access.container, start, expiry, rotation, now=now, stack=where, account_key=access.account_key
+        )
         if warning and users and instant(expiry) <= now:
             raise pulumi.RunError(f"{warning}\n{', '.join(users)} would wait for it for ever.")
         if warning:
@@ -159,7 +162,9 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
     pulumi.Output.all(access.sas.start, access.sas.expiry).apply(check)
 
 
-def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str) -> str | None:
+def expiry_warning(
+    container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
+) -> str | None:
     """What to say of a SAS that has ended, or that has less than a third of its time left (14 days at most)."""
     begins, ends = instant(start), instant(expiry)
     if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
@@ -168,5 +173,5 @@ def expiry_warning(container: str, start: str, expiry: str, rotation: str, *, no
     effect = (
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
-    fix = set_command(("storage", "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
+    fix = set_command((*account_path(account_key), "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
     return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix}"

@@ -64,8 +64,8 @@ class DelegationProvider(dynamic.ResourceProvider):
         """Signs. Raises ValueError for a window that is over, PermissionError while no role lets the login sign."""
         if instant(props["expiry"]) <= datetime.now(UTC):
             raise ValueError(
-                f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Another "
-                "storage.rotation begins another: pulumi preview prints the command"
+                f"the time of the SAS for container {props['container']} ended at {props['expiry']}. Another rotation "
+                f"of storage account {props['account']} begins another: pulumi preview prints the command"
             )
         sas = _sign(props, _delegation_key(props))
         return dynamic.CreateResult(str(uuid.uuid4()), {**props, "sas": sas})

@@ -1,6 +1,9 @@
-"""Blob storage: the account, its containers, and what opens them."""
+"""Blob storage: an account, its containers, and what opens them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 from pulumi_azure_native import authorization, storage
@@ -13,12 +16,13 @@ from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
 from config.schema.models import Settings
 from config.schema.network import OF_ACCOUNT
-from config.schema.storage import ContainerSettings
+from config.schema.storage import Account, ContainerSettings
 
 
 class Storage(Component):
     """One storage account. It needs no cluster: data outlives clusters. Make it only where there are containers."""
 
+    account: Account
     account_name: str
     containers: dict[str, ContainerAccess]
 
@@ -27,25 +31,27 @@ class Storage(Component):
         name: str,
         settings: Settings,
         resource_group: pulumi.Input[str],
+        account: Account,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self._settings = settings
         self._resource_group = resource_group
-        self.account_name = settings.storage.full_name(settings.names, subscription_id())
+        self.account = account
+        self.account_name = account.full_name(settings.names, subscription_id())
         self._account = self._storage_account()
-        self._signer = self._signing_role() if settings.storage.uses("user-delegation") else None
+        self._signer = self._signing_role() if account.settings.uses("user-delegation") else None
         self.containers = {
             container: self._container(container, chosen)
-            for container, chosen in sorted(settings.storage.containers.items())
+            for container, chosen in sorted(account.settings.containers.items())
         }
         self.register_outputs({"account": self.account_name})
 
     def _storage_account(self) -> storage.StorageAccount:
-        chosen = self._settings.storage
+        chosen = self.account.settings
         premium = chosen.sku.startswith("Premium")
         return storage.StorageAccount(
-            "storage-account",
+            self.account.named("storage-account"),
             account_name=self.account_name,
             resource_group_name=self._resource_group,
             location=self._settings.location,
@@ -63,14 +69,14 @@ class Storage(Component):
 
     def open_to(self, endpoints: PrivateEndpoints) -> None:
         """Lets the account be reached from within a network."""
-        endpoints.lead_to(self.account_name, self._account.id, OF_ACCOUNT)
+        endpoints.lead_to(self.account_name, self._account.id, OF_ACCOUNT, self.account.key)
 
     def _signing_role(self) -> authorization.RoleAssignment:
         """A user-delegation SAS can do no more than who signed it. Keys for signing are given out per account."""
-        containers = self._settings.storage.containers.values()
+        containers = self.account.settings.containers.values()
         changes_permissions = any(each.sas == "user-delegation" and "p" in each.permissions for each in containers)
         return roles.assign(
-            "deployer-blob-data",
+            self.account.named("deployer-blob-data"),
             role=roles.BLOB_DATA_OWNER if changes_permissions else roles.BLOB_DATA_CONTRIBUTOR,
             scope=self._account.id,
             principal=roles.deployer(self._settings.cluster, self),
@@ -78,7 +84,7 @@ class Storage(Component):
         )
 
     def _container(self, name: str, settings: ContainerSettings) -> ContainerAccess:
-        chosen = self._settings.storage
+        chosen = self.account.settings
         container = storage.BlobContainer(
             f"container-{name}",
             container_name=name,
@@ -89,10 +95,11 @@ class Storage(Component):
         )
         access = ContainerAccess(
             account=self.account_name,
+            account_key=self.account.key,
             container=name,
             hierarchical_namespace=chosen.hierarchical_namespace,
             settings=settings,
-            generation=chosen.generation(name),
+            generation=self.account.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
             sas=self._sas(name, container, settings) if chosen.auth == "sas" else None,
             scope=container.id,
@@ -101,7 +108,7 @@ class Storage(Component):
         return access
 
     def _sas(self, name: str, container: storage.BlobContainer, settings: ContainerSettings) -> Sas:
-        rotation = self._settings.storage.rotation
+        rotation = self.account.settings.rotation
         issued = ContainerSas(
             name,
             container,
@@ -116,3 +123,15 @@ class Storage(Component):
         return Sas(
             rotation=rotation, start=window.start, expiry=window.expiry, mount=issued.mount, upload=issued.upload
         )
+
+
+def shown(accounts: Sequence[Storage]) -> dict[str, Any]:
+    """Accounts and their containers as a stack output: that of `storage` itself, and below it the others by key."""
+    found = {each.account.key: {"account": each.account_name, "containers": list(each.containers)} for each in accounts}
+    own = found.pop("", {})
+    return {**own, **({"accounts": found} if found else {})}
+
+
+def names_shown(output: Mapping[str, Any]) -> list[str]:
+    """The names of all accounts in that output."""
+    return [each["account"] for each in (output, *output.get("accounts", {}).values()) if "account" in each]

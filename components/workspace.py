@@ -37,18 +37,17 @@ class Workspace(Component):
     ) -> None:
         """`containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
 
-        `federation` is there where they are mounted by identity.
+        `federation` is there where any of the platform's are mounted by identity.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
+        theirs = [access for access in containers.values() if access.sas is None]
         identity = (
-            WorkloadIdentity(
-                "identity", federation, containers.values(), namespace=space_name, needs=space, opts=self.child()
-            )
-            if federation and containers
+            WorkloadIdentity("identity", federation, theirs, namespace=space_name, needs=space, opts=self.child())
+            if federation and theirs
             else None
         )
         self.volumes = {
@@ -58,7 +57,7 @@ class Workspace(Component):
                 namespace=space_name,
                 needs=[space],
                 hooks=hooks,
-                identity=identity,
+                identity=None if access.sas else identity,
                 opts=self.child(),
             ).volume
             for container, access in containers.items()

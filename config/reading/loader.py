@@ -178,10 +178,12 @@ def _follows(problem: Problem, broken: Collection[Path]) -> bool:
     """Whether a problem may come of others that are known by their paths, so that more words would only confuse.
 
     Its path then is, contains or lies in theirs; or an entry was left out, as broken, of the map that it finds lacking.
+    One that storage.containers lacks may have been in an account.
     """
     path, lacking = problem.path, problem.lacking
     related = any(path[: len(other)] == other or other[: len(path)] == path for other in broken)
-    left_out = any(lacking[: len(other)] == other or lacking == other[:-1] for other in broken)
+    maps = [("storage", *other[3:]) if other[:2] == ("storage", "accounts") else other for other in broken]
+    left_out = any(lacking[: len(other)] == other or lacking == other[:-1] for other in maps)
     return (bool(path) and related) or (bool(lacking) and left_out)
 
 

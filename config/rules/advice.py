@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from config.problems.errors import Problem
-from config.problems.fixes import set_command
+from config.problems.fixes import path_text, set_command
 from config.rules.platform_stack import in_platform
 from config.schema.maintenance import ROLLING
 from config.schema.models import ClusterSettings, Placement, Settings
@@ -34,10 +34,11 @@ def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
     """In a hierarchical namespace blobfuse2 sets the permissions of each file that it makes (ContainerSettings)."""
-    signed = storage.hierarchical_namespace and storage.auth == "sas"  # who makes a file may set its permissions
-    for name, chosen in storage.containers.items() if signed else ():
-        if "w" in chosen.permissions and "p" not in chosen.permissions:
-            path = ("storage", "containers", name, "permissions")
+    for name, account in storage.by_container().items():
+        chosen, of_sas = account.settings.containers[name], account.settings.auth == "sas"  # others own what they make
+        lacks = "w" in chosen.permissions and "p" not in chosen.permissions
+        if lacks and of_sas and account.settings.hierarchical_namespace:
+            path = (*account.path_of(name), "permissions")
             what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
             better = f"{chosen.permissions.removesuffix('m')}mp"
             yield Problem(path, what, "with m and p, or without w", set_command(path, better))
@@ -54,16 +55,17 @@ def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -
 
 def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
     """A training of weeks, whose mounts fail when their SAS ends. That of a year outlasts it."""
-    end = placement.options.open_end if storage.auth == "sas" else ""
+    end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
-        chosen = storage.containers[container]
-        if chosen.sas == "service" and chosen.days == chosen.most_days:
+        account = accounts[container]
+        chosen, rotation = account.settings.containers[container], (*account.path, "rotation")
+        if account.settings.auth != "sas" or (chosen.sas == "service" and chosen.days == chosen.most_days):
             continue
-        path = ("storage", "containers", container, "days")
+        path = (*account.path_of(container), "days")
         what = f"is {chosen.days}: without {end}, workload {name} runs on when the SAS has ended, and fails"
-        allowed = f"at most {chosen.most_days}; or another storage.rotation before the SAS ends"
+        allowed = f"at most {chosen.most_days}; or another {path_text(rotation)} before the SAS ends"
         if chosen.days < chosen.most_days:
             fix = set_command(path, chosen.most_days)
         else:
-            fix = set_command(("storage", "rotation"), next_rotation(storage.rotation))
+            fix = set_command(rotation, next_rotation(account.settings.rotation))
         yield Problem(path, what, allowed, fix)

@@ -101,8 +101,8 @@ def _network(settings: Settings) -> Iterator[Item]:
     elif network.address_space:
         yield Item("NAT gateway and its address", prices.nat_gateway + prices.public_address)
     if network.private:
-        uses = (*OF_REGISTRY, *(OF_ACCOUNT if settings.storage.containers else ()))
-        yield Item("private endpoint", prices.private_endpoint, len(uses))
+        count = len(OF_REGISTRY) + len(OF_ACCOUNT) * len(settings.storage.made_accounts())
+        yield Item("private endpoint", prices.private_endpoint, count)
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:

@@ -128,9 +128,7 @@ class Placer:
             pool_path=self._path(key),
             most_path=self._most_path(key),
             nodes=_nodes(spec, options, pool),
-            containers=self._stack.storage.containers,
-            hierarchical_namespace=self._stack.storage.hierarchical_namespace,
-            auth=self._stack.storage.auth,
+            storage=self._stack.storage,
             scratch=pool.scratch and self._installation.brought("NVMe scratch").enabled,
         )
 

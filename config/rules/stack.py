@@ -11,6 +11,7 @@ from config.facts.skus import catalogue
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
+from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
@@ -170,6 +171,7 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _login,
     _identity,
     _maintenance,
+    account_problems,
     identity_problems,
     network_problems,
 )

@@ -186,7 +186,7 @@ class StackFile(Model):
     registry: RegistrySettings = RegistrySettings()
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
-    """Blob storage: the account, its containers and how they are mounted."""
+    """Blob storage: accounts, their containers and how they are mounted."""
     prices: dict[str, Price] = {}
     """What a node of a VM size costs you, US dollars an hour, in place of Azure's list price."""
 

@@ -1,20 +1,24 @@
-"""Blob storage of a stack: the account, its containers, and what opens them: a SAS, or the identity of who mounts."""
+"""Blob storage of a stack: accounts, their containers, and what opens them: a SAS, or the identity of who mounts."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from config.facts.blobfuse import profiles
 from config.facts.near import near
+from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, unfit
 from config.schema.global_names import global_name
 from config.schema.names import Names
 
 MAX_ACCOUNT_NAME = 24
+MAX_ACCOUNT_KEY = 10
+"""So that a name made of it has room for the stack's."""
 MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
 """Azure: a key of an Entra login, and what it signs, lives no longer."""
@@ -32,8 +36,12 @@ AccountName = Annotated[
     StringConstraints(pattern=rf"^[a-z0-9]{{3,{MAX_ACCOUNT_NAME}}}$"),
     may_be(f"3 to {MAX_ACCOUNT_NAME} lower-case letters and digits, a name that nobody else in Azure has"),
 ]
+AccountKey = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[a-z][a-z0-9]{{0,{MAX_ACCOUNT_KEY - 1}}}$"),
+    may_be(f"1 to {MAX_ACCOUNT_KEY} lower-case letters and digits, the first a letter"),
+]
 SasKind = Literal["service", "user-delegation"]
-Auth = Literal["sas", "identity"]
 
 
 class ContainerSettings(Model):
@@ -98,10 +106,10 @@ class ContainerSettings(Model):
         return self.read_only or set("wd") <= set(self.permissions)
 
 
-class StorageSettings(Model):
-    """The storage account; without containers there is none."""
+class AccountSettings(Model):
+    """A storage account; without containers there is none."""
 
-    auth: Auth = "sas"
+    auth: Literal["sas", "identity"] = "sas"
     """What opens containers for mounts: `sas`, signed as each container's `sas` says, or `identity`: that of the
     workloads' service account, with no secret, no expiry and no shared keys (preview of the blob CSI driver).
     """
@@ -115,31 +123,48 @@ class StorageSettings(Model):
     """
     protect: bool = True
     """Refuse to delete or replace account and containers."""
-    driver: Literal["addon", "chart", "none"] = "addon"
-    """The blob CSI driver as AKS's add-on (`addon`), from its `chart`, or `none`: between the chart and the add-on, or
-    with a driver of your own.
-
-    The two have the same names, and Pulumi would turn the add-on on before it takes the chart away.
-    """
     rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
-    """Any text; another one issues new SAS for all containers: jobs that mount them are replaced, and start again.
+    """Any text; another one issues new SAS for all its containers: jobs that mount them are replaced, and start again.
 
     Their expiry moves with it.
     """
     containers: dict[ContainerName, ContainerSettings] = {}
     """Blob containers, by name."""
 
-    def full_name(self, names: Names, subscription_id: str) -> str:
-        """The account's name in ARM."""
-        return self.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME)
-
-    def needs(self, driver: Literal["addon", "chart"]) -> bool:
-        """Whether containers are mounted by this driver."""
-        return self.driver == driver and bool(self.containers)
-
     def uses(self, kind: SasKind) -> bool:
         """Whether any container has SAS of this kind."""
         return self.auth == "sas" and any(container.sas == kind for container in self.containers.values())
+
+
+def account_path(key: str) -> Path:
+    """What stands before an account's keys in the stack file."""
+    return ("storage", "accounts", key) if key else ("storage",)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A storage account among those of a stack."""
+
+    key: str
+    """Its key in `storage.accounts`; empty for the account of `storage` itself."""
+    settings: AccountSettings
+
+    @property
+    def path(self) -> Path:
+        """What stands before its keys in the stack file."""
+        return account_path(self.key)
+
+    def path_of(self, container: str) -> Path:
+        """What stands before the keys of a container."""
+        return (*self.path, "containers", container)
+
+    def named(self, name: str) -> str:
+        """A name that no other account's resource of that kind has."""
+        return f"{name}-{self.key}" if self.key else name
+
+    def full_name(self, names: Names, subscription_id: str) -> str:
+        """Its name in ARM."""
+        return self.settings.account_name or global_name(names, subscription_id, MAX_ACCOUNT_NAME, self.key)
 
     def generation(self, container: str) -> str:
         """A few characters that change with all that makes up a mount of the container, its SAS before all.
@@ -148,11 +173,51 @@ class StorageSettings(Model):
         with, for as long as any pod there uses it (blob-csi-driver, NodeStageVolume): others reach it only as another
         volume. Nor can a claim be changed once it is there.
         """
-        settings = self.containers[container].model_dump(exclude={"upload"})
-        mount: tuple[object, ...] = (self.rotation, self.hierarchical_namespace, settings)
-        if self.auth == "identity":  # nothing before it: what SAS have is as it was
-            mount = (self.auth, *mount)
+        account = self.settings
+        settings = account.containers[container].model_dump(exclude={"upload"})
+        mount: tuple[object, ...] = (account.rotation, account.hierarchical_namespace, settings)
+        if account.auth == "identity":  # nothing before it: what SAS have is as it was
+            mount = (account.auth, *mount)
+        if self.key:  # nor before this: what the one account has is as it was
+            mount = (self.key, *mount)
         return hashlib.sha256(repr(mount).encode()).hexdigest()[:4]
+
+
+class StorageSettings(AccountSettings):
+    """Blob storage: an account by its own keys, others beside it, and the driver that mounts their containers."""
+
+    accounts: dict[AccountKey, AccountSettings] = {}
+    """More accounts by key, each with the keys of `storage` above: its own containers, and what opens these."""
+    driver: Literal["addon", "chart", "none"] = "addon"
+    """The blob CSI driver as AKS's add-on (`addon`), from its `chart`, or `none`: between the chart and the add-on, or
+    with a driver of your own.
+
+    The two have the same names, and Pulumi would turn the add-on on before it takes the chart away.
+    """
+
+    def all_accounts(self) -> list[Account]:
+        """The account of `storage` itself, then the others by key."""
+        return [Account("", self), *(Account(key, each) for key, each in sorted(self.accounts.items()))]
+
+    def made_accounts(self) -> list[Account]:
+        """Those that have containers."""
+        return [account for account in self.all_accounts() if account.settings.containers]
+
+    def by_identity(self) -> list[Account]:
+        """The accounts whose containers identities open."""
+        return [account for account in self.all_accounts() if account.settings.auth == "identity"]
+
+    def by_container(self) -> dict[str, Account]:
+        """The account that each container is in, by its name, which no two have (config/rules/accounts.py)."""
+        return {name: account for account in self.all_accounts() for name in account.settings.containers}
+
+    def next_account(self) -> Account:
+        """Where a container goes that is in none yet."""
+        return next(iter(self.made_accounts()), self.all_accounts()[0])
+
+    def needs(self, driver: Literal["addon", "chart"]) -> bool:
+        """Whether containers are mounted by this driver."""
+        return self.driver == driver and bool(self.made_accounts())
 
 
 def next_rotation(rotation: str) -> str:

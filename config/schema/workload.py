@@ -18,7 +18,7 @@ from config.schema.base import EMPTY_IS_UNSET, Model
 from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
 from config.schema.references import Image
-from config.schema.storage import Auth, ContainerSettings
+from config.schema.storage import StorageSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +87,8 @@ class Ground:
     most_path: Path
     """Where the most nodes that the pool can have are set."""
     nodes: int
-    containers: Mapping[str, ContainerSettings]
-    """Blob containers of the platform."""
-    hierarchical_namespace: bool
-    """Whether they are in an account that has one."""
-    auth: Auth
-    """What opens them for mounts."""
+    storage: StorageSettings
+    """Of the platform: its blob containers, and the accounts that they are in."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
 

@@ -9,7 +9,7 @@ import pulumi
 from components.operators import Installed, Operator, Site
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.operators import NVIDIA_NAMESPACE, ChartSettings, Installation
 from operators.blob_csi_driver.component import NAME, BlobCsiDriver
@@ -33,24 +33,26 @@ class _BlobCsiDriver(Operator[ChartSettings]):
         if storage.driver == "addon" and chart != ChartSettings():
             what = "is for the driver's chart, but storage.driver is addon"
             yield Problem(path, what, "nothing, or storage.driver chart", remove_command(path))
-        if storage.driver == "chart" and storage.containers and not chart.enabled:
+        if storage.needs("chart") and not chart.enabled:
             where = (*path, "enabled")
             what = "is false, but storage.containers are mounted by it"
             yield Problem(where, what, "true, or storage.driver addon", set_command(where, True))
-        if storage.needs("chart") and storage.auth == "identity":
-            yield from self._of_identity(installation, (*path, "values"))
+        mounted = [account for account in storage.by_identity() if account.settings.containers]
+        if mounted and storage.driver == "chart":
+            auth = path_text((*mounted[0].path, "auth"))
+            yield from self._of_identity(installation, (*path, "values"), auth)
 
-    def _of_identity(self, installation: Installation, path: Path) -> Iterator[Problem]:
+    def _of_identity(self, installation: Installation, path: Path, auth: str) -> Iterator[Problem]:
         """A driver that mounts by identity, and goes on to bring each mount its next token."""
         since, (image, again) = versions().identity_mounts, (("image", "blob", "tag"), ("feature", "requiresRepublish"))
         tag = installation.value(self, *image) or versions().charts[NAME].version
         if since.is_older(str(tag)):
-            what = f"is {tag}, a driver that cannot mount by identity (storage.auth), but would fetch the account's key"
-            allowed = f"{since.driver} or newer, or storage.auth sas"
+            what = f"is {tag}, a driver that cannot mount by identity ({auth}), but would fetch the account's key"
+            allowed = f"{since.driver} or newer, or {auth} sas"
             yield Problem((*path, *image), what, allowed, remove_command((*path, *image)))
         if installation.value(self, *again) is False:
-            what = "is false, and so mounts by identity (storage.auth) would end with their first token, within the day"
-            yield Problem((*path, *again), what, "true, or storage.auth sas", set_command((*path, *again), True))
+            what = f"is false, and so mounts by identity ({auth}) would end with their first token, within the day"
+            yield Problem((*path, *again), what, f"true, or {auth} sas", set_command((*path, *again), True))
 
     def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
         return BlobCsiDriver(self.name, site, settings, opts)

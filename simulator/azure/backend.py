@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ class ClusterBackend(Protocol):
     """Kubernetes control planes, one per managed cluster. Every method may be called again after a crash."""
 
     def create(self, cluster_id: str) -> None:
-        """Boots the control plane, or finds it running; returns when its API server is ready."""
+        """Boots the control plane, or finds it running; returns when its API server is ready, with the logins set."""
 
     def delete(self, cluster_id: str) -> None:
         """Stops the control plane and removes all of its state; nothing to do when there is none."""
@@ -23,6 +23,9 @@ class ClusterBackend(Protocol):
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         """Turns the CSI drivers on and off that the cluster's `storageProfile` names, with their StorageClasses."""
+
+    def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
+        """Makes these groups (object ids of Entra), and no others, administrators of the cluster."""
 
     def set_nodes(self, cluster_id: str, nodes: list[Node]) -> None:
         """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes."""

@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.azure import federation
+from simulator.azure import federation, guard, trust
 from simulator.azure.ids import parse_id
+from simulator.azure.login import DISCOVERY
 from simulator.azure.registries import DOMAIN
-from simulator.azure.tokens import Tokens
+from simulator.azure.tokens import AKS, STORAGE, Tokens
 from simulator.azure.types.container_registry import rules as container_registries
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import rules as roles
@@ -28,6 +29,18 @@ class BlobService:
     """`https://127.0.0.1:<port>/<account>`, for all without the account; no slash at the end."""
     ca_file: Path
     """The authority that signed its certificate (PEM)."""
+
+
+@dataclass(frozen=True)
+class Entra:
+    """By what the API server of a cluster knows people, and may ask what they may do."""
+
+    issuer: str
+    discovery: str
+    audience: str
+    ca: str
+    guard: str
+    token: str
 
 
 class DataPlane:
@@ -67,12 +80,27 @@ class DataPlane:
         cluster = self._world.store.get(parse_id(cluster_id))
         return clusters.issuer(self._world, cluster) if cluster else ""
 
+    def entra(self, cluster_id: str) -> Entra | None:
+        """What the API server of a cluster has of Entra; None where people do not log in by it."""
+        cluster, tokens = self._world.store.get(parse_id(cluster_id)), self._tokens
+        profile = cluster.properties.get("aadProfile") or {} if cluster else {}
+        if cluster is None or not profile.get("managed"):
+            return None
+        return Entra(
+            issuer=tokens.issuer,
+            discovery=f"{tokens.arm}/{self._world.subscription.tenant_id}{DISCOVERY}",
+            audience=AKS,
+            ca=trust.authority().pem,
+            guard=f"{tokens.arm}{cluster.id.text}{guard.PATH}" if profile.get("enableAzureRBAC") else "",
+            token=tokens.secret,
+        )
+
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """A managed identity's token for blobs, for a service account's; when it ends.
 
-        Raises EntraError, a PermissionError.
+        Raises LoginError, a PermissionError.
         """
-        return federation.exchange(self._world, self._tokens, client_id, assertion)
+        return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
     def _refusal(self, cluster_id: str, registry: str, repository: str, tag: str) -> str | None:
         host = f"{registry}{DOMAIN}"

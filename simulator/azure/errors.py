@@ -1,4 +1,7 @@
-"""Refusals in Azure Resource Manager's shape: `{"error": {"code", "message", "target", "details"}}` and a status."""
+"""Refusals in Azure Resource Manager's shape: `{"error": {"code", "message", "target", "details"}}` and a status.
+
+And those of Entra, which have another.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,15 @@ class ArmError(Exception):
         if self.details:
             error["details"] = [{"code": d.code, "message": d.message, "target": d.path} for d in self.details]
         return {"error": error}
+
+
+class LoginError(PermissionError):
+    """Entra's refusal, which begins with its code."""
+
+    def __init__(self, status: int, error: str, code: int, message: str) -> None:
+        super().__init__(f"AADSTS{code}: {message}")
+        self.status = status
+        self.body = {"error": error, "error_description": str(self), "error_codes": [code]}
 
 
 def bad_request(message: str, *, code: str = "BadRequest", target: str | None = None) -> ArmError:

@@ -1,7 +1,7 @@
 """Entra's part of workload identity: a service account's token for one of the managed identity that it counts as.
 
-Texts: AADSTS700213 and AADSTS700016 as users report them. What is left out is the signature: who asks is the simulated
-kubelet, whose cluster's API server has just issued the token.
+Texts: AADSTS700213 and AADSTS700016 as users report them. What is left out is the signature: Entra would fetch the keys
+of the cluster's issuer, which simulated clusters publish nowhere.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from http import HTTPStatus
 from typing import Any
 
+from simulator.azure import directory
+from simulator.azure.errors import LoginError
 from simulator.azure.store import Record
-from simulator.azure.tokens import STORAGE, Tokens
+from simulator.azure.tokens import Tokens
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.world import World
@@ -20,28 +23,22 @@ from simulator.azure.world import World
 _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federation"
 
 
-class EntraError(PermissionError):
-    """Entra's refusal, beginning with its code."""
-
-
-def exchange(world: World, tokens: Tokens, client_id: str, assertion: str) -> tuple[str, int]:
-    """A token for storage, and when it ends (seconds since 1970). Raises EntraError."""
-    identity = identities.of_client(world, client_id)
-    if identity is None:
-        tenant = world.subscription.tenant_id
-        raise EntraError(
-            f"AADSTS700016: Application with identifier '{client_id}' was not found in the directory '{tenant}'."
-        )
+def exchange(world: World, tokens: Tokens, client_id: str, assertion: str, audience: str) -> tuple[str, int]:
+    """A token for an audience, and when it ends (seconds since 1970). Raises LoginError."""
+    principal, identity = directory.application(world, client_id), identities.of_client(world, client_id)
     claims = _claims(assertion)
-    if not _is_issuer(world, claims.get("iss")) or not any(
-        _counts(credential, claims) for credential in world.store.within(identity.id)
+    if (
+        identity is None
+        or not _is_issuer(world, claims.get("iss"))
+        or not any(_counts(credential, claims) for credential in world.store.within(identity.id))
     ):
-        raise EntraError(
-            "AADSTS700213: No matching federated identity record found for presented assertion subject "
+        message = (
+            "No matching federated identity record found for presented assertion subject "
             f"'{claims.get('sub')}'. Check your federated identity credential Subject, Audience and Issuer against the "
             f"presented assertion. {_HELP}"
         )
-    return tokens.issue(STORAGE, client_id=client_id, object_id=identity.facts["principal"])
+        raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 700213, message)
+    return tokens.issue(audience, principal)
 
 
 def _is_issuer(world: World, issuer: object) -> bool:
@@ -61,5 +58,6 @@ def _claims(assertion: str) -> dict[str, Any]:
         part = assertion.split(".")[1]
         found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
     except (IndexError, ValueError, binascii.Error) as error:
-        raise EntraError("AADSTS50027: JWT token is invalid or malformed.") from error
+        message = "JWT token is invalid or malformed."
+        raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 50027, message) from error
     return found

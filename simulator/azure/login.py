@@ -1,8 +1,10 @@
-"""Tokens of a service principal, for clients that sign in by a secret: of OAuth 2.0, what MSAL asks for.
+"""What simulated Entra answers: where a tenant signs in, which keys check its tokens, and tokens themselves.
 
-A stack whose provider has `clientId`, `clientSecret` and `tenantId` signs in so, on real Azure and here. The one
-service principal is the deployer; its secret here is the simulator's. Sources: Entra's page "OAuth 2.0 client
-credentials flow"; MSAL for Go 1.6.0 (oauth/resolvers.go, authority.go), which refuses an issuer at another host.
+Of OAuth 2.0, what MSAL asks for: applications sign in by a secret, as a stack does whose provider has `clientId`,
+`clientSecret` and `tenantId`, or by another issuer's token; users by a password. All have one secret, the simulator's.
+Sources: Entra's pages "OAuth 2.0 client credentials flow" and "Resource owner password credentials"; MSAL for Go 1.6.0
+(oauth/resolvers.go, authority.go), which refuses an issuer at another host. API servers ask for version 1.0, as those
+of AKS do (kubeguard/guard, getMetadata in auth/providers/azure/azure.go).
 """
 
 from __future__ import annotations
@@ -11,51 +13,81 @@ import hmac
 from http import HTTPStatus
 from urllib.parse import parse_qsl
 
+from simulator.azure import directory, federation
+from simulator.azure.errors import LoginError
 from simulator.azure.store import Body
+from simulator.azure.subscription import Principal
 from simulator.azure.tokens import LIFETIME_S, Tokens
+from simulator.azure.world import World
 
-DISCOVERY = "/v2.0/.well-known/openid-configuration"
+DISCOVERY = "/.well-known/openid-configuration"
+KEYS = "/discovery/keys"
 TOKEN = "/oauth2/v2.0/token"  # noqa: S105 - a path
+_V2 = "/v2.0"
 _SCOPE = "/.default"
 
 
-class LoginError(Exception):
-    """Entra's refusal, in its own shape, which is not ARM's."""
-
-    def __init__(self, status: int, error: str, code: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.body: Body = {"error": error, "error_description": f"AADSTS{code}: {message}", "error_codes": [code]}
-
-
 def discovery(path: str, tokens: Tokens) -> Body:
-    """Of a GET: where a tenant signs in. Raises LoginError."""
-    here = f"{tokens.arm}/{_tenant(path.removesuffix(DISCOVERY), tokens)}"
+    """Of a GET: where a tenant signs in, and who issues its tokens. Raises LoginError."""
+    stem = path.removesuffix(DISCOVERY)
+    here = f"{tokens.arm}/{_tenant(stem.removesuffix(_V2), tokens)}"
     return {
         "authorization_endpoint": f"{here}/oauth2/v2.0/authorize",
-        "issuer": f"{here}/v2.0",
+        "issuer": f"{here}{_V2}" if stem.endswith(_V2) else tokens.issuer,
+        "jwks_uri": f"{here}{KEYS}",
         "token_endpoint": f"{here}{TOKEN}",
     }
 
 
-def token(path: str, content: bytes, tokens: Tokens) -> Body:
+def keys(path: str, tokens: Tokens) -> Body:
+    """Of a GET: what tokens are checked with. Raises LoginError."""
+    _tenant(path.removesuffix(KEYS), tokens)
+    return tokens.keys()
+
+
+def token(path: str, content: bytes, world: World, tokens: Tokens) -> Body:
     """Of a POST with a form. Raises LoginError."""
     tenant, form = _tenant(path.removesuffix(TOKEN), tokens), dict(parse_qsl(content.decode(errors="replace")))
-    asked, resource = form.get("client_id", ""), form.get("scope", "").split(" ")[0].removesuffix(_SCOPE)
-    if form.get("grant_type") != "client_credentials":
-        message = f"The app requested an unsupported grant type '{form.get('grant_type', '')}'."
-        raise LoginError(HTTPStatus.BAD_REQUEST, "unsupported_grant_type", 70003, message)
-    if asked != tokens.subscription.client_id:
-        message = f"Application with identifier '{asked}' was not found in the directory '{tenant}'."
-        raise LoginError(HTTPStatus.BAD_REQUEST, "unauthorized_client", 700016, message)
-    if not hmac.compare_digest(form.get("client_secret", "").encode(), tokens.secret.encode()):
-        message = f"Invalid client secret provided for app '{asked}': in the simulator it is that of IDENTITY_HEADER."
-        raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 7000215, message)
+    resource = form.get("scope", "").split(" ")[0].removesuffix(_SCOPE)
+    if "client_assertion" in form:
+        _check_resource(resource, tenant, tokens)
+        client, assertion = form.get("client_id", ""), form["client_assertion"]
+        issued, _ = federation.exchange(world, tokens, client, assertion, resource)
+    else:
+        principal = _principal(form, world, tokens)
+        _check_resource(resource, tenant, tokens)
+        issued, _ = tokens.issue(resource, principal)
+    return {"access_token": issued, "expires_in": LIFETIME_S, "token_type": "Bearer"}
+
+
+def _principal(form: dict[str, str], world: World, tokens: Tokens) -> Principal:
+    """Who signs in by a secret."""
+    asked, name = form.get("client_id", ""), form.get("username", "")
+    match form.get("grant_type"):
+        case "client_credentials":
+            found, given = directory.application(world, asked), form.get("client_secret", "")
+            if _same(given, tokens.secret) and not directory.managed_identity(world, asked):
+                return found
+            message = f"Invalid client secret provided for app '{asked}': here it is the value of IDENTITY_HEADER."
+            raise LoginError(HTTPStatus.UNAUTHORIZED, "invalid_client", 7000215, message)
+        case "password":
+            found = directory.user(world, name)
+            if _same(form.get("password", ""), tokens.secret):
+                return found
+            message = "Error validating credentials due to invalid username or password."
+            raise LoginError(HTTPStatus.BAD_REQUEST, "invalid_grant", 50126, message)
+    message = f"The app requested an unsupported grant type '{form.get('grant_type', '')}'."
+    raise LoginError(HTTPStatus.BAD_REQUEST, "unsupported_grant_type", 70003, message)
+
+
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
+
+
+def _check_resource(resource: str, tenant: str, tokens: Tokens) -> None:
     if not tokens.knows(resource):
         message = f"The resource principal named {resource} was not found in the tenant '{tenant}'."
         raise LoginError(HTTPStatus.BAD_REQUEST, "invalid_resource", 500011, message)
-    issued, _ = tokens.issue(resource)
-    return {"access_token": issued, "expires_in": LIFETIME_S, "token_type": "Bearer"}
 
 
 def _tenant(path: str, tokens: Tokens) -> str:

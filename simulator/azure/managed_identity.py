@@ -1,4 +1,6 @@
-"""Tokens of who is signed in: an endpoint in the shape of App Service's.
+"""Tokens of who is signed in, and of managed identities: an endpoint in the shape of App Service's.
+
+As if every identity of the subscription were assigned to this machine.
 
 `DefaultAzureCredential` of the program's Azure SDK asks it, and the official azure-native plugin where `ARM_USE_MSI` is
 true (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
@@ -11,15 +13,17 @@ import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from simulator.azure import directory
 from simulator.azure.errors import ArmError
 from simulator.azure.store import Body
 from simulator.azure.tokens import Tokens
+from simulator.azure.world import World
 
 PATH = "/identity/token"
 _HEADER = "x-identity-header"
 
 
-def answer(query: Mapping[str, str], headers: Mapping[str, str], tokens: Tokens) -> Body:
+def answer(query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
     """Of a GET; names of `query` and `headers` in lower case. Raises ArmError."""
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
@@ -28,10 +32,15 @@ def answer(query: Mapping[str, str], headers: Mapping[str, str], tokens: Tokens)
     if not tokens.knows(resource):
         message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
-    token, expires = tokens.issue(resource)
+    deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
+    principal = deployer if asked in ("", deployer.client_id) else directory.managed_identity(world, asked)
+    if principal is None:
+        message = "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."
+        raise ArmError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
+    token, expires = tokens.issue(resource, principal)
     return {
         "access_token": token,
-        "client_id": tokens.subscription.client_id,
+        "client_id": principal.client_id,
         "expires_on": str(expires),
         "resource": resource,
         "token_type": "Bearer",

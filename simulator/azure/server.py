@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import login, managed_identity, metadata, trust
+from simulator.azure import guard, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
-from simulator.azure.errors import ArmError
+from simulator.azure.errors import ArmError, LoginError
 from simulator.azure.https import HttpsServer
-from simulator.azure.login import LoginError
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import Request, Response
@@ -53,8 +52,8 @@ class Server:
         self.operations = Operations(self.world)
         self._http = _Http(port, trust.authority(folder.parent), _Handler)
         self.endpoint = f"https://127.0.0.1:{self._http.server_port}"
-        self.tokens = Tokens(token, subscription, self.endpoint)
-        self._http.front = _Front(Api(self.world, self.operations, self.endpoint), self.tokens)
+        self.tokens = Tokens(token, trust.token_key(folder.parent), subscription, self.endpoint)
+        self._http.front = _Front(self.world, Api(self.world, self.operations, self.endpoint), self.tokens)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="arm-http", daemon=True)
 
     def start(self) -> None:
@@ -91,8 +90,9 @@ def serve(
 
 @dataclass(frozen=True)
 class _Front:
-    """What answers: the Resource Manager, and what is asked before there is a token for it."""
+    """What answers: the Resource Manager, clusters' guard, and what is asked before there is a token for these."""
 
+    world: World
     api: Api
     tokens: Tokens
 
@@ -102,18 +102,22 @@ class _Front:
         if open_to_all is not None:
             return Response(HTTPStatus.OK, open_to_all)
         self._check_token(request.headers.get("authorization", ""))
+        if request.path.endswith(guard.PATH):
+            return Response(HTTPStatus.OK, guard.review(self.world, request.path, _json(content)))
         return self.api.handle(replace(request, body=_json(content)))
 
     def _without_token(self, request: Request, content: bytes) -> Body | None:
         match request.method, request.path:
             case "GET", managed_identity.PATH:
-                return managed_identity.answer(request.query, request.headers, self.tokens)
+                return managed_identity.answer(request.query, request.headers, self.world, self.tokens)
             case "GET", metadata.PATH:
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
             case "GET", path if path.endswith(login.DISCOVERY):
                 return login.discovery(path, self.tokens)
+            case "GET", path if path.endswith(login.KEYS):
+                return login.keys(path, self.tokens)
             case "POST", path if path.endswith(login.TOKEN):
-                return login.token(path, content, self.tokens)
+                return login.token(path, content, self.world, self.tokens)
         return None
 
     def _check_token(self, given: str) -> None:

@@ -14,6 +14,21 @@ from config.facts.versions import versions
 _SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
 
 
+_AZURE_CLI = "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
+"""The application by which users sign in here: Azure's CLI, the same in every tenant."""
+
+
+class Principal(BaseModel):
+    """Somebody whom Entra knows: a user, who has a name, or an application or managed identity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    object_id: str
+    client_id: str = _AZURE_CLI
+    upn: str = ""
+    groups: tuple[str, ...] = ()
+    """Object ids."""
+
+
 class Reservation(BaseModel):
     """A capacity reservation group."""
 
@@ -33,6 +48,8 @@ class Subscription(BaseModel):
     tenant_id: str
     client_id: str
     object_id: str
+    directory: dict[str, Principal] = {}
+    """Who else is in the tenant, beside managed identities."""
     regions: dict[str, list[str]]
     restricted: dict[str, list[str]]
     """Regions, each with families that are there but not open to this subscription."""
@@ -50,6 +67,11 @@ class Subscription(BaseModel):
     """What can be done with data, each with the names of the roles that allow it."""
     taken: dict[str, frozenset[str]]
     """Names that others hold, by resource type."""
+
+    @property
+    def deployer(self) -> Principal:
+        """Who is signed in."""
+        return Principal(object_id=self.object_id, client_id=self.client_id)
 
     @property
     def kubernetes_patches(self) -> dict[str, str]:

@@ -1,16 +1,22 @@
-"""The authority of simulated Azure, which signs the certificate of all its services, and how clients trust it."""
+"""The authority of simulated Azure, which signs the certificate of all its services, and how clients trust it.
+
+Beside it lies the key that simulated Entra signs tokens with.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import certifi
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from simulator.host import files, paths
-from simulator.host.certificates import Authority
+from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
 _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
@@ -18,13 +24,16 @@ _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 
 def authority(home: Path | None = None) -> Authority:
     """Made once per home of a simulator, by the first of several processes; it has issued the certificate `SERVER`."""
-    folder = _folder(home)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=("127.0.0.1", "localhost"), server=True)
     return made
+
+
+def token_key(home: Path | None = None) -> RSAPrivateKey:
+    """Made once too."""
+    with _own(home) as folder:
+        return rsa_key(folder / "tokens.key")
 
 
 def bundle() -> Path:
@@ -39,6 +48,16 @@ def bundle() -> Path:
 def client(home: Path | None = None) -> ssl.SSLContext:
     """For a client of simulated Azure, and of nobody else."""
     return ssl.create_default_context(cadata=authority(home).pem)
+
+
+@contextmanager
+def _own(home: Path | None) -> Iterator[Path]:
+    """The folder, while no other process makes anything there."""
+    folder = _folder(home)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
 
 
 def _folder(home: Path | None = None) -> Path:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.cluster import addons
+from simulator.cluster import addons, entra
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
@@ -31,7 +31,7 @@ class RunningCluster:
 
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
         """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
-        self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id))
+        self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), cloud.entra(cluster_id))
         with contextlib.ExitStack() as parts:
             parts.callback(self.plane.stop)
             self.network = ClusterNetwork(self.plane.authority, ports.require_free(f"{self.plane.name}.egress"))
@@ -66,7 +66,9 @@ class Clusters:
         with self._locks[name]:
             if self._stopped:
                 raise NotReady(f"cluster {name} is not booted: the simulator is being stopped")
-            if name not in self._running:
+            if running := self._running.get(name):
+                running.plane.set_login(self.cloud.entra(cluster_id))
+            else:
                 self._running[name] = RunningCluster(cluster_id, self._programs, self._offers, self.cloud)
 
     def delete(self, cluster_id: str) -> None:
@@ -83,6 +85,14 @@ class Clusters:
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         """Turns the CSI drivers of AKS on and off."""
         addons.apply(self.running(cluster_id).kube, storage_profile)
+
+    def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
+        """By a binding, as on AKS, which goes with the last of them."""
+        kube, binding = self.running(cluster_id).kube, entra.admins(list(groups))
+        if groups:
+            kube.apply(binding, force=True)
+        else:
+            ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
     def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> None:
         """Removes, adds and updates nodes; kubelets then do the rest (pods of removed nodes go with them)."""

@@ -12,10 +12,12 @@ from pathlib import Path
 import httpx
 import yaml
 
+from simulator.cluster import entra
 from simulator.host import files, paths, ports
 from simulator.host.certificates import Authority, cluster_certificates
 from simulator.host.processes import Process, Supervisor
 from simulator.kube.client import ApiError, KubeClient
+from simulator.kubelet.cloud import Entra
 
 SERVICE_CIDR = "10.0.0.0/16"  # AKS's default
 KWOK_POD_CIDR = "10.244.0.0/17"
@@ -32,8 +34,12 @@ class NotReady(Exception):
 class ControlPlane:
     """Folder, ports, certificates and processes of one cluster. Its data outlives a stop."""
 
-    def __init__(self, name: str, issuer: str = "") -> None:
-        """`issuer` is whom tokens of service accounts name, where Azure publishes the cluster's keys."""
+    def __init__(self, name: str, issuer: str = "", login: Entra | None = None) -> None:
+        """`issuer` is whom tokens of service accounts name, where Azure publishes the cluster's keys.
+
+        `login` is how people come in, where they do by Entra.
+        """
+        self._entra = login
         self.name, self._issuers = name, [*([issuer] if issuer else []), _OWN_ISSUER]
         self.folder = paths.home() / "clusters" / name
         self.authority: Authority = cluster_certificates(self.folder / "pki")
@@ -64,11 +70,20 @@ class ControlPlane:
         self._write_configuration()
         etcd = self._run("etcd", self._etcd_argv())
         self._await("etcd", self._etcd_healthy, etcd)
-        apiserver = self._run("kube-apiserver", self._apiserver_argv())
-        self._await("kube-apiserver", self._apiserver_ready, apiserver)
+        self._apiserver = self._run("kube-apiserver", self._apiserver_argv())
+        self._await("kube-apiserver", self._apiserver_ready, self._apiserver)
         self._run("kube-controller-manager", self._controller_manager_argv())
         self._run("kube-scheduler", self._scheduler_argv())
         self._run("kwok", self._kwok_argv())
+
+    def set_login(self, login: Entra | None) -> None:
+        """Restarts the API server if people log in otherwise from now on. Raises NotReady."""
+        if login != self._entra:
+            self._entra = login
+            self._apiserver.stop()
+            self._apiserver.argv = [self._apiserver.argv[0], *self._apiserver_argv()]
+            self._apiserver.start()
+            self._await("kube-apiserver", self._apiserver_ready, self._apiserver)
 
     def stop(self) -> None:
         self.supervisor.stop()
@@ -145,7 +160,7 @@ class ControlPlane:
             f"--tls-cert-file={pki('apiserver', 'crt')}",
             f"--tls-private-key-file={pki('apiserver', 'key')}",
             f"--client-ca-file={pki('ca', 'crt')}",
-            "--authorization-mode=Node,RBAC",
+            *entra.flags(self._entra, self.folder),
             "--allow-privileged=true",
             f"--service-cluster-ip-range={SERVICE_CIDR}",
             *(f"--service-account-issuer={issuer}" for issuer in self._issuers),  # the first issues, all count

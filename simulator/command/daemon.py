@@ -19,12 +19,15 @@ from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.server import Server, serve
+from simulator.azure.store import Store
+from simulator.azure.tokens import AKS
+from simulator.azure.types.managed_cluster import credentials
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.command.daemon_state import hold_lock, state_file
 from simulator.command.environment import kubeconfig_file, token_file
-from simulator.host import files, ports
+from simulator.host import files, paths, ports
 from simulator.host.processes import end_leftovers
 from simulator.operators import PROGRAMS
 from simulator.operators.device_plugins import extended_resources
@@ -38,22 +41,30 @@ class NotResumed(Exception):
 
 
 class KubeconfigFile:
-    """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`."""
+    """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`.
 
-    def __init__(self, clusters: Clusters) -> None:
-        self._clusters = clusters
-        self._written: dict[str, ControlPlane] = {}
+    In clusters without local accounts kubectl is whoever is logged in, by kubelogin: as after `az aks get-credentials`
+    and `kubelogin convert-kubeconfig -l azurecli`.
+    """
+
+    def __init__(self, clusters: Clusters, store: Store) -> None:
+        self._clusters, self._store = clusters, store
+        self._written: dict[str, tuple[ControlPlane, bool]] = {}
 
     def write(self) -> None:
-        """Only when clusters came or went, so that a context that somebody chose stays chosen."""
-        planes = {name: running.plane for name, running in self._clusters.all().items()}
+        """Only when clusters came, went or changed, so that a context that somebody chose stays chosen."""
+        records = self._store.all(CLUSTERS)
+        closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
+        ways = {name: (running.plane, name in closed) for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
-        if not planes:
+        if not ways:
             file.unlink(missing_ok=True)
-        elif planes != self._written:
-            configs = {name: yaml.safe_load(plane.kubeconfig()) for name, plane in planes.items()}
+        elif ways != self._written:
+            configs = {name: yaml.safe_load(plane.kubeconfig()) for name, (plane, _) in ways.items()}
+            for name in closed & configs.keys():
+                configs[name]["users"][0]["user"] = {"exec": credentials.plugin("azurecli", {"server-id": AKS})}
             files.replace(file, yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
-        self._written = planes
+        self._written = ways
 
 
 def merged(configs: dict[str, Object], chosen: str | None) -> Object:
@@ -89,7 +100,7 @@ def main() -> int:
         server = _simulated_azure(clusters, blobs)
         _resume(server, clusters)
         autoscaler = Autoscaler(server.world, server.operations, clusters.client)
-        kubeconfig = KubeconfigFile(clusters)
+        kubeconfig = KubeconfigFile(clusters, server.world.store)
         kubeconfig.write()
         files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
         while not stop.wait(1):

@@ -16,7 +16,9 @@ from simulator.host import files, paths, ports
 PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a simulated cluster on this machine only
 """The passphrase of the committed stack files, so that `Pulumi.dev.yaml` is the same in every checkout."""
 
-_CREDENTIALS = ("ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
+LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
+"""Simulated `kubelogin` and `az`."""
+_CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
 _ALWAYS_UNSET = (
     "ARM_CLIENT_ID",
     "ARM_CLIENT_SECRET",
@@ -130,7 +132,7 @@ def shell_lines() -> str:
 
 
 def _path() -> str:
-    """PATH with the tools and this Python in front of what was there."""
-    first = [str(paths.tools_bin()), str(Path(sys.executable).parent)]
+    """PATH with the tools, this Python and the simulated logins in front of what was there."""
+    first = [str(paths.tools_bin()), str(LOGINS), str(Path(sys.executable).parent)]
     rest = [part for part in os.environ.get("PATH", "").split(os.pathsep) if part and part not in first]
     return os.pathsep.join([*first, *rest])

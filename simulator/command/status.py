@@ -55,7 +55,8 @@ def _clusters(console: Console) -> None:
     names = [context["name"] for context in config["contexts"]]
     for name in names:
         try:
-            with KubeClient.from_kubeconfig({**config, "current-context": name}) as kube:
+            admin = paths.home() / "clusters" / name / "admin.kubeconfig"
+            with KubeClient.from_kubeconfig(admin.read_text()) as kube:
                 nodes, pods = kube.list("v1", "Node"), kube.list("v1", "Pod")
         except (ApiError, httpx.HTTPError) as error:
             console.print(f"the cluster {name} does not answer: {error}", markup=False)

@@ -113,8 +113,9 @@ def _sizes() -> dict[str, int]:
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     """Waits for the workloads, and tells what is not in order with what they run on."""
     wanted = outputs["workloadDetails"]
-    ran = paths.cluster(outputs["clusterId"]) / "placements.json"
-    with KubeClient.from_kubeconfig(outputs["kubeconfig"]) as kube:
+    cluster = paths.cluster(outputs["clusterId"])
+    ran = cluster / "placements.json"
+    with KubeClient.from_kubeconfig((cluster / "admin.kubeconfig").read_text()) as kube:
         if wanted:
             _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
         workloads = waiting.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, _told)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from simulator.host import files
@@ -117,6 +117,16 @@ def cluster_certificates(folder: Path) -> Authority:
     return authority
 
 
+def rsa_key(path: Path) -> rsa.RSAPrivateKey:
+    """The key in a file, made where there is none."""
+    if not path.exists():
+        _write_key(path, rsa.generate_private_key(public_exponent=65537, key_size=2048))
+    key = serialization.load_pem_private_key(path.read_bytes(), None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise TypeError(f"{path.name} holds no RSA key")
+    return key
+
+
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, issuer_key: ec.EllipticCurvePublicKey
 ) -> x509.CertificateBuilder:
@@ -142,7 +152,7 @@ def _alt_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> None:
     unencrypted = serialization.NoEncryption()
     files.replace(path, key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, unencrypted))
 

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster ask of Azure: `simulator/azure/data_plane.py` answers."""
+"""What a cluster and its nodes ask of Azure: `simulator/azure/data_plane.py` answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,36 @@ class BlobService(Protocol):
         """The authority that signed the service's certificate (PEM)."""
 
 
+class Entra(Protocol):
+    """By what an API server knows people, and whom it asks what they may do."""
+
+    @property
+    def issuer(self) -> str:
+        """Who signs people's tokens, as these say it."""
+
+    @property
+    def discovery(self) -> str:
+        """URL of what the issuer says of itself, which leads to its keys."""
+
+    @property
+    def audience(self) -> str:
+        """Whom the tokens must be for."""
+
+    @property
+    def ca(self) -> str:
+        """The authority (PEM) that signed the certificate of both addresses."""
+
+    @property
+    def guard(self) -> str:
+        """URL of an authorization webhook; empty where the roles in the cluster alone count."""
+
+    @property
+    def token(self) -> str:
+        """What the webhook wants to see."""
+
+
 class Cloud(Protocol):
-    """Azure as kubelets reach it."""
+    """Azure as clusters and kubelets reach it."""
 
     @property
     def blobs(self) -> BlobService | None:
@@ -30,6 +58,9 @@ class Cloud(Protocol):
 
     def issuer(self, cluster_id: str) -> str:
         """Whom the tokens of a cluster's service accounts name as their issuer; empty where AKS publishes none."""
+
+    def entra(self, cluster_id: str) -> Entra | None:
+        """None for a cluster that people do not log in to by Entra."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """A managed identity's token for blobs, for a service account's; when it ends (seconds since 1970).
@@ -51,6 +82,9 @@ class NoCloud:
 
     def issuer(self, cluster_id: str) -> str:
         return ""
+
+    def entra(self, cluster_id: str) -> Entra | None:
+        return None
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         raise PermissionError("there is no Entra ID")

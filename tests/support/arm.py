@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ class FakeBackend:
 
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     storage: dict[str, dict[str, Any]] = field(default_factory=dict)
+    admins: dict[str, list[str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
@@ -70,6 +71,9 @@ class FakeBackend:
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         self.storage[cluster_id] = dict(storage_profile)
+
+    def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
+        self.admins[cluster_id] = list(groups)
 
     def set_nodes(self, cluster_id: str, nodes: list[dict[str, Any]]) -> None:
         self.nodes[cluster_id] = nodes

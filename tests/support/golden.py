@@ -47,6 +47,18 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
         "cluster": _LOCAL,
     },
+    "two-accounts": {
+        "vmSku": H100,
+        "storage": {
+            "accounts": {
+                "input": {"auth": "identity", "containers": {"input": {}}},
+                "output": {"containers": {"output": {"permissions": "racwdlmp", "profile": "checkpoints"}}},
+            }
+        },
+        "workloads": "olmo",
+        "workloadOptions": {"olmo": {"dataContainer": "input", "checkpointContainer": "output", "prepare": False}},
+        "cluster": _LOCAL,
+    },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
     "private": {

@@ -58,14 +58,19 @@ def meaning(field: FieldInfo) -> str:
     return first_paragraph(field.description or "").rstrip(".")
 
 
-def keys(model: type[BaseModel], prefix: str = "", above: str = "") -> Iterator[Row]:
-    """All settings below a model; `above` says what the model itself is for."""
+def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
+    """All settings below a model; `above` says what the model itself is for.
+
+    `folded` leaves out the keys of a model that the one above it has too: they stand there.
+    """
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         below = model_in(field.annotation)
-        if below:
-            place = f"{path}.<key>." if "dict[" in str(field.annotation) else f"{path}."
-            yield from keys(below, place, meaning(field))
+        place = f"{path}.<key>" if below and "dict[" in str(field.annotation) else path
+        if below and folded and below in model.__mro__:
+            yield place, "", meaning(field)
+        elif below:
+            yield from keys(below, f"{place}.", meaning(field), folded=folded)
         else:
             of_operator = issubclass(model, OperatorSettings) and name == "enabled"
             yield path, shown(field.default), above if of_operator else meaning(field)
@@ -116,7 +121,10 @@ def names_below(field: FieldInfo) -> str:
     model = model_in(field.annotation)
     if model is None:
         return ""
-    parts = [(str(each.alias), names_below(each)) for each in model.model_fields.values()]
+    parts = [
+        (str(each.alias), "" if model_in(each.annotation) in model.__mro__ else names_below(each))
+        for each in model.model_fields.values()
+    ]
     return ", ".join(f"{name} ({below})" if below else name for name, below in parts)
 
 

@@ -60,7 +60,7 @@ def too_large(options: Any, ground: Ground) -> Iterator[Problem]:
 
 
 def no_container(_options: Any, ground: Ground) -> Iterator[Problem]:
-    if "data" not in ground.containers:
+    if "data" not in ground.storage.by_container():
         path = ("workloadOptions", "reader", "container")
         fix = set_command(("storage", "containers", "data", "permissions"), "rl")
         what = "is data, a container that the platform does not have"

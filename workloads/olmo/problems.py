@@ -9,7 +9,7 @@ from config.facts.blobfuse import profiles, remembers
 from config.facts.near import hint, near
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, set_command
+from config.problems.fixes import Path, path_text, set_command
 from config.schema.workload import Ground
 from workloads._training import usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
@@ -29,10 +29,9 @@ _TYPO = 0.8
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     size = ground.pool.sku
-    yield from _container(ground, "dataContainer", options.data_container, _READ)
+    yield from _container(ground, "dataContainer", options.data_container)
     yield from _upload(options, ground)
-    write = _WRITE_HIERARCHICAL if ground.hierarchical_namespace else _WRITE
-    yield from _container(ground, "checkpointContainer", options.checkpoint_container, write)
+    yield from _container(ground, "checkpointContainer", options.checkpoint_container, writes=True)
     yield from _seen_by_all(options, ground)
     yield from _scratch(ground)
     yield from _hardware(ground, size)
@@ -40,26 +39,27 @@ def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     yield from _batch(options, ground, size)
 
 
-def _container(ground: Ground, key: str, name: str, needed: str) -> Iterator[Problem]:
+def _container(ground: Ground, key: str, name: str, *, writes: bool = False) -> Iterator[Problem]:
     """The container is there, and mounts can do what is needed."""
-    where: Path = ("storage", "containers", name, "permissions")
-    if name not in ground.containers:
-        known = ", ".join(ground.containers) or "none is set"
+    there = ground.storage.by_container()
+    account = there.get(name) or ground.storage.next_account()
+    needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
+    where: Path = (*account.path_of(name), "permissions")
+    if name not in there:
+        known = ", ".join(there) or "none is set"
         what = f"is {name}, a container that the platform does not have"
-        likely = [
-            other for other in near(name, ground.containers) if SequenceMatcher(None, name, other).ratio() > _TYPO
-        ]
+        likely = [other for other in near(name, there) if SequenceMatcher(None, name, other).ratio() > _TYPO]
         fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(where, needed)
         allowed = f"a container of the platform ({known})"
         yield Problem((*_OPTIONS, key), what + hint(likely), allowed, fix, lacking=("storage", "containers"))
         return
-    permissions = ground.containers[name].permissions
+    permissions = account.settings.containers[name].permissions
     if missing := [letter for letter in needed if letter not in permissions]:
         better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
         what = f"is {permissions}, but workload {NAME} also needs {''.join(missing)} there ({key})"
         allowed = f"all of {needed}"
         if needed == _WRITE_HIERARCHICAL:
-            allowed += f", or of {_WRITE} where storage.hierarchicalNamespace is false"
+            allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
         yield Problem(where, what, allowed, set_command(where, better))
 
 
@@ -69,12 +69,14 @@ def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     (allenai/OLMo 59a53e3, olmo/checkpoint.py, _temporary_wd; olmo/util.py, wait_for. The first checkpoint comes before
     the first step: scripts/train.py.) Ranks of one node have one mount, which knows what they did.
     """
-    container = ground.containers.get(options.checkpoint_container)
-    if ground.nodes == 1 or container is None or not remembers(container.profile):
+    name = options.checkpoint_container
+    account = ground.storage.by_container().get(name)
+    profile = account.settings.containers[name].profile if account else ""
+    if ground.nodes == 1 or account is None or not remembers(profile):
         return
-    where = ("storage", "containers", options.checkpoint_container, "profile")
+    where = (*account.path_of(name), "profile")
     what = (
-        f"is {container.profile}, under which a node does not see for minutes what another has made, and workload "
+        f"is {profile}, under which a node does not see for minutes what another has made, and workload "
         f"{NAME} on {ground.nodes} nodes ends where it does not see a checkpoint in 10 seconds"
     )
     usable = [profile for profile in profiles() if not remembers(profile)]
@@ -82,18 +84,18 @@ def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
 
 
 def _upload(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
-    container = ground.containers.get(options.data_container)
-    if not options.prepare or container is None:
+    account = ground.storage.by_container().get(options.data_container)
+    if not options.prepare or account is None:
         return
-    if ground.auth == "identity":
-        way: Path = ("storage", "auth")
+    if account.settings.auth == "identity":
+        way: Path = (*account.path, "auth")
         what = f"is identity, but workload {NAME} copies its data by a SAS"
         allowed = f"sas, or {NAME} with prepare: false on data that is there already"
         yield Problem(way, what, allowed, set_command(way, "sas"))
         return
-    if container.upload:
+    if account.settings.containers[options.data_container].upload:
         return
-    where = ("storage", "containers", options.data_container, "upload")
+    where = (*account.path_of(options.data_container), "upload")
     what = f"is false, but workload {NAME} copies its data there"
     allowed = f"true, or {NAME} with prepare: false on data that is there already"
     yield Problem(where, what, allowed, set_command(where, True))

@@ -11,7 +11,7 @@ from components.existing import account_refusal, check_existing, system_pool_ref
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import ClusterSettings, SystemPool
 from config.schema.registry import RegistrySettings
-from config.schema.storage import StorageSettings
+from config.schema.storage import Account, StorageSettings
 from tests.support import mocks
 from tests.support.mocks import Azure, deploy
 from tests.support.settings import H100, settings_with
@@ -50,7 +50,7 @@ def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None,
     account = Azure(cluster=True, account={"isHnsEnabled": there})
     with pytest.raises(pulumi.RunError, match=f"pulumi config set -s test --path storage.hierarchicalNamespace {keep}"):
         check(account, hierarchicalNamespace=keep == "false")
-    assert "with all data in it" in account_refusal("models", "dev", wanted=True)
+    assert "with all data in it" in account_refusal("models", Account("", StorageSettings()), "dev")
 
 
 def test_a_system_pool_of_another_size_is_told_the_way() -> None:

@@ -38,7 +38,7 @@ def declared(**containers: Any) -> Recorder:
     stack = settings_with(storage=settings)
 
     def declare() -> None:
-        made = Storage("storage", stack, pulumi.Output.from_input("group"))
+        made = Storage("storage", stack, pulumi.Output.from_input("group"), settings.all_accounts()[0])
         for name, access in made.containers.items():
             pulumi.export(name, access.secrets())
             assert access.sas is not None
@@ -213,7 +213,7 @@ def test_other_errors_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_window_that_is_over_is_said_with_what_begins_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"ended at .* Another storage\.rotation begins another"):
+    with pytest.raises(ValueError, match=r"ended at .* Another rotation of storage account account begins another"):
         signed_by(Account(), monkeypatch, expiry="2026-01-08T00:00:00Z")
 
 

@@ -78,7 +78,7 @@ def declared_for(container: str, **sas: Any) -> None:
     """By a stack in which OLMo runs, which uses the containers olmo-data and olmo-checkpoints."""
     settings = StorageSettings.model_validate({"containers": {container: sas}})
     stack = settings_with(storage=settings, placements={"olmo": OLMO})
-    deploy(lambda: Storage("storage", stack, pulumi.Output.from_input("group")))
+    deploy(lambda: Storage("storage", stack, pulumi.Output.from_input("group"), settings.all_accounts()[0]))
 
 
 @pytest.mark.parametrize("kind", ["service", "user-delegation"])

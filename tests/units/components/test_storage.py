@@ -12,7 +12,7 @@ from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
 from components.storage import Storage
 from config.facts.blobfuse import mount_options, profiles, remembers
 from config.schema.names import Names
-from config.schema.storage import MAX_ACCOUNT_NAME, StorageSettings
+from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
 from tests.support.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
 from tests.support.settings import settings_with
 
@@ -23,12 +23,18 @@ def declared(**storage: Any) -> tuple[Recorder, Storage]:
     made: list[Storage] = []
     settings = StorageSettings.model_validate({"containers": DATA, **storage})
     stack = settings_with(storage=settings)
-    recorder = deploy(lambda: made.append(Storage("storage", stack, pulumi.Output.from_input("group"))))
+    group = pulumi.Output.from_input("group")
+    recorder = deploy(lambda: made.append(Storage("storage", stack, group, settings.all_accounts()[0])))
     return recorder, made[0]
 
 
+def account(key: str = "", **settings: Any) -> Account:
+    return Account(key, AccountSettings(**settings))
+
+
 def generation(account: dict[str, Any] | None = None, **container: Any) -> str:
-    return StorageSettings.model_validate({**(account or {}), "containers": {"data": container}}).generation("data")
+    settings = StorageSettings.model_validate({**(account or {}), "containers": {"data": container}})
+    return settings.by_container()["data"].generation("data")
 
 
 def test_nothing_is_public_and_everything_is_encrypted_on_its_way() -> None:
@@ -121,11 +127,11 @@ def test_what_workloads_are_given_of_a_container() -> None:
 
 
 def test_the_accounts_name_is_derived_and_fits() -> None:
-    name = StorageSettings().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
+    name = account().full_name(Names("ai-on-aks", "a-long-stack-name"), SUBSCRIPTION)
     assert len(name) == MAX_ACCOUNT_NAME
     assert name.isalnum()
     assert name.islower()
-    assert StorageSettings(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
+    assert account(account_name="mine").full_name(Names("p", "s"), SUBSCRIPTION) == "mine"
 
 
 @pytest.mark.parametrize(

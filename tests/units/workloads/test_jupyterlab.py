@@ -14,6 +14,7 @@ import workloads
 from config.problems.errors import SettingsError
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
 from tests.support.pools import H100, RDMA, pool
 from tests.support.settings import load
@@ -54,9 +55,7 @@ def problems(**options: Any) -> list[tuple[str, str, str]]:
         pool_path=(),
         most_path=("nodeCount",),
         nodes=1,
-        containers={},
-        hierarchical_namespace=True,
-        auth="sas",
+        storage=StorageSettings(),
         scratch=True,
     )
     found = WORKLOAD.problems(JupyterLabOptions(**options), ground)

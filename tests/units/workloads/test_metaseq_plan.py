@@ -11,6 +11,7 @@ import pytest
 from config.facts.skus import VmSku, sku
 from config.problems.errors import Problem
 from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
 from config.schema.workload import Ground
 from tests.support.pools import A100, H100, H200
 from workloads._training import usable_bytes
@@ -83,9 +84,7 @@ def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
         pool_path=(),
         most_path=("nodeCount",),
         nodes=nodes,
-        containers={},
-        hierarchical_namespace=True,
-        auth="sas",
+        storage=StorageSettings(),
         scratch=False,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 
 from config.facts.skus import sku
 from config.schema.pools import PoolSettings
-from config.schema.storage import ContainerSettings
+from config.schema.storage import ContainerSettings, StorageSettings
 from config.schema.translate import problems_of
 from config.schema.workload import Ground
 from tests.support.pools import H100, H200, T4
@@ -22,12 +23,13 @@ CONTAINERS = {
     "olmo-data": ContainerSettings(permissions="rl", profile="random-4k", upload=True),
     "olmo-checkpoints": ContainerSettings(permissions="racwdlmp", profile="checkpoints"),
 }
+STORAGE = {"containers": CONTAINERS}
 
 
-def ground(vm_sku: str = H100, nodes: int = 1, **changes: Any) -> Ground:
+def ground(vm_sku: str = H100, nodes: int = 1, storage: Mapping[str, Any] = STORAGE, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
-    facts |= {"containers": CONTAINERS, "hierarchical_namespace": True, "auth": "sas", "scratch": True}
+    facts |= {"storage": StorageSettings.model_validate(storage), "scratch": True}
     return Ground(**{**facts, **changes})
 
 
@@ -69,7 +71,7 @@ def test_a_container_like_no_other_is_one_to_make() -> None:
     text = found(ground(), dataContainer="corpus")
     assert "pulumi config set --path storage.containers.corpus.permissions rl" in text
     left = {name: chosen for name, chosen in CONTAINERS.items() if name != "olmo-data"}
-    text = found(ground(containers=left))
+    text = found(ground(storage={"containers": left}))
     assert "pulumi config set --path 'storage.containers[\"olmo-data\"].permissions' rl" in text, "no data in others"
 
 
@@ -83,39 +85,40 @@ def test_a_container_like_no_other_is_one_to_make() -> None:
 )
 def test_a_sas_that_cannot_do_what_is_needed(name: str, permissions: str, lacks: str, better: str) -> None:
     container = CONTAINERS[name].model_copy(update={"permissions": permissions})
-    text = found(ground(containers={**CONTAINERS, name: container}))
+    text = found(ground(storage={"containers": {**CONTAINERS, name: container}}))
     assert lacks in text
     assert text.endswith(f"permissions' {better}")
 
 
 def test_a_flat_namespace_needs_no_right_to_move_and_to_set_permissions() -> None:
     containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdl", profile="checkpoints")}
-    assert found(ground(containers=containers, hierarchical_namespace=False)) == ""
+    assert found(ground(storage={"containers": containers, "hierarchicalNamespace": False})) == ""
 
 
 def test_data_are_not_copied_by_an_identity() -> None:
     """The scripts know a SAS alone."""
     containers = {**CONTAINERS, "olmo-data": ContainerSettings()}
-    text = found(ground(auth="identity", containers=containers))
+    where = ground(storage={"containers": containers, "auth": "identity"})
+    text = found(where)
     assert "storage.auth is identity, but workload olmo copies its data by a SAS" in text
     assert text.endswith("pulumi config set --path storage.auth sas")
-    assert found(ground(auth="identity", containers=containers), prepare=False) == ""
+    assert found(where, prepare=False) == ""
 
 
 @pytest.mark.parametrize("profile", ["sequential", "random-4k"])
 def test_checkpoints_of_several_nodes_are_seen_at_once(profile: str) -> None:
     """Else the ranks of the other nodes end at the first checkpoint, before the first step."""
     containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdlmp", profile=profile)}
-    text = found(ground(nodes=2, containers=containers))
+    text = found(ground(nodes=2, storage={"containers": containers}))
     assert f"""storage.containers["olmo-checkpoints"].profile is {profile}, under which a node does not see""" in text
     assert text.endswith("profile' checkpoints")
-    assert found(ground(nodes=1, containers=containers)) == "", "one node has one mount"
+    assert found(ground(nodes=1, storage={"containers": containers})) == "", "one node has one mount"
 
 
 def test_preparation_needs_a_sas_that_writes() -> None:
     containers = {**CONTAINERS, "olmo-data": ContainerSettings(permissions="rl")}
-    assert "upload' true" in found(ground(containers=containers))
-    assert found(ground(containers=containers), prepare=False) == ""
+    assert "upload' true" in found(ground(storage={"containers": containers}))
+    assert found(ground(storage={"containers": containers}), prepare=False) == ""
 
 
 def test_scratch_is_needed() -> None:

@@ -51,7 +51,9 @@ def boot(world: World, cluster: ResourceId) -> None:
     """Runs the control plane with the nodes that the pools ask for; what runs already stays."""
     record = world.store.get(cluster)
     world.backend.create(cluster.text)
-    world.backend.set_storage(cluster.text, record.properties.get("storageProfile", {}) if record else {})
+    properties = record.properties if record else {}
+    world.backend.set_storage(cluster.text, properties.get("storageProfile", {}))
+    world.backend.set_admins(cluster.text, (properties.get("aadProfile") or {}).get("adminGroupObjectIDs") or [])
     world.backend.set_nodes(cluster.text, node_objects(world, cluster))
 
 

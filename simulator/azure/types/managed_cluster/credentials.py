@@ -12,6 +12,7 @@ A cluster without either is refused. Source: AKS's pages on kubeconfig access an
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -19,11 +20,11 @@ import yaml
 
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.store import Body, Record
+from simulator.azure.tokens import AKS
 from simulator.azure.world import World
 
-# Entra applications of AKS, the same in every tenant (Azure/kubelogin).
-_SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
+"""The application of AKS that asks for device codes, the same in every tenant (Azure/kubelogin)."""
 _FORMATS = ("azure", "exec")
 _REFUSED = (
     "Getting static credential is not allowed because this cluster is set to disable local accounts. "
@@ -34,7 +35,7 @@ _REFUSED = (
 def admin(world: World, cluster: Record) -> Body:
     """`listClusterAdminCredential`. Raises ArmError (400) where local accounts are off."""
     _check_there(cluster)
-    if cluster.properties.get("disableLocalAccounts"):
+    if no_local_accounts(cluster):
         raise bad_request(_REFUSED)
     return _answer("clusterAdmin", _certificate(world, cluster, "clusterAdmin", "-admin"))
 
@@ -48,6 +49,11 @@ def user(world: World, cluster: Record, form: str | None) -> Body:
     if cluster.properties.get("aadProfile", {}).get("managed"):
         return _answer("clusterUser", _kubelogin(world, cluster))
     return _answer("clusterUser", _certificate(world, cluster, "clusterUser", ""))
+
+
+def no_local_accounts(cluster: Record) -> bool:
+    """Whether nobody gets the administrator's certificate."""
+    return bool(cluster.properties.get("disableLocalAccounts"))
 
 
 def _check_there(cluster: Record) -> None:
@@ -67,21 +73,25 @@ def _kubelogin(world: World, cluster: Record) -> Body:
     tenant = world.subscription.tenant_id
     options = {
         "environment": "AzurePublicCloud",
-        "server-id": _SERVER_APP,
+        "server-id": AKS,
         "client-id": _CLIENT_APP,
         "tenant-id": tenant,
     }
+    return _kubeconfig(world, cluster, "clusterUser", "", {"exec": plugin("devicecode", options)})
+
+
+def plugin(login: str, options: Mapping[str, str]) -> Body:
+    """How kubectl gets a token by kubelogin."""
     arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
-    plugin = {
+    return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "args": ["get-token", "--login", "devicecode", *arguments],
+        "args": ["get-token", "--login", login, *arguments],
         "command": "kubelogin",
         "env": None,
         "installHint": "kubelogin is not installed which is required to connect to AAD enabled cluster. "
         "To learn more, please go to https://aka.ms/aks/kubelogin",
         "provideClusterInfo": False,
     }
-    return _kubeconfig(world, cluster, "clusterUser", "", {"exec": plugin})
 
 
 def _kubeconfig(world: World, cluster: Record, role: str, suffix: str, user: Body) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from http import HTTPStatus
 
 from config.rules.subscription import ASSIGN
@@ -15,6 +16,7 @@ from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.world import World
 
 TYPE = "Microsoft.Authorization/roleAssignments"
+_NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
 
 
@@ -46,10 +48,15 @@ class RoleAssignments(Kind):
 
     @staticmethod
     def _check_scope(world: World, resource: ResourceId) -> None:
-        """A scope is a subscription, a group, or a resource, and must be there."""
+        """A scope is a subscription, a group, a resource, or a namespace of a cluster, and must be there.
+
+        Azure knows no namespaces: that of a cluster need not be there (AKS's page on Entra ID authorization).
+        """
         if resource.scope.count("/") <= 2:
             return
         scope = parse_id(resource.scope)
+        if scope.type.lower() == _NAMESPACES and scope.parent:
+            scope = scope.parent
         if world.store.get(scope) is None:
             message = f"The Resource '{scope.type}/{'/'.join(scope.names)}' of scope '{scope.text}' was not found."
             raise ArmError(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
@@ -81,18 +88,23 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
 def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
     """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
 
-    A role counts on the resource itself and on everything above it. Who is signed in owns the subscription.
+    Who is signed in owns the subscription.
     """
     roles = world.subscription.permissions[action]
     if principal == world.subscription.object_id and "Owner" in roles:
         return True
-    return any(
-        assignment.properties["principalId"] == principal
-        and world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]] in roles
-        and f"{scope.key}/".startswith(f"{assignment.id.scope.lower()}/")
-        and not faults.waits(world, assignment)
+    return not roles.isdisjoint(held(world, (principal,), scope.text))
+
+
+def held(world: World, principals: Collection[str], scope: str) -> set[str]:
+    """Names of the roles that any of these principals (object ids) has on a scope: on itself, or on one above it."""
+    return {
+        world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
         for assignment in world.store.all(TYPE)
-    )
+        if assignment.properties["principalId"] in principals
+        and f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
+        and not faults.waits(world, assignment)
+    }
 
 
 def _looked_up(world: World, principal: str) -> str:

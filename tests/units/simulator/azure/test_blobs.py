@@ -14,6 +14,7 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ResourceNotFoundError
 from azure.identity import DefaultAzureCredential
 from azure.storage.blob import BlobServiceClient, ContainerClient, ContainerSasPermissions, generate_container_sas
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from simulator.host.processes import leftovers
 from tests.support.blob_account import (
@@ -135,7 +136,9 @@ def test_user_delegation_key_for_more_than_seven_days(account: BlobAccount) -> N
 
 def test_forged_token(account: BlobAccount) -> None:
     mine = account.arm.server.tokens
-    forged, expires = dataclasses.replace(mine, secret="another").issue("https://storage.azure.com")
+    forged, expires = dataclasses.replace(mine, key=generate_private_key(65537, 2048)).issue(
+        "https://storage.azure.com"
+    )
     with pytest.raises(ClientAuthenticationError) as raised:
         names(account.container(FixedToken(forged, expires)))
     assert code(raised) == "InvalidAuthenticationInfo"

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import ssl
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from simulator.azure import trust
-from simulator.azure.tokens import LIFETIME_S, STORAGE, Tokens
+from simulator.azure.tokens import AKS, LIFETIME_S, STORAGE, Tokens
 from simulator.command import environment
 from tests.support.arm import GROUP, SUBSCRIPTION, TOKEN, Arm
+from tests.support.blob_account import IDENTITY
 
-TOKENS = Tokens("secret", SUBSCRIPTION, "https://arm.test")
+TOKENS = Tokens("secret", generate_private_key(65537, 2048), SUBSCRIPTION, "https://arm.test")
 
 
 @pytest.fixture
@@ -53,6 +60,7 @@ def test_the_cloud_names_its_services_to_who_knows_the_version(arm: Arm) -> None
     assert arm.refusal(arm.client.get("/metadata/endpoints"))[:2] == (400, "InvalidApiVersionParameter")
 
 
+GRACE, AUTOMATION = (SUBSCRIPTION.directory[name] for name in ("grace", "automation"))
 SECRET = {
     "grant_type": "client_credentials",
     "client_id": SUBSCRIPTION.client_id,
@@ -79,7 +87,9 @@ def test_a_service_principal_signs_in_by_its_secret(arm: Arm) -> None:
         ({"client_secret": ""}, 401, "invalid_client", 7000215),
         ({"client_id": "another"}, 400, "unauthorized_client", 700016),
         ({"scope": "https://vault.azure.net/.default"}, 400, "invalid_resource", 500011),
-        ({"grant_type": "password"}, 400, "unsupported_grant_type", 70003),
+        ({"grant_type": "device_code"}, 400, "unsupported_grant_type", 70003),
+        ({"grant_type": "password", "username": GRACE.upn}, 400, "invalid_grant", 50126),
+        ({"grant_type": "password", "username": "nobody"}, 400, "invalid_grant", 50034),
         ({"tenant": "another"}, 400, "invalid_tenant", 90002),
     ],
 )
@@ -87,6 +97,64 @@ def test_nobody_else_signs_in(form: dict[str, str], status: int, error: str, cod
     answer = sign_in(arm, **form)
     assert (answer.status_code, answer.json()["error"]) == (status, error)
     assert answer.json()["error_description"].startswith(f"AADSTS{code}: ")
+
+
+def claims_of(arm: Arm, answer: httpx.Response) -> dict[str, Any]:
+    return arm.server.tokens.claims(answer.json()["access_token"]) or {}
+
+
+def test_a_user_s_token_has_a_name_and_groups_and_an_application_s_has_none(arm: Arm) -> None:
+    password = {"grant_type": "password", "username": GRACE.upn, "password": TOKEN}
+    user = claims_of(arm, sign_in(arm, **password, scope=f"{AKS}/.default"))
+    assert {name: user[name] for name in ("aud", "idtyp", "upn", "oid")} == {
+        "aud": AKS,
+        "idtyp": "user",
+        "upn": GRACE.upn,
+        "oid": GRACE.object_id,
+    }
+    assert user["groups"] == list(GRACE.groups)
+    application = claims_of(arm, sign_in(arm, client_id=AUTOMATION.client_id))
+    assert (application["oid"], application["idtyp"]) == (AUTOMATION.object_id, "app")
+    assert not {"upn", "groups"} & application.keys()
+
+
+def test_whoever_has_the_published_keys_can_check_tokens(arm: Arm) -> None:
+    """As API servers do: from what the issuer says of itself, without a secret."""
+    here = f"/{SUBSCRIPTION.tenant_id}/.well-known/openid-configuration"
+    nobody = {"Authorization": ""}
+    found = arm.client.get(here, headers=nobody).json()
+    (key,) = arm.client.get(found["jwks_uri"], headers=nobody).json()["keys"]
+    token = ask(arm, AKS).json()["access_token"]
+    signed, _, signature = token.rpartition(".")
+    assert unpacked(signed.partition(".")[0])["kid"] == key["kid"]
+    assert unpacked(signed.partition(".")[2])["iss"] == found["issuer"]
+    n, e = (int.from_bytes(raw(key[part])) for part in ("n", "e"))
+    RSAPublicNumbers(e, n).public_key().verify(raw(signature), signed.encode(), PKCS1v15(), SHA256())
+
+
+def raw(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "==")
+
+
+def unpacked(part: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(raw(part))
+    return found
+
+
+def test_a_managed_identity_of_one_s_own_signs_in_by_its_client_id(arm: Arm) -> None:
+    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+    ids = arm.put(IDENTITY, {"location": "eastus"}).json()["properties"]
+    query = {"resource": AKS, "client_id": ids["clientId"]}
+    answer = arm.client.get("/identity/token", params=query, headers={"X-IDENTITY-HEADER": TOKEN})
+    claims = claims_of(arm, answer)
+    assert (claims["oid"], claims["appid"]) == (ids["principalId"], ids["clientId"])
+    refused = arm.client.get(
+        "/identity/token",
+        params=query | {"client_id": AUTOMATION.client_id},
+        headers={"X-IDENTITY-HEADER": TOKEN},
+    )
+    assert "No User Assigned or Delegated Managed Identity found" in arm.refusal(refused)[2]
+    assert sign_in(arm, client_id=ids["clientId"]).json()["error_codes"] == [7000215]  # it has no secret
 
 
 def test_no_token_without_the_header(arm: Arm) -> None:

@@ -53,6 +53,9 @@ class FakeCloud:
     def issuer(self, cluster_id: str) -> str:
         return ""
 
+    def entra(self, cluster_id: str) -> None:
+        return None
+
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         if (client_id, assertion) != (CLIENT, "token of blobs"):
             raise PermissionError(f"AADSTS700213: {assertion}")

@@ -1,0 +1,112 @@
+"""Simulated Azure CLI: `az login`, `az logout` and `az account get-access-token`, which kubelogin runs; nothing else.
+
+Who has not logged in is who deploys. Who has stands in AZURE_CONFIG_DIR, as with the real one. Options and texts:
+azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from simulator.azure import subscription
+from simulator.host import files
+from simulator.plugins.logins import entra
+from simulator.plugins.logins.entra import LoginFailed
+
+_ARM = "SIMULATOR_ARM_ENDPOINT"
+_LOGIN = "simulated-login.json"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise LoginFailed(f"the simulator's az knows login, logout and account get-access-token: {message}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints what the real one does, as JSON; else says why not, and returns 1."""
+    try:
+        match list(arguments):
+            case ["account", "get-access-token", *options]:
+                _show(_access_token(options))
+            case ["login", *options]:
+                _log_in(options)
+            case ["logout"]:
+                _file().unlink(missing_ok=True)
+            case others:
+                _Parser().error(f"'{' '.join(others)}' is not simulated")
+    except LoginFailed as error:
+        sys.stderr.write(f"ERROR: {error}\n")
+        return 1
+    return 0
+
+
+def _log_in(options: Sequence[str]) -> None:
+    parser = _Parser(prog="az login")
+    for kind in ("--identity", "--service-principal"):
+        parser.add_argument(kind, action="store_true")
+    for option in ("--client-id", "-u/--username", "-p/--password", "-t/--tenant"):
+        parser.add_argument(*option.split("/"), default="")
+    asked = parser.parse_args(options)
+    if asked.identity:
+        login = {"identity": asked.client_id}
+    elif not asked.username or not asked.password:
+        raise LoginFailed("nobody can log in by a browser here: give --identity, or --username and --password")
+    elif asked.service_principal:
+        if not asked.tenant:
+            raise LoginFailed("usage error: --service-principal --username NAME --password SECRET --tenant TENANT")
+        secret = {"client_id": asked.username, "client_secret": asked.password}
+        login = {"grant_type": "client_credentials", **secret, "tenant": asked.tenant}
+    else:
+        login = {"grant_type": "password", "username": asked.username, "password": asked.password}
+    _token(login, os.environ.get(_ARM, ""))  # refused now rather than later
+    _file().parent.mkdir(parents=True, exist_ok=True)
+    files.replace(_file(), json.dumps(login))
+
+
+def _access_token(options: Sequence[str]) -> dict[str, Any]:
+    parser = _Parser(prog="az account get-access-token")
+    parser.add_argument("-o", "--output", choices=["json"])
+    parser.add_argument("--resource", default=os.environ.get(_ARM, ""))
+    parser.add_argument("--scope", default="")
+    for option in ("-t/--tenant", "-s/--subscription"):
+        parser.add_argument(*option.split("/"), default="")
+    asked = parser.parse_args(options)
+    login: dict[str, str] = json.loads(_file().read_text()) if _file().exists() else {"identity": ""}
+    if "identity" in login and asked.tenant:
+        raise LoginFailed("Tenant shouldn't be specified for managed identity account")
+    known, server = subscription.load(), asked.scope.removesuffix("/.default") or asked.resource
+    token, ends = _token(login | ({"tenant": asked.tenant} if asked.tenant else {}), server)
+    return {
+        "accessToken": token,
+        "expiresOn": datetime.datetime.fromtimestamp(ends).strftime("%Y-%m-%d %H:%M:%S.%f"),
+        "expires_on": int(ends),
+        "subscription": known.subscription_id,
+        "tenant": known.tenant_id,
+        "tokenType": "Bearer",
+    }
+
+
+def _token(login: dict[str, str], server: str) -> tuple[str, float]:
+    if "identity" in login:
+        return entra.by_identity(server, login["identity"])
+    form = {name: value for name, value in login.items() if name != "tenant"}
+    return entra.by_form(server, login.get("tenant") or subscription.load().tenant_id, form)
+
+
+def _show(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+
+
+def _file() -> Path:
+    return Path(os.environ.get("AZURE_CONFIG_DIR") or Path.home() / ".azure") / _LOGIN
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,55 @@
+"""How the simulated commands ask simulated Entra for tokens: by HTTPS, where the environment of `make shell` says."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+_SCOPE = "/.default"
+_TIMEOUT_S = 30
+
+
+class LoginFailed(Exception):
+    """No token; the message says why, in the words of whoever refused."""
+
+
+def by_identity(server: str, client_id: str = "") -> tuple[str, float]:
+    """A token for `server` of a managed identity, and when it ends: of the deployer, or the one of a client id."""
+    asked = {"resource": server, "api-version": "2019-08-01"} | ({"client_id": client_id} if client_id else {})
+    headers = {"X-IDENTITY-HEADER": _variable("IDENTITY_HEADER")}
+    answer = _answer(f"{_variable('IDENTITY_ENDPOINT')}?{urlencode(asked)}", None, headers)
+    return answer["access_token"], float(answer["expires_on"])
+
+
+def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, float]:
+    """The same of whom a form names (OAuth 2.0)."""
+    asked = urlencode({**form, "scope": server + _SCOPE}).encode()
+    answer = _answer(f"{_variable('SIMULATOR_ARM_ENDPOINT')}/{tenant}/oauth2/v2.0/token", asked, {})
+    return answer["access_token"], time.time() + answer["expires_in"]
+
+
+def _answer(url: str, form: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
+    trusting = ssl.create_default_context(cafile=_variable("SSL_CERT_FILE"))
+    try:
+        request = Request(url, form, headers)  # noqa: S310 - of our own, by HTTPS
+        with urlopen(request, timeout=_TIMEOUT_S, context=trusting) as answer:  # noqa: S310
+            found: dict[str, Any] = json.load(answer)
+    except HTTPError as error:
+        said = json.load(error)
+        raise LoginFailed(said.get("error_description") or said["error"]["message"]) from None
+    except URLError as error:
+        raise LoginFailed(f"simulated Azure does not answer: {error.reason}") from None
+    return found
+
+
+def _variable(name: str) -> str:
+    if not (value := os.environ.get(name)):
+        raise LoginFailed(f"{name} is not set: enter the environment of the simulator with make shell")
+    return value

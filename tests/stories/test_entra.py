@@ -1,0 +1,104 @@
+"""A cluster without local accounts: people come in by kubelogin, and do what their roles in Azure allow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+import pytest
+
+from simulator.azure import subscription
+from simulator.azure.store import records
+from tests.support.world import Stack, ended, eventually, log
+
+pytestmark = pytest.mark.simulator
+KNOWN = subscription.load()
+GRACE, AUTOMATION = (KNOWN.directory[name] for name in ("grace", "automation"))
+READER = "7f6c6a51-bcf8-42ba-9220-52d62157d7db"
+NO_ACCESS = "User does not have access to the resource in Azure. Update role assignment to allow access."
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("entra", cluster={"localAccounts": False, "adminGroupObjectIds": list(GRACE.groups)})
+    made.up()
+    return made
+
+
+def kubectl(stack: Stack, *arguments: str, **variables: str) -> str:
+    """What kubectl of `make shell` prints, with variables beside."""
+    shown = ["env", *(f"{name}={value}" for name, value in variables.items()), "kubectl", *arguments]
+    context = f"--context=ai-on-aks-{stack.name}+ai-on-aks-{stack.name}"
+    answer = stack.world.run([*shown, context], check=False)
+    return answer.stdout + answer.stderr
+
+
+def as_automation(stack: Stack, *arguments: str) -> str:
+    """As the service principal, whose secret here is everybody's."""
+    return kubectl(
+        stack,
+        *arguments,
+        AAD_LOGIN_METHOD="spn",
+        AZURE_CLIENT_ID=AUTOMATION.client_id,
+        AZURE_CLIENT_SECRET=stack.world.environment["IDENTITY_HEADER"],
+        AZURE_TENANT_ID=KNOWN.tenant_id,
+    )
+
+
+def test_whoever_deploys_makes_all_of_it_by_kubelogin_and_the_job_passes(stack: Stack) -> None:
+    assert ended(stack.kube) == "Completed"
+    assert "VERDICT: PASS" in log(stack.kube)
+    assert KNOWN.object_id in kubectl(stack, "auth", "whoami")
+    assert "nccl-allreduce-mpimaster-0" in kubectl(stack, "get", "pods", "-n", "ai")
+
+
+def test_an_identity_without_a_role_is_known_and_refused_and_a_role_lets_it_in(stack: Stack) -> None:
+    assert AUTOMATION.object_id in as_automation(stack, "auth", "whoami")
+    refused = f'pods is forbidden: User "{AUTOMATION.object_id}" cannot list resource "pods" in API group "" in the '
+    assert f'{refused}namespace "ai": {NO_ACCESS}' in as_automation(stack, "get", "pods", "-n", "ai")
+    name = f"ai-on-aks-{stack.name}"
+    namespace = f"resourceGroups/{name}/providers/Microsoft.ContainerService/managedClusters/{name}/namespaces/ai"
+    role = f"/subscriptions/{KNOWN.subscription_id}/providers/Microsoft.Authorization/roleDefinitions/{READER}"
+    stack.world.arm(
+        "PUT",
+        f"{namespace}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-0000000000a1"
+        "?api-version=2022-04-01",
+        {"properties": {"principalId": AUTOMATION.object_id, "roleDefinitionId": role}},
+    )
+    assert "nccl-allreduce-mpimaster-0" in as_automation(stack, "get", "pods", "-n", "ai")
+    assert NO_ACCESS in as_automation(stack, "get", "pods", "-n", "kube-system")
+    assert NO_ACCESS in as_automation(stack, "delete", "pods", "--all", "-n", "ai")
+
+
+def test_who_is_in_a_group_of_administrators_needs_no_role(stack: Stack) -> None:
+    secret = stack.world.environment["IDENTITY_HEADER"]
+    stack.world.run(["az", "login", "--username", GRACE.upn, "--password", secret])
+    try:
+        assert GRACE.upn in kubectl(stack, "auth", "whoami")
+        assert kubectl(stack, "auth", "can-i", "*", "*").strip() == "yes"
+    finally:
+        stack.world.run(["az", "logout"])
+
+
+@pytest.mark.long
+def test_a_first_update_bears_with_a_role_that_acts_late(new_stack: Callable[..., Stack]) -> None:
+    """The deployer's own: what is made in the cluster first is tried again until Azure has spread the news."""
+    late = new_stack("entra-late", cluster={"localAccounts": False}, workloads=None)
+    late.world.simulator("fault", "roles")
+    with ThreadPoolExecutor(1) as others:
+        healed = others.submit(_heal_once_assigned, late)
+        late.up()
+    made = late.kube.get("v1", "Namespace", "ai")["metadata"]["creationTimestamp"]
+    assert datetime.fromisoformat(made) >= healed.result()
+
+
+def _heal_once_assigned(stack: Stack) -> datetime:
+    """A while after the deployer's role is there, by when what needs it has been refused; tells the time."""
+    there = f"managedClusters/ai-on-aks-{stack.name}/providers/Microsoft.Authorization/roleAssignments".lower()
+    eventually(lambda: any(there in made.id.key for made in records(stack.world.home / "azure")), "the role is there")
+    time.sleep(10)
+    now = datetime.now(UTC).replace(microsecond=0)
+    stack.world.simulator("heal", "roles")
+    return now

@@ -1,0 +1,168 @@
+"""Several storage accounts in one stack, each with containers, and a way into them, of its own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.existing import check_existing
+from components.roles import BLOB_DATA_READER
+from config.schema.names import Names
+from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
+from tests.support import golden
+from tests.support.mocks import CLIENT, PRINCIPAL, SUBSCRIPTION, Azure, Recorder, deploy, program
+from tests.support.settings import settings_with
+
+H100 = "Standard_ND96isr_H100_v5"
+DATA: dict[str, Any] = {"containers": {"data": {}}}
+MORE: dict[str, Any] = {"accounts": {"output": {"sku": "Premium_LRS", "containers": {"results": {}}}}}
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Recorder:
+    """An account that identities open, and one for which SAS are signed."""
+    return golden.run("two-accounts")
+
+
+def full_name(key: str, stack: str = "dev", subscription: str = SUBSCRIPTION) -> str:
+    return Account(key, AccountSettings()).full_name(Names("ai-on-aks", stack), subscription)
+
+
+def test_each_account_has_a_name_that_says_which_it_is() -> None:
+    assert full_name("input")[:-6] == "aionaksdevinput"
+    assert full_name("input", "a-stack-of-a-long-name")[:-6] == "aionaksastackinput"
+    assert len(full_name("input", "a-stack-of-a-long-name")) == MAX_ACCOUNT_NAME
+    assert len({full_name("input"), full_name("input", subscription="another"), full_name("output")}) == 3
+    assert full_name("input") != full_name("", "devinput"), "of which stacks of other names keep clear"
+
+
+def test_each_has_its_own_settings_and_containers(mixed: Recorder) -> None:
+    accounts = {key: mixed.one(":StorageAccount", f"storage-account-{key}").inputs for key in ("input", "output")}
+    assert {key: account["allowSharedKeyAccess"] for key, account in accounts.items()} == {
+        "input": False,
+        "output": True,
+    }
+    for key, account in accounts.items():
+        assert mixed.one(":BlobContainer", f"container-{key}").inputs["accountName"] == account["accountName"]
+    assert mixed.outputs["storage"] == {
+        "accounts": {key: {"account": account["accountName"], "containers": [key]} for key, account in accounts.items()}
+    }
+
+
+def test_an_account_comes_beside_the_one_that_is_there_and_changes_nothing_of_it() -> None:
+    before, after = (program({"vmSku": H100, "storage": DATA | more}) for more in ({}, MORE))
+    had, has = golden.resources(before), golden.resources(after)
+    assert {name: has[name] for name in had} == had
+    assert [name for name in has if name not in had and "StorageAccount" in name] == [
+        "azure-native:storage:StorageAccount storage-account-output"
+    ]
+    names = {name: after.one(":StorageAccount", name).inputs["accountName"] for name in after.names(":StorageAccount")}
+    assert after.outputs["storage"] == {
+        "account": names["storage-account"],
+        "containers": ["data"],
+        "accounts": {"output": {"account": names["storage-account-output"], "containers": ["results"]}},
+    }
+
+
+def test_an_account_without_containers_is_not_made() -> None:
+    assert StorageSettings.model_validate({"accounts": {"input": {}}}).made_accounts() == []
+
+
+def test_identities_open_the_containers_of_the_accounts_that_ask_for_them(mixed: Recorder) -> None:
+    theirs = [each.inputs for each in mixed.registered if each.inputs.get("principalId") == PRINCIPAL]
+    assert [(each["scope"].rpartition("/")[2], each["roleDefinitionId"][-36:]) for each in theirs] == [
+        ("input", BLOB_DATA_READER)
+    ]
+    read, written = (
+        mixed.one(":PersistentVolume", f"volume-{name}").inputs["spec"]["csi"] for name in ("input", "output")
+    )
+    assert read["volumeAttributes"]["clientID"] == CLIENT
+    assert "nodeStageSecretRef" not in read
+    assert written["volumeAttributes"]["AzureStorageAuthType"] == "SAS"
+    assert mixed.names(":Secret") == ["secret-output"]
+
+
+def test_a_pod_mounts_both_under_the_account_that_opens_the_one(mixed: Recorder) -> None:
+    spec = mixed.one(":Job", "olmo").inputs["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == "blobs"
+    claims = [each["persistentVolumeClaim"]["claimName"] for each in spec["volumes"] if "persistentVolumeClaim" in each]
+    assert sorted(claim.partition("-")[0] for claim in claims) == ["input", "output"]
+
+
+def test_a_container_of_another_account_is_another_volume() -> None:
+    """A node keeps its mounts by the volume's name, also of a container that has moved."""
+    accounts = [Account(key, AccountSettings.model_validate(DATA)) for key in ("", "input", "output")]
+    assert len({account.generation("data") for account in accounts}) == 3
+
+
+def test_the_signer_has_a_role_on_each_account_that_needs_it() -> None:
+    signed: dict[str, Any] = {"containers": {"data": {"sas": "user-delegation"}}}
+    other = {"accounts": {"output": {"containers": {"results": {"sas": "user-delegation"}}}}}
+    recorder = program({"vmSku": H100, "storage": signed | other})
+    assert [name for name in recorder.names(":RoleAssignment") if "blob" in name] == [
+        "deployer-blob-data",
+        "deployer-blob-data-output",
+    ]
+
+
+# -- what is read of them elsewhere ------------------------------------------------------------------------------------
+
+ENDED = {"start": "2026-01-01T00:00:00Z", "expiry": "2026-01-08T00:00:00Z"}
+JOB: dict[str, Any] = {
+    "platformStack": "dev",
+    "workloads": "olmo",
+    "workloadOptions": golden.STACKS["two-accounts"]["workloadOptions"],
+}
+
+
+def test_a_lodger_is_told_whose_rotation_it_is(mixed: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    platform = json.loads(json.dumps(mixed.shown["platform"]))
+    platform["containers"]["output"] |= ENDED
+    monkeypatch.setitem(mixed.shown, "platform", platform)
+    monkeypatch.setattr(pulumi.log, "warn", lambda *_: None)
+    with pytest.raises(pulumi.RunError, match=r"-s \S+/dev --path storage\.accounts\.output\.rotation 2 &&"):
+        program(JOB, Azure(stacks={"dev": mixed}), "jobs")
+
+
+def test_a_lodger_has_an_identity_for_what_takes_one(mixed: Recorder) -> None:
+    lodger = program(JOB, Azure(stacks={"dev": mixed}), "jobs")
+    assert lodger.names(":UserAssignedIdentity") == ["identity"]
+    assert [name for name in lodger.names(":RoleAssignment") if "blobs" in name] == ["blobs-input"]
+    assert lodger.names(":Secret") == ["secret-output"]
+
+
+def test_a_lodger_that_mounts_by_sas_alone_needs_no_rights(mixed: Recorder) -> None:
+    written = {"olmo": {**JOB["workloadOptions"]["olmo"], "dataContainer": "output"}}
+    lodger = program({**JOB, "workloadOptions": written}, azure := Azure(stacks={"dev": mixed}), "jobs")
+    assert lodger.names(":UserAssignedIdentity") == []
+    assert not [token for token, _ in azure.calls if "getClientToken" in token], "nothing is looked up"
+
+
+def existing(azure: Azure, **storage: Any) -> list[str]:
+    """The lines of the refusal."""
+    chosen = settings_with(storage=StorageSettings.model_validate(storage))
+    with pytest.raises(pulumi.RunError) as refusal:
+        deploy(lambda: check_existing(chosen), azure)
+    return str(refusal.value).splitlines()
+
+
+def test_each_account_that_would_be_replaced_is_told_with_the_line_that_keeps_it() -> None:
+    flat = Azure(cluster=True, account={"name": "models", "isHnsEnabled": False})
+    lines = existing(flat, **MORE, containers={"data": {}}, hierarchicalNamespace=False)
+    assert lines[0].endswith("and storage.accounts.output.hierarchicalNamespace is true.")
+    assert lines[2:] == ["    pulumi config set -s test --path storage.accounts.output.hierarchicalNamespace false"]
+
+
+def test_a_stack_that_moves_is_told_of_all_its_data() -> None:
+    named = {"accounts": {"output": {**DATA, "accountName": "results"}}}
+    held = {"account": "models", "containers": ["data"], "accounts": {"output": {"account": "results"}}}
+    before = {"resourceGroup": "elsewhere", "clusterName": "ai-on-aks-test", "storage": held}
+    lines = existing(Azure(cluster=True, outputs=before), **named)
+    assert [line for line in lines if "all data in it" in line] == [
+        "    storage account models: all data in it",
+        "    storage account results: all data in it",
+    ]
+    assert "pulumi config rm -s test-2 --path storage.accounts.output.accountName" in "\n".join(lines)

@@ -1,0 +1,130 @@
+"""Who people are to a real API server, and what they may do there: by tokens of simulated Entra, and roles in Azure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+
+from diagnosis.cluster import Object
+from simulator.azure.data_plane import DataPlane
+from simulator.azure.guard import NO_ACCESS
+from simulator.azure.subscription import Principal
+from simulator.azure.tokens import AKS, STORAGE, Tokens
+from simulator.cluster import entra
+from simulator.cluster.controlplane import ControlPlane
+from simulator.kube.client import ApiError, KubeClient
+from tests.support import arm
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm
+from tests.support.waiting import eventually
+
+CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+GRACE, AUTOMATION = (SUBSCRIPTION.directory[name] for name in ("grace", "automation"))
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map", "namespace": "default"}}
+
+
+@dataclass
+class Aks:
+    """A cluster with Entra ID and Azure RBAC in simulated Azure, and its real control plane."""
+
+    arm: Arm
+    plane: ControlPlane
+    cloud: DataPlane
+
+    def client(self, principal: Principal, audience: str = AKS, tokens: Tokens | None = None) -> KubeClient:
+        token, _ = (tokens or self.arm.server.tokens).issue(audience, principal)
+        return KubeClient(self.plane.server, self.plane.tls, token)
+
+    def refusal(self, principal: Principal, verb: str = "list") -> str:
+        """What the API server says to somebody who lists or makes a ConfigMap; empty where it does as asked."""
+        with self.client(principal) as kube:
+            try:
+                kube.create(MAP, dry_run=True) if verb == "create" else kube.list("v1", "ConfigMap", "default")
+            except ApiError as error:
+                return str(error)
+        return ""
+
+    def code(self, client: KubeClient) -> int:
+        with client as kube:
+            try:
+                kube.list("v1", "ConfigMap", "default")
+            except ApiError as error:
+                return error.code
+        return 200
+
+
+@pytest.fixture(scope="module")
+def aks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aks]:
+    home = tmp_path_factory.mktemp("simulator")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMULATOR_HOME", str(home))
+        azure = arm.start(home / "azure", arm.FakeBackend())
+        assert azure.put(GROUP, {"location": "eastus"}).status_code == 201
+        profile = {"managed": True, "enableAzureRBAC": True}
+        assert azure.put(CLUSTER, arm.cluster_body(aadProfile=profile)).status_code == 201
+        azure.done()
+        cloud = DataPlane(azure.server.world, azure.server.tokens)
+        plane = ControlPlane("entra", login=cloud.entra(CLUSTER))
+        plane.start()
+        made = Aks(azure, plane, cloud)
+        eventually(lambda: made.code(made.client(GRACE)) == 403, "the API server knows the issuer's keys", 30)
+        yield made
+        plane.stop()
+        azure.stop()
+
+
+def whoami(kube: KubeClient) -> Object:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    with kube:
+        found: Object = kube.raw("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", json=review)
+    info: Object = found["status"]["userInfo"]
+    return info
+
+
+def test_a_user_is_known_by_name_and_groups_and_an_application_by_its_object_id(aks: Aks) -> None:
+    user, application = whoami(aks.client(GRACE)), whoami(aks.client(AUTOMATION))
+    assert (user["username"], user["uid"]) == (GRACE.upn, GRACE.object_id)
+    assert set(user["groups"]) == {*GRACE.groups, "system:authenticated"}
+    assert application["username"] == application["uid"] == AUTOMATION.object_id
+
+
+def test_tokens_for_others_and_of_others_do_not_count(aks: Aks) -> None:
+    forger = Tokens("x", generate_private_key(65537, 2048), SUBSCRIPTION, aks.arm.server.endpoint)
+    assert aks.code(aks.client(GRACE, STORAGE)) == aks.code(aks.client(GRACE, tokens=forger)) == 401
+
+
+def test_a_role_in_azure_lets_in_at_once_and_no_longer_than_it_is_there(aks: Aks) -> None:
+    path = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000001"
+    definition = f"/providers/Microsoft.Authorization/roleDefinitions/{CLUSTER_ADMIN}"
+    refused = (
+        f'configmaps is forbidden: User "{AUTOMATION.object_id}" cannot list resource "configmaps" in API group "" in '
+        f'the namespace "default": {NO_ACCESS}'
+    )
+    assert refused in aks.refusal(AUTOMATION)
+    properties = {"principalId": AUTOMATION.object_id, "roleDefinitionId": definition}
+    assert aks.arm.put(path, {"properties": properties}).status_code == 201
+    assert aks.refusal(AUTOMATION) == aks.refusal(AUTOMATION, "create") == ""
+    assert aks.arm.call("DELETE", path).status_code == 200
+    assert refused in aks.refusal(AUTOMATION)
+
+
+def test_groups_of_administrators_need_no_role(aks: Aks) -> None:
+    with aks.plane.client() as kube:
+        kube.apply(entra.admins(list(GRACE.groups)))
+        assert eventually(lambda: aks.refusal(GRACE, "create") == "", "the binding acts")
+        kube.delete("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", entra.ADMINS)
+        assert eventually(lambda: NO_ACCESS in aks.refusal(GRACE), "it is gone")
+
+
+def test_a_cluster_that_stops_asking_azure_knows_people_by_its_own_roles_alone(aks: Aks) -> None:
+    """And back: the API server starts again with other settings."""
+    body = arm.cluster_body(aadProfile={"managed": True, "enableAzureRBAC": False})
+    assert aks.arm.put(CLUSTER, body).status_code == 200
+    aks.arm.done()
+    aks.plane.set_login(aks.cloud.entra(CLUSTER))
+    refusal = eventually(lambda: "forbidden" in (said := aks.refusal(GRACE)) and said, "the keys are known")
+    assert NO_ACCESS not in refusal
+    aks.plane.set_login(None)
+    assert aks.code(aks.client(GRACE)) == 401
