@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import guard, login, managed_identity, metadata, trust
+from simulator.azure import guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError, LoginError
@@ -24,7 +24,7 @@ from simulator.azure.https import HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import Request, Response
-from simulator.azure.store import Body, Store
+from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
@@ -106,12 +106,15 @@ class _Front:
             return Response(HTTPStatus.OK, guard.review(self.world, request.path, _json(content)))
         return self.api.handle(replace(request, body=_json(content)))
 
-    def _without_token(self, request: Request, content: bytes) -> Body | None:
+    def _without_token(self, request: Request, content: bytes) -> Any:
+        """None where it takes a token."""
         match request.method, request.path:
             case "GET", managed_identity.PATH:
                 return managed_identity.answer(request.query, request.headers, self.world, self.tokens)
             case "GET", metadata.PATH:
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
+            case "GET", path if path.endswith(instance_metadata.PATH):
+                return instance_metadata.answer(self.world, path, request.headers)
             case "GET", path if path.endswith(login.DISCOVERY):
                 return login.discovery(path, self.tokens)
             case "GET", path if path.endswith(login.KEYS):
