@@ -28,6 +28,7 @@ class NetworkInterfaces(Kind):
         subnet = _rules.pointed_at(world, record.id, text, SUBNETS, path, body["location"])
         if existing is None or parse_id(_subnet(existing.properties)) != subnet.id:
             (record.facts[_ADDRESS],) = addresses.take(world, subnet)
+        body["properties"]["ipConfigurations"][0]["properties"]["subnet"] = {"id": text}
         body["properties"]["provisioningState"] = "Succeeded"
         record.body = body
         world.store.put(record)

@@ -39,7 +39,7 @@ class PrivateEndpoints(Kind):
         target, names = _served(world, record.id, properties)
         if existing is None:
             record.facts |= {"addresses": addresses.take(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
-        properties["provisioningState"] = "Succeeded"
+        properties |= {"subnet": {"id": text}, "provisioningState": "Succeeded"}
         record.body = body
         world.store.put(record)
 
