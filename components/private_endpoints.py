@@ -50,7 +50,7 @@ class PrivateEndpoints(Component):
         `key` tells apart what a stack has several of: names in ARM change, those of Pulumi must not.
         """
         for use in uses:
-            self._endpoint(f"{key}-{use}" if key else use, name, target, use)
+            self._endpoint(f"{use}-{key}" if key else use, name, target, use)
 
     def _endpoint(self, logical: str, name: str, target: pulumi.Input[str], use: Use) -> None:
         endpoint = azure.PrivateEndpoint(

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from itertools import combinations
 
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.problems.fixes import Fix, Path, remove_command, say, set_command
 from config.schema.ip_ranges import elsewhere
 from config.schema.models import StackFile
 from config.schema.network import NetworkSettings, layout, usable
@@ -51,8 +51,7 @@ def addresses_needed(stack: StackFile) -> int:
 
 def endpoint_addresses(stack: StackFile) -> int:
     """How many the endpoints' subnet must have to give."""
-    accounts = len(stack.storage.made_accounts())
-    return _OF_REGISTRY + _OF_ACCOUNT * accounts if stack.network.private else 0
+    return _OF_REGISTRY + _OF_ACCOUNT * len(stack.storage.made_accounts()) if stack.network.private else 0
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:
@@ -65,6 +64,15 @@ def address_problems(stack: StackFile) -> Iterator[Problem]:
     yield from _pods(network, most_nodes(stack))
     if network.address_space:
         yield from _nodes(network, network.address_space, addresses_needed(stack))
+        yield from _endpoints(network.address_space, endpoint_addresses(stack))
+
+
+def _endpoints(address_space: str, needed: int) -> Iterator[Problem]:
+    room = usable(layout(address_space).endpoints)
+    if room < needed:
+        what = f"has {room} addresses for private endpoints; registry and storage accounts need {needed}"
+        how = say("keep fewer storage accounts, or make the network yourself and name it in network.id")
+        yield Problem(("network", "addressSpace"), what, "fewer storage accounts", how, shows_value=False)
 
 
 def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterator[Problem]:

@@ -160,6 +160,14 @@ def test_registry_and_data_are_reached_by_private_endpoints_alone() -> None:
         )
 
 
+def test_each_storage_account_has_endpoints_and_all_share_their_zones() -> None:
+    accounts = {"storage": {"containers": {"data": {}}, "accounts": {"output": {"containers": {"results": {}}}}}}
+    recorder = deployed({**OWN, "private": True}, **PREMIUM, **accounts)
+    found = ["endpoint-blob", "endpoint-blob-output", "endpoint-dfs", "endpoint-dfs-output", "endpoint-registry"]
+    assert recorder.names(":PrivateEndpoint") == found
+    assert recorder.names(":PrivateZone") == ["zone-blob", "zone-dfs", "zone-registry"]
+
+
 def test_without_containers_there_is_nothing_of_storage() -> None:
     recorder = deployed({**OWN, "private": True}, **PREMIUM)
     assert recorder.names(":PrivateEndpoint") == ["endpoint-registry"]
