@@ -79,7 +79,8 @@ class KubeClient:
     def __init__(self, server: str, verify: ssl.SSLContext | bool, token: str | None = None) -> None:
         self.server = server
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=False)
+        named = httpx.URL(server).host != "127.0.0.1"  # a private cluster, which the environment's proxy leads to
+        self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=named)
         self._resources: dict[tuple[str, str], Resource] = {}
         self._lock = threading.Lock()
 
