@@ -242,19 +242,14 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """What sandboxed pods reach: the API server and the blob service, whose certificate they trust.
-
-        The service also by the names of accounts, which lead where they lead in the nodes' network.
-        """
+        """What sandboxed pods reach: the API server and the blob service, which they trust, also by accounts' names."""
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:
             return address == api or (blobs is not None and address == _address_of(blobs.url))
 
-        def names(address: Address) -> str:
-            return cloud.proxy if address[0].endswith(_ACCOUNTS) else ""
-
-        return Uplink(self.folder / "world", allows, blobs.ca_file.read_text() if blobs else "", names)
+        authorities = blobs.ca_file.read_text() if blobs else ""
+        return Uplink(self.folder / "world", allows, authorities, partial(_proxy_to, cloud))
 
     # -- what workers and programs are given ---------------------------------------------------------------------------
 
@@ -296,6 +291,10 @@ class Kubelet:
             if key not in self._ports:
                 self._ports[key] = ports.free(set(self._ports.values()))
             return self._ports[key]
+
+
+def _proxy_to(cloud: Cloud, address: Address) -> str:
+    return cloud.proxy if address[0].endswith(_ACCOUNTS) else ""
 
 
 def _address_of(url: str) -> Address:
