@@ -1,6 +1,7 @@
 """Tokens of who is signed in, and of managed identities: an endpoint in the shape of App Service's.
 
-As if every identity of the subscription were assigned to this machine.
+As if every identity of the subscription were assigned to this machine. Who names none is who deploys; inside of a
+network, the identity of the machine there.
 
 `DefaultAzureCredential` of the program's Azure SDK asks it, and the official azure-native plugin where `ARM_USE_MSI` is
 true (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go; managed_identity_client.go of azidentity).
@@ -13,9 +14,10 @@ import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from simulator.azure import directory
+from simulator.azure import directory, machines
 from simulator.azure.errors import ArmError
 from simulator.azure.store import Body
+from simulator.azure.subscription import Principal
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
 
@@ -23,7 +25,7 @@ PATH = "/identity/token"
 _HEADER = "x-identity-header"
 
 
-def answer(query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
+def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], world: World, tokens: Tokens) -> Body:
     """Of a GET; names of `query` and `headers` in lower case. Raises ArmError."""
     if not hmac.compare_digest(headers.get(_HEADER, "").encode(), tokens.secret.encode()):
         message = "The header X-IDENTITY-HEADER is missing or wrong; it has the value of IDENTITY_HEADER."
@@ -33,7 +35,11 @@ def answer(query: Mapping[str, str], headers: Mapping[str, str], world: World, t
         message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
     deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
-    principal = deployer if asked in ("", deployer.client_id) else directory.managed_identity(world, asked)
+    principal: Principal | None
+    if asked in ("", deployer.client_id):
+        principal = (not asked and machines.signed_in(world, path.removesuffix(PATH))) or deployer
+    else:
+        principal = directory.managed_identity(world, asked)
     if principal is None:
         message = "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."
         raise ArmError(HTTPStatus.BAD_REQUEST, "BadRequest", message)

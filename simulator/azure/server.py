@@ -109,8 +109,8 @@ class _Front:
     def _without_token(self, request: Request, content: bytes) -> Any:
         """None where it takes a token."""
         match request.method, request.path:
-            case "GET", managed_identity.PATH:
-                return managed_identity.answer(request.query, request.headers, self.world, self.tokens)
+            case "GET", path if path.endswith(managed_identity.PATH):
+                return managed_identity.answer(path, request.query, request.headers, self.world, self.tokens)
             case "GET", metadata.PATH:
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
             case "GET", path if path.endswith(instance_metadata.PATH):

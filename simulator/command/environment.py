@@ -100,16 +100,16 @@ def _cloud(endpoint: str) -> dict[str, str]:
     The plugin takes the first of a client certificate, a client secret, OIDC and a managed identity that is set: its
     own keys of a stack come before these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
-    trusted = str(trust.bundle())
+    trusted, inside = str(trust.bundle()), os.environ.get(INSIDE, "")
     return {
         "ARM_METADATA_HOSTNAME": endpoint,
         "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
         "ARM_USE_MSI": "true",
         "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
-        "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
+        "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{managed_identity.PATH}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
         # Where Azure's SDKs look for the metadata service of the machine that they are on.
-        "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(os.environ.get(INSIDE, ''))}",
+        "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
         "REQUESTS_CA_BUNDLE": trusted,
         "SSL_CERT_FILE": trusted,
         **_proxies(),
