@@ -33,7 +33,7 @@ def answer(query: Mapping[str, str], headers: Mapping[str, str], world: World, t
         message = f"The simulator has no tokens for '{resource}', only for {', '.join(tokens.audiences)}."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
     deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
-    principal = deployer if asked in ("", deployer.client_id) else directory.managed_identity(world, asked)
+    principal = deployer if asked in ("", deployer.client_id.lower()) else directory.managed_identity(world, asked)
     if principal is None:
         message = "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."
         raise ArmError(HTTPStatus.BAD_REQUEST, "BadRequest", message)

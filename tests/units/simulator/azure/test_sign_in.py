@@ -80,6 +80,11 @@ def test_a_service_principal_signs_in_by_its_secret(arm: Arm) -> None:
     assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
 
 
+def test_guids_have_no_case(arm: Arm) -> None:
+    answer = sign_in(arm, tenant=SUBSCRIPTION.tenant_id.upper(), client_id=AUTOMATION.client_id.upper())
+    assert claims_of(arm, answer)["oid"] == AUTOMATION.object_id
+
+
 @pytest.mark.parametrize(
     ("form", "status", "error", "code"),
     [
