@@ -42,13 +42,13 @@ def _check_labels(properties: Body) -> None:
 
 
 def _check_taints(properties: Body) -> None:
-    """Those that no API server takes; that AKS looks at them says Azure/AKS#1412. In our words: nobody quotes Azure's."""
+    """Those that no API server takes. That AKS looks at them says Azure/AKS#1412; the words are ours."""
     seen: set[tuple[str, str]] = set()
     for taint in properties.get("nodeTaints", []):
         pair, _, effect = taint.rpartition(":")
         key, _, value = pair.partition("=")
         if not (labels.is_key(key) and labels.is_value(value)) or (key, effect) in seen:
-            message = f"Node taint '{taint}' is invalid: key and value are as those of labels, each key and effect once."
+            message = f"Node taint '{taint}' is invalid: key and value as of labels, each key and effect once."
             raise bad_request(message, code="InvalidParameter", target="properties.nodeTaints")
         seen.add((key, effect))
 

@@ -70,7 +70,9 @@ class ManagedClusters(Kind):
                 life.allocate(world, pool, pause)
 
     def settle(self, world: World, record: Record) -> None:
-        life.boot(world, record.id)
+        refused = life.boot(world, record.id)
+        for pool in of_cluster(world, record.id):
+            life.check_ready(refused, pool)
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
         return of_cluster(world, record.id)

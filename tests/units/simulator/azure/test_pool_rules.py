@@ -40,7 +40,12 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"spotMaxPrice": -1}, "InvalidParameter", "only be set with scaleSetPriority Spot"),
         ("gpu", {"scaleSetPriority": "Spot", "mode": "System"}, "InvalidParameter", "cannot have mode System"),
         ("gpu", {"nodeTaints": ["sku=gpu:Never"]}, "InvalidParameter", "key=value:effect"),
-        ("gpu", {"nodeTaints": [None]}, "InvalidParameter", "'properties.nodeTaints[0]' must be of type string, not null"),
+        (
+            "gpu",
+            {"nodeTaints": [None]},
+            "InvalidParameter",
+            "nodeTaints[0]' must be of type string, not null",
+        ),
         ("gpu", {"nodeTaints": ["-sku=gpu:NoSchedule"]}, "InvalidParameter", "'-sku=gpu:NoSchedule' is invalid"),
         ("gpu", {"nodeTaints": ["a=b:NoSchedule", "a=c:NoSchedule"]}, "InvalidParameter", "each key and effect once"),
         ("gpu", {"nodeLabels": {"a b": "c"}}, "BadRequest", "Node label 'a b: c' does not meet syntax and character"),
