@@ -19,7 +19,7 @@ from simulator.host import files, paths
 from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
-_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:

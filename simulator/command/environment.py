@@ -106,6 +106,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
         "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
+        "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
         "SSL_CERT_FILE": trusted,
         "NO_PROXY": direct,
