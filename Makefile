@@ -6,9 +6,16 @@ SHELL := /bin/bash
 
 STACK ?= dev
 export STACK
+INSIDE ?=
+ENTER = $(if $(INSIDE),--inside $(INSIDE))
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
 export PYTHONDONTWRITEBYTECODE :=
+# In the simulator's environment HTTPS goes by its proxy, which may be down: tools are fetched as outside of it.
+ifdef SIMULATOR_OUTER_PROXY
+export HTTPS_PROXY := $(SIMULATOR_OUTER_PROXY)
+export https_proxy := $(SIMULATOR_OUTER_PROXY)
+endif
 PYTHON_DIR = $$(python3 -m simulator.tools.bootstrap)
 RUN = set -euo pipefail; python="$(PYTHON_DIR)/bin/python";
 
@@ -16,7 +23,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /; s/\$$\$$/$$/g'
 
 up: own-state stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up $(ENTER)
 
 down: ## destroys the stack and stops the simulator; its state and the tools stay
 	@$(RUN) exec "$$python" -m simulator down
@@ -31,10 +38,10 @@ start stop status:
 	@$(RUN) exec "$$python" -m simulator $@
 
 shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell $(ENTER)
 
 env: ## the same environment as shell lines: eval "$$(make -s env)"
-	@$(RUN) exec "$$python" -m simulator env
+	@$(RUN) exec "$$python" -m simulator env $(ENTER)
 
 tools: ## the tools alone
 	@$(RUN) exec "$$python" -m simulator.tools

@@ -9,6 +9,7 @@ import pulumi
 
 import operators
 import workloads
+from components import way_in
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
 from components.existing import check_existing
@@ -37,17 +38,25 @@ def main() -> None:
         pulumi.log.info(str(placement))
     made = _all_that_is_made()
     settings, platform = _platform(settings, known_operators)
+    if isinstance(platform, Platform) and not platform.within:
+        _export(platform)
+        pulumi.log.warn(way_in.after_first_phase(settings, settings.names.resource_group))
+        return
     context = platform.context()
     where = settings.placements
     deployed = {name: workloads.deploy(known[at.workload], context, at) for name, at in where.items()}
 
     if isinstance(platform, Platform):
         PlatformGuard("guard", context, tuple(made))
-    for name, value in platform.outputs().items():
-        pulumi.export(name, value)
+    _export(platform)
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
     pulumi.export("workloadDetails", pulumi.Output.secret(details))
+
+
+def _export(platform: Platform | BorrowedPlatform) -> None:
+    for name, value in platform.outputs().items():
+        pulumi.export(name, value)
 
 
 def _all_that_is_made() -> list[pulumi.Resource]:
@@ -69,19 +78,20 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
         if lending.federation and any(map(by_identity, mounted)):
             check_rights(lending.federation["resourceGroup"], lending.federation["location"])
         return settings, BorrowedPlatform("platform", settings, settings.lender)
-    check_login(settings.cluster, settings.stack)
     existing = check_existing(settings)
+    if within := way_in.deploys_inside(settings, existing):
+        check_login(settings.cluster, settings.stack)
     kept, reservations = keep_disks(settings, existing), groups(settings)
     check_all(
         (
-            lambda: check_infiniband(kept.gpu_pools()),
+            lambda: check_infiniband(kept.gpu_pools(), checked_before=within and kept.network.jump_box is not None),
             lambda: check_reservations(kept, reservations),
             lambda: check_subscription(kept, existing, reserved_nodes(kept, reservations)),
         )
     )
-    cost = hourly_cost(kept, existing.node_counts)
+    cost = hourly_cost(kept, existing.node_counts, within=within)
     pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
-    return kept, Platform("platform", kept, known, existing, cost)
+    return kept, Platform("platform", kept, known, existing, cost, within=within)
 
 
 main()

@@ -45,6 +45,11 @@ class Unread:
 
     why: str
 
+    @property
+    def absent(self) -> bool:
+        """Whether there is no such thing."""
+        return self.why.startswith(str(int(HTTPStatus.NOT_FOUND)))
+
 
 @dataclass(frozen=True)
 class Arm:

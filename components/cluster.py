@@ -9,18 +9,15 @@ import pulumi
 from pulumi_azure_native import containerservice
 
 from components._base import Component
+from components.cluster_network import Ground, api_server, identity, network_profile
+from components.role_delay import patience_at_the_door
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.schema.maintenance import MaintenanceWindow, reimages
-from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, ClusterSettings, Settings, SystemPool
+from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"
-POD_CIDR = "10.240.0.0/12"
-"""Each node has a /24 of it (AKS's page on CNI Overlay): room for 4096, where AKS's default, a /16, has it for 256.
-
-It is clear of the networks that AKS makes for nodes (10.224.0.0/12) and for services (10.0.0.0/16).
-"""
 # Creating takes 4 to 15 minutes; an upgrade is the control plane's alone, and pools follow (components/node_pools.py).
 _TIMEOUTS = pulumi.CustomTimeouts(create="40m", update="2h", delete="40m")
 
@@ -36,6 +33,8 @@ class Cluster(Component):
     """Who pulls images: the identity of the kubelets."""
     issuer: pulumi.Output[str]
     """Of the tokens of its service accounts: a URL."""
+    subnet: pulumi.Input[str] | None
+    """Of its nodes; None in AKS's own network."""
 
     def __init__(
         self,
@@ -45,13 +44,16 @@ class Cluster(Component):
         *,
         node_os_channel: str | None = None,
         ip_ranges: Sequence[str] = (),
+        ground: Ground | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up."""
+        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up; no `ground` is AKS's network."""
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
-        self.resource = self._cluster(chosen_channel(settings, node_os_channel), chosen_ranges(settings, ip_ranges))
+        self.subnet = ground.subnet if ground else None
+        ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges)
+        self.resource = self._cluster(chosen_channel(settings, node_os_channel), ranges, ground)
         self.name = self.resource.name
         if window := settings.cluster.maintenance_window:
             self._node_os_window(window)
@@ -63,7 +65,9 @@ class Cluster(Component):
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
 
-    def _cluster(self, node_os_channel: str, ip_ranges: list[str]) -> containerservice.ManagedCluster:
+    def _cluster(
+        self, node_os_channel: str, ip_ranges: list[str], ground: Ground | None
+    ) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
         return containerservice.ManagedCluster(
             "cluster",
@@ -74,34 +78,29 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
-            identity=_identity(cluster),
+            identity=identity(cluster, ground),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
-            # Stated when empty too, or taking ranges away would change nothing.
-            api_server_access_profile=containerservice.ManagedClusterAPIServerAccessProfileArgs(
-                authorized_ip_ranges=ip_ranges
-            ),
+            api_server_access_profile=api_server(self.settings, ip_ranges),
             # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/identity.py)
             # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
             security_profile=containerservice.ManagedClusterSecurityProfileArgs(
                 workload_identity=containerservice.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
             ),
-            network_profile=containerservice.ContainerServiceNetworkProfileArgs(
-                network_plugin="azure",
-                network_plugin_mode="overlay",
-                pod_cidr=POD_CIDR,
-                load_balancer_sku="standard",
-                outbound_type="loadBalancer",
-            ),
+            network_profile=network_profile(self.settings.network),
             # A node that is upgraded under a running job kills it: only a change of the settings upgrades any.
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel=node_os_channel
             ),
             storage_profile=_storage_profile(self.settings.storage),
-            agent_pool_profiles=[_system_pool(cluster.system_pool)],
-            opts=self.child(custom_timeouts=_TIMEOUTS),
+            agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet)],
+            opts=self.child(
+                custom_timeouts=_TIMEOUTS,
+                depends_on=ground.needs if ground else None,
+                hooks=patience_at_the_door() if ground and ground.needs else None,
+            ),
         )
 
     def _node_os_window(self, window: MaintenanceWindow) -> None:
@@ -151,16 +150,6 @@ class Cluster(Component):
                 f"--resource-group {group} --cluster-name {cluster} --name {SYSTEM_POOL} --kubernetes-version {wanted} "
                 "&& pulumi up --refresh"
             )
-
-
-def _identity(cluster: ClusterSettings) -> containerservice.ManagedClusterIdentityArgs:
-    """Of the control plane. Another one changes in place (AKS's page on managed identities)."""
-    kinds = containerservice.ResourceIdentityType
-    if cluster.identity is None:
-        return containerservice.ManagedClusterIdentityArgs(type=kinds.SYSTEM_ASSIGNED)
-    return containerservice.ManagedClusterIdentityArgs(
-        type=kinds.USER_ASSIGNED, user_assigned_identities=[cluster.identity]
-    )
 
 
 def chosen_channel(settings: Settings, has: str | None) -> str:
@@ -225,7 +214,9 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
     return containerservice.ManagedClusterStorageProfileArgs(blob_csi_driver=blob)
 
 
-def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolProfileArgs:
+def _system_pool(
+    pool: SystemPool, subnet: pulumi.Input[str] | None
+) -> containerservice.ManagedClusterAgentPoolProfileArgs:
     """Without a version: AKS refuses one here unless all pools of the cluster are in the request with theirs.
 
     (NotAllAgentPoolOrchestratorVersionSpecifiedAndUnchanged, Azure/ARO-HCP#662.)
@@ -241,4 +232,5 @@ def _system_pool(pool: SystemPool) -> containerservice.ManagedClusterAgentPoolPr
         os_disk_size_gb=SYSTEM_DISK_GB,
         os_disk_type=SYSTEM_DISK_TYPE,
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
+        vnet_subnet_id=subnet,
     )

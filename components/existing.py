@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pulumi
-from pulumi_azure_native import containerregistry, containerservice, storage
+from pulumi_azure_native import containerregistry, containerservice, network, storage
 
 from components.cluster import SYSTEM_POOL
+from components.existing_network import network_refusal
 from components.moving import Place, chosen_place, moving_refusal
 from components.storage import names_shown
 from components.subscription import subscription_id
@@ -44,6 +45,8 @@ class Existing:
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
     """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
+    address_space: str | None
+    """Of the network that the stack has made, if it has."""
 
     @property
     def node_os_channel(self) -> str | None:
@@ -99,7 +102,20 @@ def _look(settings: Settings) -> Existing:
     outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
-    return Existing(outputs, group, name, cluster, _accounts(settings, group))
+    return Existing(outputs, group, name, cluster, _accounts(settings, group), _address_space(settings, group, cluster))
+
+
+def _address_space(
+    settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
+) -> str | None:
+    """Asked only where there may be such a network."""
+    in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
+    if not (in_subnets or settings.network.address_space):
+        return None
+    names = {"virtual_network_name": settings.names.cluster, "resource_group_name": group}
+    found = if_there(lambda: network.get_virtual_network(**names))
+    prefixes = (found.address_space.address_prefixes if found and found.address_space else None) or [None]
+    return prefixes[0]
 
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
@@ -111,6 +127,8 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
             return
     if cluster:
         yield from _system_pool_refusals(settings, cluster)
+    if why := network_refusal(settings, cluster, existing.address_space):
+        yield why
     for account in settings.storage.made_accounts():
         there = existing.accounts.get(account.key)
         if there and bool(there.is_hns_enabled) is not account.settings.hierarchical_namespace:
@@ -137,7 +155,8 @@ def _warn_of_the_registry(settings: Settings, group: str) -> None:
     ask = containerregistry.get_registry
     registry = if_there(lambda: ask(registry_name=name, resource_group_name=group))
     if registry is None:
-        if settings.images.registry is None and any(pool.count for pool in settings.gpu_pools().values()):
+        nodes = any(pool.count for pool in settings.gpu_pools().values())
+        if nodes and settings.images.registry is None and not settings.network.two_phases:
             pulumi.log.warn(images_first(settings))
     elif registry.sku.name != wanted and "sku" not in settings.registry.model_fields_set:
         keep = set_command(("registry", "sku"), registry.sku.name).text(settings.stack)

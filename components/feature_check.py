@@ -16,15 +16,26 @@ from config.schema.pools import PoolSettings
 
 NAMESPACE, FEATURE = "Microsoft.ContainerService", "AKSInfinibandSupport"
 _REGISTERED = "Registered"
+_HIDDEN = "AuthorizationFailed"
+"""ARM's code of a 403."""
 _NAMES = f"--namespace {NAMESPACE} --name {FEATURE}"
 
 
-def check_infiniband(pools: Mapping[str, PoolSettings]) -> None:
-    """Raises pulumi.RunError, which the engine shows without a traceback, where a pool would be made the wrong way."""
+def check_infiniband(pools: Mapping[str, PoolSettings], *, checked_before: bool = False) -> None:
+    """Raises pulumi.RunError, which the engine shows without a traceback, where a pool would be made the wrong way.
+
+    Where it has been `checked_before`, by somebody else, whoever deploys need not be able to look: that is a warning.
+    """
     sizes = {key: pool.sku for key, pool in pools.items() if pool.sku.infiniband}
     if not sizes:
         return
-    found = features.get_subscription_feature_registration(feature_name=FEATURE, provider_namespace=NAMESPACE)
+    try:
+        found = features.get_subscription_feature_registration(feature_name=FEATURE, provider_namespace=NAMESPACE)
+    except Exception as error:
+        if not (checked_before and _HIDDEN in str(error)):
+            raise
+        pulumi.log.warn(f"whether {NAMESPACE}/{FEATURE} is registered was looked up before, and not again: {_HIDDEN}")
+        return
     if why := refusal(sizes, found.properties.state or "NotRegistered"):
         raise pulumi.RunError(why)
 

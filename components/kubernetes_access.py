@@ -32,12 +32,18 @@ class KubernetesAccess(Component):
     """For namespaces and volumes: bears with a role assignment that does not act yet."""
 
     def __init__(
-        self, name: str, cluster: Cluster, settings: ClusterSettings, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        cluster: Cluster,
+        settings: ClusterSettings,
+        admin: pulumi.Resource | None = None,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`admin` is the role of whoever deploys, where that has been assigned already."""
         super().__init__(name, opts)
         self.cluster = cluster
         self.settings = settings
-        needs = [] if settings.local_accounts else [self._role_assignment()]
+        needs = [] if settings.local_accounts else [admin or self._role_assignment()]
         self.first_contact = patience() if needs else None
         self.kubeconfig = pulumi.Output.secret(self._admin() if settings.local_accounts else self._user())
         self.provider = kubernetes.Provider(

@@ -78,6 +78,7 @@ class NodePools(Component):
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),
             node_labels=node_labels(key, pool),
             node_taints=list(node_taints(pool)),
+            vnet_subnet_id=self._cluster.subnet,
             **_scaling(pool, self._rdma_resource),
             **_priority(pool),
             **_upgrades(pool),

@@ -7,15 +7,20 @@ from typing import Any
 
 import pulumi
 
-from components import images, storage
+from components import images, storage, way_in
 from components._base import Component
 from components.cluster import Cluster
+from components.cluster_identity import ClusterIdentity
+from components.cluster_network import Ground
 from components.context import WorkloadContext
 from components.existing import Existing
 from components.identity import Federation
+from components.jump_box import JumpBox
 from components.kubernetes_access import KubernetesAccess
+from components.network import Network
 from components.node_pools import NodePools
 from components.operators import Operator, Operators
+from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
 from components.storage import Storage
@@ -24,6 +29,8 @@ from config.rules import platform_stack
 from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Settings
 from config.schema.names import WORKLOAD_NAMESPACE
+from config.schema.network import OF_REGISTRY
+from config.schema.storage import Account
 
 
 class Platform(Component):
@@ -32,7 +39,12 @@ class Platform(Component):
     resource_group: ResourceGroup
     registry: Registry
     storage: list[Storage]
+    network: Network | None
+    """None where nodes are in AKS's."""
+    jump_box: JumpBox | None
     cluster: Cluster
+    within: bool
+    """Whether there is what stands below: it needs the inside of a private network."""
     pools: NodePools
     access: KubernetesAccess
     operators: Operators
@@ -45,29 +57,48 @@ class Platform(Component):
         operators: Mapping[str, Operator[Any]],
         existing: Existing,
         cost: Cost,
+        *,
+        within: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         self.settings = settings
         self.cost = cost
-        self.resource_group = ResourceGroup("group", settings, opts=self.child())
+        self.within = within
+        tags = way_in.tags(settings, within=within)
+        self.resource_group = ResourceGroup("group", settings, tags, opts=self.child())
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
-        self.storage = [
-            Storage(account.named("storage"), settings, group, account, opts=self.child())
-            for account in settings.storage.made_accounts()
-        ]
+        self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
+        self.jump_box = self._way_in(self.network) if self.network else None
+        private = self.network if settings.network.private else None
+        endpoints = PrivateEndpoints("endpoints", settings, private, group, opts=self.child()) if private else None
+        self.storage = [self._storage(account, group, endpoints) for account in settings.storage.made_accounts()]
         self._containers = {name: access for each in self.storage for name, access in each.containers.items()}
+        if endpoints:
+            endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        self._entrances = endpoints.ready if endpoints else []
         self.cluster = Cluster(
             "cluster",
             settings,
             group,
             node_os_channel=existing.node_os_channel,
             ip_ranges=existing.ip_ranges,
+            ground=self._ground(self.network, group) if self.network else None,
             opts=self.child(),
         )
         self.registry.attach(self.cluster)
-        self.access = KubernetesAccess("access", self.cluster, settings.cluster, opts=self.child())
+        admin = self.jump_box.admin_of(self.cluster) if self.jump_box and settings.cluster.entra else None
+        if within:
+            self._inside(operators, existing, None if settings.cluster.deployer_object_id else admin)
+        self.register_outputs({"cluster": self.cluster.name})
+
+    def _inside(
+        self, operators: Mapping[str, Operator[Any]], existing: Existing, admin: pulumi.Resource | None
+    ) -> None:
+        """GPU nodes, and all that is in the cluster."""
+        settings, group = self.settings, self.resource_group.name
+        self.access = KubernetesAccess("access", self.cluster, settings.cluster, admin, opts=self.child())
         in_cluster = self.child(providers={"kubernetes": self.access.provider})
         hooks = self.access.first_contact
         self.operators = Operators(
@@ -83,7 +114,30 @@ class Platform(Component):
         self.workspace = Workspace(
             "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
-        self.register_outputs({"cluster": self.cluster.name})
+
+    def _way_in(self, network: Network) -> JumpBox | None:
+        chosen = self.settings.network.jump_box
+        if chosen is None:
+            return None
+        return JumpBox("jump-box", self.settings, chosen, network, self.resource_group, opts=self.child())
+
+    def _storage(self, account: Account, group: pulumi.Output[str], endpoints: PrivateEndpoints | None) -> Storage:
+        """Who deploys from the jump box signs there; from outside, nothing is signed."""
+        theirs = self.settings.cluster.deployer_object_id is not None
+        return Storage(
+            account.named("storage"),
+            self.settings,
+            group,
+            account,
+            deployer=self.jump_box.deployer if self.jump_box and not theirs else None,
+            endpoints=endpoints,
+            signs=self.within,
+            opts=self.child(),
+        )
+
+    def _ground(self, network: Network, group: pulumi.Output[str]) -> Ground:
+        identity = ClusterIdentity("identity", self.settings, network, group, opts=self.child())
+        return Ground(subnet=network.node_subnet, identity=identity.id, needs=identity.roles)
 
     def _identities(self, group: pulumi.Output[str]) -> Federation:
         settings, cluster = self.settings, self.cluster
@@ -107,21 +161,27 @@ class Platform(Component):
             image=self.image,
             volumes=self.workspace.volumes,
             # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
-            ready=[self.registry.resource, *self.pools.resources, *self.operators.webhooks],
+            ready=[self.registry.resource, *self._entrances, *self.pools.resources, *self.operators.webhooks],
         )
 
     def outputs(self) -> dict[str, Any]:
         """What the stack exports of it."""
-        return {
+        made = {
             "resourceGroup": self.resource_group.name,
             "clusterName": self.cluster.name,
             "clusterId": self.cluster.id,
-            "kubeconfig": self.access.kubeconfig,  # secret
-            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
             "registry": self.registry.login_server,
             "storage": storage.shown(self.storage),
-            "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),
             OUTPUT: self.cost.output(),
+        }
+        if not self.within:
+            group = self.settings.names.resource_group
+            return {**made, way_in.OUTPUT: way_in.next_command(self.settings, group)}
+        return {
+            **made,
+            "kubeconfig": self.access.kubeconfig,  # secret
+            "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
+            "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),
             platform_stack.OUTPUT: self._lending(),
         }
 

@@ -6,17 +6,19 @@ yet. So most updates ask nothing. That machines are to be had, nobody can look u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from urllib.parse import quote
 
 import pulumi
 from pulumi_azure_native import authorization
 
-from components.arm import Arm, Json, Unread, connect
+from components import preflight_network
+from components.arm import connect
 from components.cluster import SYSTEM_POOL
 from components.existing import Existing
+from components.preflight_network import groups_for_roles
+from components.questions import Question, looked_up
 from config.rules.subscription import (
     IDENTITY_PROVIDERS,
     PROVIDERS,
@@ -33,17 +35,6 @@ _COMPUTE = "/providers/Microsoft.Compute"
 _PERMISSIONS = "/providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of Azure."""
-
-    about: str
-    """As a message calls it that could not be read."""
-    paths: tuple[str, ...]
-    """Where the answer is; the first that is answered counts."""
-    judge: Callable[[Json], Iterable[Objection]]
-
-
 def check_subscription(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> None:
     """Raises pulumi.RunError, with everything that Azure would refuse. What cannot be looked up is a warning.
 
@@ -55,8 +46,8 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 def check_rights(resource_group: str, region: str) -> None:
     """The same of the rights alone: an identity of a stack on another's platform has its roles in that one's group."""
     login = authorization.get_client_config()
-    scope = f"/subscriptions/{login.subscription_id}"
-    _tell(_looked_up([_about_rights(resource_group, scope, login.object_id)], region))
+    group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
+    _tell(looked_up([_about_rights(group, login.object_id)], connect(region)))
 
 
 def _tell(found: Iterable[Objection]) -> None:
@@ -78,35 +69,15 @@ def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, i
     asked = list(_about_pools(settings, growing, scope)) if growing else []
     if existing.cluster is None:
         asked += _about_providers(PROVIDERS, scope)
+        asked += [_about_rights(group, login.object_id) for group in groups_for_roles(settings)]
     if existing.cluster is None or identities:
-        asked.append(_about_rights(existing.group, scope, login.object_id))
-    if identities:
+        asked.append(_about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id))
+    if identities or (existing.cluster is None and settings.network.own and settings.cluster.identity is None):
         asked += _about_providers(IDENTITY_PROVIDERS, scope)
-    yield from _looked_up(asked, settings.location)
-
-
-def _looked_up(asked: Sequence[Question], region: str) -> Iterator[Objection]:
-    answers = _answers(connect(region), [path for question in asked for path in question.paths])
-    for question in asked:
-        found = [answers[path] for path in question.paths]
-        answer = next((each for each in found if not isinstance(each, Unread)), found[-1])
-        yield from _unread(question, answer) if isinstance(answer, Unread) else _judged(question, answer)
-
-
-def _judged(question: Question, answer: Json) -> Iterable[Objection]:
-    try:
-        return list(question.judge(answer))
-    except (AttributeError, TypeError, ValueError) as error:
-        return _unread(question, Unread(f"an answer of another shape than Azure's ({error})"))
-
-
-def _unread(question: Question, answer: Unread) -> Iterator[Objection]:
-    what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
-    yield Objection(what, stops=False)
-
-
-def _answers(arm: Arm | Unread, paths: Iterable[str]) -> Mapping[str, Json | Unread]:
-    return dict.fromkeys(paths, arm) if isinstance(arm, Unread) else arm.get({path: path for path in paths})
+    arm = connect(settings.location)
+    yield from looked_up(asked, arm)
+    if existing.cluster is None:
+        yield from preflight_network.objections(settings, arm)
 
 
 def _about_pools(settings: Settings, growing: list[Growth], scope: str) -> Iterator[Question]:
@@ -137,9 +108,11 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
         )
 
 
-def _about_rights(group: str, scope: str, deployer: str) -> Question:
+def _about_rights(group: str, deployer: str) -> Question:
+    """On a resource group, by its id."""
+    scope = group.partition("/resourceGroups/")[0]
     return Question(
         "whether whoever deploys may assign roles",
-        (f"{scope}/resourceGroups/{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),  # the group may not be there yet
+        (f"{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),  # the group may not be there yet
         lambda answer: rights_objections(answer, deployer, scope),
     )

@@ -38,6 +38,7 @@ class Registry(Component):
             location=settings.location,
             sku=containerregistry.SkuArgs(name=settings.registry.sku),
             admin_user_enabled=False,
+            public_network_access="Disabled" if settings.network.private else None,
             opts=self.kept_until_replaced(),
         )
         self.register_outputs({"id": self.resource.id, "loginServer": self.login_server})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 from pulumi_azure_native import resources
 
@@ -13,14 +15,22 @@ class ResourceGroup(Component):
     """It stands apart from the cluster, so that registry and data outlive any cluster."""
 
     name: pulumi.Output[str]
+    id: pulumi.Output[str]
 
-    def __init__(self, name: str, settings: Settings, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        tags: Mapping[str, str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
         super().__init__(name, opts)
         group = resources.ResourceGroup(
             "resource-group",
             resource_group_name=settings.names.resource_group,
             location=settings.location,
+            tags=tags,
             opts=self.child(),
         )
-        self.name = group.name
+        self.name, self.id = group.name, group.id
         self.register_outputs({"name": self.name})

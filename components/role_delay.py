@@ -1,28 +1,51 @@
-"""Azure RBAC needs up to five minutes to let a new role assignment into a cluster (Microsoft's Entra ID guide for AKS).
+"""New role assignments act late: what needs them is tried again.
 
-Until then the API server answers 403 Forbidden. Nothing of Azure tells when it is over, so the first objects that are
-made in the cluster, its namespaces and volumes, are tried again. Everything else in it comes after a namespace.
+Azure RBAC needs up to five minutes to let a new one into a cluster (Microsoft's Entra ID guide for AKS). Until then the
+API server answers 403 Forbidden. Nothing of Azure tells when it is over, so the first objects that are made in the
+cluster, its namespaces and volumes, are tried again. Everything else in it comes after a namespace. So is a cluster
+whose identity may not join its network yet: AKS looks before it makes anything.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pulumi
 
 PAUSE_SECONDS = 15
 ATTEMPTS = 28
 """Seven minutes in all."""
+_NOT_JOINED = re.compile(
+    r"MissingPermission|Check access result not allowed|Microsoft\.Network/\S+/join/action", re.IGNORECASE
+)
+"""In the words of AKS and ARM where a control plane's identity lacks a role on its network or its zone
+(Azure/AKS#3470, Azure/Azure-Landing-Zones#2892, MicrosoftDocs/azure-aks-docs#110).
+"""
 
 
 async def again_while_forbidden(args: pulumi.ErrorHookArgs) -> bool:
     """Whether to try again, after a pause. `args.errors` has the errors so far, the newest first."""
-    if "forbidden" not in args.errors[0].lower() or len(args.errors) > ATTEMPTS:
+    return await _again(args, late="forbidden" in args.errors[0].lower())
+
+
+async def again_while_outside(args: pulumi.ErrorHookArgs) -> bool:
+    """The same of a cluster whose identity may not join its network."""
+    return await _again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
+
+
+async def _again(args: pulumi.ErrorHookArgs, *, late: bool) -> bool:
+    if not late or len(args.errors) > ATTEMPTS:
         return False
     await asyncio.sleep(PAUSE_SECONDS)
     return True
 
 
 def patience() -> pulumi.ResourceHookBinding:
-    """For the resources that come first; make it once."""
+    """For the resources that come first in a cluster; make it once."""
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", again_while_forbidden)])
+
+
+def patience_at_the_door() -> pulumi.ResourceHookBinding:
+    """For a cluster that joins a network by a new role."""
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", again_while_outside)])

@@ -78,13 +78,13 @@ class ContainerSas(Component):
         account: storage.StorageAccount,
         resource_group: pulumi.Input[str],
         rotation: str,
-        signer: pulumi.Resource | None,
+        needs: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`name` is the container's; `signer` is the role that lets the deployer sign user-delegation SAS."""
+        """`name` is the container's; `needs` are what lets the deployer sign user-delegation SAS: a role, ways."""
         super().__init__(f"sas-{name}", opts)
         self._container_name, self._container = name, container
-        self._account, self._resource_group, self._signer = account, resource_group, signer
+        self._account, self._resource_group, self._needs = account, resource_group, needs
         self.window = SasWindow(f"sas-window-{name}", rotation=rotation, days=settings.days, opts=self.child())
         issue = self._service_sas if settings.sas == "service" else self._delegation_sas
         self.mount = pulumi.Output.secret(issue("mount", settings.permissions))
@@ -126,14 +126,13 @@ class ContainerSas(Component):
         return token.apply(lambda text: text.removeprefix("?"))
 
     def _delegation_sas(self, use: str, permissions: str) -> pulumi.Output[str]:
-        needs = [self._container, *([self._signer] if self._signer else [])]
         return DelegationSas(
             f"sas-{use}-{self._container_name}",
             account=self._account,
             container=self._container_name,
             permissions=permissions,
             window=self.window,
-            opts=self.child(depends_on=needs),
+            opts=self.child(depends_on=[self._container, *self._needs]),
         ).sas
 
 

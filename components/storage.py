@@ -11,9 +11,11 @@ from pulumi_azure_native import authorization, storage
 from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess, Sas
+from components.private_endpoints import PrivateEndpoints
 from components.sas import ContainerSas, check_expiry
 from components.subscription import subscription_id
 from config.schema.models import Settings
+from config.schema.network import OF_ACCOUNT
 from config.schema.storage import Account, ContainerSettings
 
 
@@ -30,15 +32,29 @@ class Storage(Component):
         settings: Settings,
         resource_group: pulumi.Input[str],
         account: Account,
+        *,
+        deployer: roles.Principal | None = None,
+        endpoints: PrivateEndpoints | None = None,
+        signs: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`deployer` is who signs SAS, if not who runs this; without `signs`, which needs the inside, there are none.
+
+        `endpoints` lead to the account where it is private.
+        """
         super().__init__(name, opts)
+        self._deployer, self._signs = deployer, signs
         self._settings = settings
         self._resource_group = resource_group
         self.account = account
         self.account_name = account.full_name(settings.names, subscription_id())
         self._account = self._storage_account()
-        self._signer = self._signing_role() if account.settings.uses("user-delegation") else None
+        self._before_signing: list[pulumi.Resource] = []
+        if endpoints:
+            endpoints.lead_to(self.account_name, self._account.id, OF_ACCOUNT, account.key)
+            self._before_signing += endpoints.ready
+        if account.settings.uses("user-delegation"):
+            self._before_signing.append(self._signing_role())
         self.containers = {
             container: self._container(container, chosen)
             for container, chosen in sorted(account.settings.containers.items())
@@ -56,6 +72,7 @@ class Storage(Component):
             kind=storage.Kind.BLOCK_BLOB_STORAGE if premium else storage.Kind.STORAGE_V2,
             sku=storage.SkuArgs(name=chosen.sku),
             allow_blob_public_access=False,
+            public_network_access="Disabled" if self._settings.network.private else None,
             # A key opens everything in the account, for ever: only where something has to be signed with it.
             allow_shared_key_access=chosen.uses("service"),
             enable_https_traffic_only=True,
@@ -72,7 +89,7 @@ class Storage(Component):
             self.account.named("deployer-blob-data"),
             role=roles.BLOB_DATA_OWNER if changes_permissions else roles.BLOB_DATA_CONTRIBUTOR,
             scope=self._account.id,
-            principal=roles.deployer(self._settings.cluster, self),
+            principal=self._deployer or roles.deployer(self._settings.cluster, self),
             parent=self,
         )
 
@@ -94,7 +111,7 @@ class Storage(Component):
             settings=settings,
             generation=self.account.generation(name),
             url=self._account.primary_endpoints.blob.apply(lambda blob: f"{blob.rstrip('/')}/{name}"),
-            sas=self._sas(name, container, settings) if chosen.auth == "sas" else None,
+            sas=self._sas(name, container, settings) if chosen.auth == "sas" and self._signs else None,
             scope=container.id,
         )
         check_expiry(access, users=self._settings.users(name))
@@ -109,7 +126,7 @@ class Storage(Component):
             account=self._account,
             resource_group=self._resource_group,
             rotation=rotation,
-            signer=self._signer,
+            needs=self._before_signing,
             opts=self.child(),
         )
         window = issued.window

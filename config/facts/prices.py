@@ -29,6 +29,8 @@ class PriceList(BaseModel):
     """By tier."""
     load_balancer: float
     public_address: float
+    nat_gateway: float
+    private_endpoint: float
 
     def node(self, size: str, region: str) -> float | None:
         """A node of a VM size, without its disk; None where there is no list price."""

@@ -8,7 +8,9 @@ from typing import Any
 
 from config.facts.prices import price_list
 from config.problems.fixes import path_text
+from config.schema.jump_box import DISK_GB as JUMP_BOX_DISK_GB
 from config.schema.models import SYSTEM_DISK_GB, Settings
+from config.schema.network import OF_ACCOUNT, OF_REGISTRY
 from config.schema.pools import PoolSettings, agent_pool_name
 
 OUTPUT = "price"
@@ -72,16 +74,29 @@ class Cost:
         return "\n".join([*lines, f"  {_NOT_COUNTED}"])
 
 
-def hourly_cost(settings: Settings, node_counts: Mapping[str, int]) -> Cost:
-    """What the stack's own platform costs; `node_counts` are the nodes that pools have now, by their names in ARM."""
+def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: bool = True) -> Cost:
+    """What the stack's own platform costs; `node_counts` are the nodes that pools have now, by their names in ARM.
+
+    From outside of a private network (not `within`), pools are not made yet.
+    """
     prices, system = price_list(), settings.cluster.system_pool
-    items = [item for key, pool in settings.gpu_pools().items() for item in _pool(settings, key, pool, node_counts)]
+    pools = settings.gpu_pools() if within else {}
+    items = [item for key, pool in pools.items() for item in _pool(settings, key, pool, node_counts)]
     items.append(_nodes(settings, "system pool", system.vm_sku, system.count))
     items.append(_disks("system pool", SYSTEM_DISK_GB, system.count))
     items.append(Item(f"control plane, {settings.cluster.tier}", prices.control_plane[settings.cluster.tier]))
     items.append(Item(f"registry, {settings.registry.sku}", prices.registry(settings.registry.sku)))
-    items.append(Item("load balancer and its address", prices.load_balancer + prices.public_address))
+    items += _network(settings)
+    items += _way_in(settings)
     return Cost(tuple(item for item in items if item.count))
+
+
+def _way_in(settings: Settings) -> Iterator[Item]:
+    if jump_box := settings.network.jump_box:
+        yield _nodes(settings, "jump box", jump_box.vm_sku, 1)
+        yield _disks("jump box", JUMP_BOX_DISK_GB, 1)
+        yield Item("address of the Bastion", price_list().public_address)
+        yield Item("Bastion, Standard", None)
 
 
 def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping[str, int]) -> Iterator[Item]:
@@ -90,6 +105,18 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
     yield _nodes(settings, name, pool.vm_sku, count, pool)
     if pool.disk.type == "Managed":
         yield _disks(name, pool.disk.gb, count)
+
+
+def _network(settings: Settings) -> Iterator[Item]:
+    """The way out, unless the network's owner has made it, and the ways in."""
+    prices, network = price_list(), settings.network
+    if not network.nat_gateway:
+        yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
+    elif network.address_space:
+        yield Item("NAT gateway and its address", prices.nat_gateway + prices.public_address)
+    if network.private:
+        uses = (*OF_REGISTRY, *OF_ACCOUNT * len(settings.storage.made_accounts()))
+        yield Item("private endpoint", prices.private_endpoint, len(uses))
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:

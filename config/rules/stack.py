@@ -13,7 +13,9 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
 from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
+from config.rules.network import network_problems
 from config.rules.pools import pool_problems
+from config.rules.way_in import way_in_problems
 from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
 from config.schema.operators import Installation, key_of
@@ -172,4 +174,6 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _maintenance,
     account_problems,
     identity_problems,
+    network_problems,
+    way_in_problems,
 )

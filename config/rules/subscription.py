@@ -26,7 +26,7 @@ The azure-native plugin registers those that it calls by itself, where the deplo
 fails when it is half made (dotnet/core#3776).
 """
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
-"""Of identities that the stack makes (`auth` of storage accounts)."""
+"""Of identities that the stack makes (`auth` of storage accounts, or in a network of one's own)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
 _USABLE = ("Registered", "Registering")
 """While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and

@@ -24,9 +24,7 @@ class Model(BaseModel):
     behind is for readers of the code.
     """
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True)
 
     @field_validator("*", mode="wrap")
     @classmethod

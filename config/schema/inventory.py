@@ -18,7 +18,7 @@ from config.schema.translate import paths_in
 from config.schema.workload import WorkloadCatalogue
 
 _Fields = tuple[tuple[str, type[OperatorSettings], str], ...]
-"""Names, types and descriptions."""
+"""Names, types and descriptions, which fields that are in no source have in place of docstrings."""
 _Keys = tuple[tuple[str, str], ...]
 _Option = Annotated[str | None, EMPTY_IS_UNSET]
 """What is allowed there, the workloads' own models say."""
@@ -71,12 +71,11 @@ def _stack_file(of_operators: _Fields, of_workloads: _Keys, workloads: tuple[str
     }
     operators = create_model("Operators", __base__=Operators, **fields)
     at_the_top: dict[str, Any] = {to_snake(key): (_Option, Field(None, description=text)) for key, text in of_workloads}
-    own = StackFile.model_fields
     names = ", ".join(f"`{name}`" for name in workloads)
     return create_model(
         "StackFile",
         __base__=StackFile,
-        operators=(operators, Field(operators(), description=own["operators"].description)),
-        workloads=(tuple[str, ...], Field((), description=f"{own['workloads'].description} There are {names}.")),
+        operators=(operators, operators()),
+        workloads=(tuple[str, ...], Field((), description=f"There are {names}.")),
         **at_the_top,
     )

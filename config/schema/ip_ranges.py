@@ -1,7 +1,8 @@
-"""Ranges of IPv4 addresses from which a cluster's API server may be reached."""
+"""Ranges of IPv4 addresses: those from which an API server may be reached, and those that networks are made of."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import IPv4Network
 from typing import Annotated
 
@@ -37,3 +38,48 @@ def _reachable(text: str) -> str:
 
 IpRange = Annotated[Text, AfterValidator(_reachable), may_be(_ALLOWED)]
 IpRanges = Annotated[tuple[IpRange, ...], Field(max_length=MOST_RANGES)]
+
+
+RESERVED = tuple(map(IPv4Network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
+"""What AKS takes neither for nodes nor for pods or services (its page on CNI networking, "AKS CNI networking
+prerequisites").
+"""
+PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+"""RFC 1918 and RFC 6598: what AKS supports for pods, where Azure lets others pass (its overview of CNI Overlay)."""
+_WIDEST, _NARROWEST = 8, 24
+_NETWORK = (
+    f"a private range of /{_WIDEST} to /{_NARROWEST} by its first address, as in 10.0.0.0/16, clear of "
+    + ", ".join(map(str, RESERVED))
+)
+
+
+def _of_a_network(text: str) -> str:
+    """Refuses what AKS refuses in the middle of an update, or what would hide a part of the internet from the nodes."""
+    try:
+        network = IPv4Network(text, strict=False)
+    except ValueError:
+        raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_NETWORK) from None
+    if not _WIDEST <= network.prefixlen <= _NARROWEST:
+        nearest = IPv4Network((network.network_address, min(max(network.prefixlen, _WIDEST), _NARROWEST)), strict=False)
+        what = f"is {text}, not of /{_WIDEST} to /{_NARROWEST}"
+        raise unfit(what, [str(nearest), None], allowed=_NETWORK)
+    if clash := next((each for each in RESERVED if each.overlaps(network)), None):
+        raise unfit(f"is {text}, which overlaps {clash}, which AKS keeps for itself", None, allowed=_NETWORK)
+    if not any(network.subnet_of(each) for each in PRIVATE):
+        raise unfit(f"is {text}, public addresses, or in part", None, allowed=_NETWORK)
+    if text.partition("/")[0] != str(network.network_address):
+        raise unfit(f"is {text}, which begins in the middle of a range", str(network), allowed=_NETWORK)
+    return str(network)
+
+
+NetworkRange = Annotated[Text, AfterValidator(_of_a_network), may_be(_NETWORK)]
+
+
+def elsewhere(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
+    """The first range of that size that AKS takes and that overlaps none of those taken; None where there is none."""
+    occupied = (*RESERVED, *taken)
+    for private in PRIVATE:
+        for found in private.subnets(new_prefix=prefix) if prefix >= private.prefixlen else ():
+            if not any(found.overlaps(other) for other in occupied):
+                return found
+    return None

@@ -17,6 +17,7 @@ from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit,
 from config.schema.ip_ranges import IpRanges
 from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.names import Names, StackName
+from config.schema.network import NetworkSettings
 from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
@@ -53,8 +54,6 @@ def _dollars(value: Any) -> float:
 
 Price = Annotated[float, BeforeValidator(_dollars)]
 """US dollars an hour."""
-
-
 _PLAINLY = 0.9
 """How alike two names are of which one is the other mistyped (difflib's ratio)."""
 
@@ -174,6 +173,8 @@ class StackFile(Model):
     """
     cluster: ClusterSettings = ClusterSettings()
     """The AKS cluster and how one gets into it."""
+    network: NetworkSettings = NetworkSettings()
+    """The network of nodes and of private endpoints; by default AKS makes one for its nodes."""
     pools: dict[str, PoolSettings] = {}
     """GPU pools by key, in place of `vmSku` and `nodeCount`."""
     operators: SerializeAsAny[Operators] = Operators()

@@ -39,6 +39,11 @@ def cloud(region: str) -> Cloud:
     return next(Cloud(**urls) for name, urls in found["clouds"].items() if region in found[name])
 
 
+def in_public_cloud(region: str) -> bool:
+    """Whether a region is of Azure's public cloud."""
+    return region in data.read("regions.yaml")["public"]
+
+
 def _known(name: str) -> str:
     """Refuses a region that there is not, before ARM does so in the middle of an update."""
     if name in regions():

@@ -9,16 +9,20 @@ from pydantic import StringConstraints
 
 from config.schema.base import may_be
 
-_IDENTITY, _RESERVATIONS = (
+_IDENTITY, _RESERVATIONS, _NETWORK, _ZONE = (
     "Microsoft.ManagedIdentity/userAssignedIdentities",
     "Microsoft.Compute/capacityReservationGroups",
+    "Microsoft.Network/virtualNetworks",
+    "Microsoft.Network/privateDnsZones",
 )
+_SUBNET = "/subnets/"
 
 
-def _pattern(kind: str) -> str:
+def _pattern(kind: str, below: str = "") -> str:
     """ARM compares ids without case."""
     name = "[A-Za-z0-9_.()-]+"
-    return rf"^(?i:/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{name}/providers/{kind}/{name})$"
+    child = f"{below}{name}" if below else ""
+    return rf"^(?i:/subscriptions/[0-9a-f-]{{36}}/resourceGroups/{name}/providers/{kind}/{name}{child})$"
 
 
 def _example(kind: str) -> str:
@@ -30,6 +34,17 @@ UserAssignedIdentityId = Annotated[
 ]
 CapacityReservationGroupId = Annotated[
     str, StringConstraints(pattern=_pattern(_RESERVATIONS)), may_be(f"its resource id, as in {_example(_RESERVATIONS)}")
+]
+VirtualNetworkId = Annotated[
+    str, StringConstraints(pattern=_pattern(_NETWORK)), may_be(f"its resource id, as in {_example(_NETWORK)}")
+]
+SubnetId = Annotated[
+    str,
+    StringConstraints(pattern=_pattern(_NETWORK, _SUBNET)),
+    may_be(f"its resource id, as in {_example(_NETWORK)}{_SUBNET}<name>"),
+]
+PrivateZoneId = Annotated[
+    str, StringConstraints(pattern=_pattern(_ZONE)), may_be(f"its resource id, as in {_example(_ZONE)}")
 ]
 
 
@@ -45,3 +60,19 @@ class ResourceName:
         """Of the id of a resource in a resource group, of a checked form."""
         parts = resource_id.split("/")
         return cls(parts[4], parts[8])
+
+
+def group_id(resource_id: str) -> str:
+    """The id of the resource group that a resource is in."""
+    _, _, subscription, _, group, *_ = resource_id.split("/")
+    return f"/subscriptions/{subscription}/resourceGroups/{group}"
+
+
+def network_of(subnet_id: str) -> str:
+    """The id of the virtual network that a subnet is of."""
+    return subnet_id.rpartition("/")[0].rpartition("/")[0]
+
+
+def same_id(one: str, other: str) -> bool:
+    """Whether both are ids of one resource."""
+    return one.lower() == other.lower()

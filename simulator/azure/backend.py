@@ -19,7 +19,13 @@ class ClusterBackend(Protocol):
         """Stops the control plane and removes all of its state; nothing to do when there is none."""
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
-        """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down."""
+        """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down.
+
+        A private cluster is named in it as in its zone.
+        """
+
+    def api_port(self, cluster_id: str) -> int:
+        """Where its API server really is, on 127.0.0.1; KeyError while the cluster is down."""
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         """Turns the CSI drivers on and off that the cluster's `storageProfile` names, with their StorageClasses."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.azure import federation, guard, trust
-from simulator.azure.ids import parse_id
+from simulator.azure import domains, federation, guard, inside, trust
+from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.inside import HTTPS, Unreached
 from simulator.azure.login import DISCOVERY
 from simulator.azure.registries import DOMAIN
 from simulator.azure.tokens import AKS, STORAGE, Tokens
 from simulator.azure.types.container_registry import rules as container_registries
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
 _LATEST = "latest"
+_BLOBS = f".{domains.BLOBS}"
+_DNS = "168.63.129.16:53"
+"""Azure's, in each of its networks."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +31,11 @@ class BlobService:
     """Where the blobs of an account, or of all, are served."""
 
     url: str
-    """`https://127.0.0.1:<port>/<account>`, for all without the account; no slash at the end."""
+    """`https://127.0.0.1:<port>/<account>`, for all without the account; by name where `proxy` leads there."""
     ca_file: Path
     """The authority that signed its certificate (PEM)."""
+    proxy: str = ""
+    """URL; empty where it is reached without."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,13 @@ class Entra:
 class DataPlane:
     """Answers from the subscription as it is now; may be asked from any thread."""
 
-    def __init__(self, world: World, tokens: Tokens) -> None:
-        self._world, self._tokens = world, tokens
+    def __init__(self, world: World, tokens: Tokens, gateway: int = 0, cluster_id: str = "") -> None:
+        """`gateway` is the port of the proxy to private endpoints; `cluster_id` says from where it is asked."""
+        self._world, self._tokens, self._gateway, self._cluster = world, tokens, gateway, cluster_id
+
+    def at(self, cluster_id: str) -> DataPlane:
+        """As the nodes of a cluster reach it."""
+        return DataPlane(self._world, self._tokens, self._gateway, cluster_id)
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         """Why the nodes of a cluster cannot pull an image, as containerd says it; None where they can.
@@ -68,12 +80,20 @@ class DataPlane:
         """That of all accounts."""
         return BlobService(self._world.blobs.endpoint, self._world.blobs.ca_file)
 
-    def blob_service(self, account: str) -> BlobService | None:
-        """By the account's name; None where there is no such account (a name that does not resolve, on real Azure)."""
+    def blob_service(self, account: str) -> BlobService:
+        """By the account's name. Raises Unreached where that leads nowhere, as when there is no such account."""
         if accounts.named(self._world, account) is None:
-            return None
-        blobs = self._world.blobs
+            raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
+        blobs, network = self._world.blobs, self._network(self._cluster)
+        if inside.reach(self._world, f"{account}{_BLOBS}", HTTPS, network).private:
+            return BlobService(f"https://{account}{_BLOBS}", blobs.ca_file, self.proxy)
         return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file)
+
+    @property
+    def proxy(self) -> str:
+        """By which names are reached from inside the network of the cluster's nodes, or from outside of all."""
+        network = self._network(self._cluster)
+        return domains.proxy(self._gateway, inside.label(network) if network else "")
 
     def issuer(self, cluster_id: str) -> str:
         """Of the tokens of a cluster's service accounts; empty where none is on."""
@@ -95,6 +115,11 @@ class DataPlane:
             token=tokens.secret,
         )
 
+    def names(self, cluster_id: str) -> Sequence[str]:
+        """Those of a private cluster's API server, the one in its kubeconfig first; of others none."""
+        cluster = self._world.store.get(parse_id(cluster_id))
+        return clusters.server_names(cluster) if cluster else ()
+
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """A managed identity's token for blobs, for a service account's; when it ends.
 
@@ -102,21 +127,28 @@ class DataPlane:
         """
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
 
+    def _network(self, cluster_id: str) -> ResourceId | None:
+        return inside.network_of(self._world, parse_id(cluster_id)) if cluster_id else None
+
     def _refusal(self, cluster_id: str, registry: str, repository: str, tag: str) -> str | None:
         host = f"{registry}{DOMAIN}"
+        asked = f'failed to do request: Head "https://{host}/v2/{repository}/manifests/{tag}": '
         record = container_registries.named(self._world, registry)
         if record is None:
-            return (
-                f'failed to do request: Head "https://{host}/v2/{repository}/manifests/{tag}": '
-                f"dial tcp: lookup {host}: no such host"
-            )
+            return f"{asked}dial tcp: lookup {host}: no such host"
+        try:
+            reached = inside.reach(self._world, host, HTTPS, self._network(cluster_id))
+        except Unreached as error:
+            return f"{asked}{error}"
         cluster = self._world.store.get(parse_id(cluster_id))
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
-        if not roles.allows(self._world, kubelet, "pull", record.id):
+        barred = not reached.private and record.properties.get("publicNetworkAccess") == "Disabled"
+        if barred or not roles.allows(self._world, kubelet, "pull", record.id):
+            status = "403 Forbidden" if barred else "401 Unauthorized"  # AKS's page on images that cannot be pulled
             return (
                 "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to "
                 f"https://{host}/oauth2/token?scope=repository%3A{repository.replace('/', '%2F')}%3Apull"
-                f"&service={host}: 401 Unauthorized"
+                f"&service={host}: {status}"
             )
         if not self._world.registries.has_image(registry, repository, tag):
             return f"{host}/{repository}:{tag}: not found"

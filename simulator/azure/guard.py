@@ -14,7 +14,7 @@ from typing import Any
 from config.facts import data
 from config.rules.subscription import allows
 from simulator.azure.store import Body
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.world import World
 
 PATH = "/guard"

@@ -18,10 +18,12 @@ class HttpsServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(
+        self, port: int, authority: Authority, handler: type[BaseHTTPRequestHandler], certificate: str = trust.SERVER
+    ) -> None:
         super().__init__(("127.0.0.1", port), handler)
         own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        own.load_cert_chain(authority.path(trust.SERVER, "crt"), authority.path(trust.SERVER, "key"))
+        own.load_cert_chain(authority.path(certificate, "crt"), authority.path(certificate, "key"))
         self.socket = own.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from simulator.azure.errors import in_progress
 from simulator.azure.ids import ResourceId
@@ -12,6 +13,32 @@ from simulator.azure.world import World
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body]
 """A POST: answers from the resource, the query and the request's body; raises ArmError."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a resource uses of another, which Azure does not delete meanwhile."""
+
+    of: str
+    """The id of what is used, in any spelling."""
+    by: str
+    """Who uses it, as refusals name it: mostly a part of the resource."""
+    addresses: int = 0
+    """Of a subnet: how many it takes."""
+    address: str = ""
+    """Of a subnet: the one that it has, where it is known."""
+
+
+@dataclass(frozen=True)
+class ZoneRecord:
+    """An address that a resource writes in a private DNS zone."""
+
+    zone: ResourceId
+    name: str
+    """Below the zone's."""
+    address: str
+    of: ResourceId
+    """What answers at the address."""
 
 
 class Kind(ABC):
@@ -43,6 +70,26 @@ class Kind(ABC):
 
     def check_delete(self, world: World, record: Record) -> None:  # noqa: B027 - most types have no such rule
         """Raises ArmError where ARM refuses to delete it; most it deletes with all that they hold."""
+
+    def uses(self, world: World, record: Record) -> Iterable[Use]:
+        """Other resources that it is in or points at (`uses.py` asks who does)."""
+        return ()
+
+    def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
+        """The public names of what it serves, by the groups that private endpoints know them by."""
+        return {}
+
+    def hosts(self, world: World, record: Record) -> Mapping[str, str]:
+        """Names that public DNS always has as they are, each with its address where that is a private one."""
+        return {}
+
+    def unlinkable(self, record: Record) -> str:
+        """Why it can have no private endpoint; empty where it can."""
+        return ""
+
+    def zone_records(self, world: World, record: Record) -> Iterable[ZoneRecord]:
+        """What it writes in private DNS zones."""
+        return ()
 
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
         """Removes what is behind it, before the record goes; a second time after a kill in between."""

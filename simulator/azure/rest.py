@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.azure.store import Body
-
 CORRELATION = "x-ms-correlation-request-id"
 
 
@@ -25,5 +23,5 @@ class Request:
 @dataclass(frozen=True)
 class Response:
     status: int
-    body: Body | None = None
+    body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)

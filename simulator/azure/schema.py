@@ -21,6 +21,7 @@ from simulator.azure import tags
 from simulator.azure.errors import Problem
 
 FOLDER = Path(__file__).resolve().parent / "types"
+CONTAINER = "properties"
 Kind = Literal["string", "integer", "number", "boolean", "array", "object", "map"]
 _JSON: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -64,7 +65,16 @@ class Field(BaseModel):
             return {"type": "string", "enum": data}
         if isinstance(data, dict) and "ref" in data:
             return _reference(data["ref"])
+        if isinstance(data, dict) and "child" in data:
+            return _child(data["child"])
         return data
+
+    @property
+    def flat(self) -> Mapping[str, Field]:
+        """Its fields as Pulumi's SDKs have them: what ARM has under `properties` stands beside the rest."""
+        if CONTAINER not in self.fields:
+            return self.fields
+        return {name: field for name, field in self.fields.items() if name != CONTAINER} | self.fields[CONTAINER].fields
 
 
 class Sdk(BaseModel):
@@ -166,6 +176,12 @@ def _reference(room: str) -> dict[str, Any]:
     source = _data(room)
     fields = {"name": source["name"] | {"required": True}} | source["body"]["fields"]["properties"]["fields"]
     return {"type": "object", "fields": fields}
+
+
+def _child(room: str) -> dict[str, Any]:
+    """Another room's type as it stands inline in its parent, by its name (a subnet)."""
+    fields = _data(room)["body"]["fields"]
+    return {"type": "object", "fields": fields | {"name": {"type": "string", "required": True}}}
 
 
 def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import guard, login, managed_identity, metadata, trust
+from simulator.azure import guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError, LoginError, not_allowed
@@ -26,7 +26,7 @@ from simulator.azure.https import HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
 from simulator.azure.rest import Request, Response
-from simulator.azure.store import Body, Store
+from simulator.azure.store import Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
 from simulator.azure.world import World
@@ -108,7 +108,8 @@ class _Front:
             return Response(HTTPStatus.OK, guard.review(self.world, request.path, _json(content)))
         return self.api.handle(replace(request, body=_json(content)))
 
-    def _without_token(self, request: Request, content: bytes) -> Body | None:
+    def _without_token(self, request: Request, content: bytes) -> Any:
+        """None where it takes a token."""
         match request.path:
             case managed_identity.PATH:
                 _check_method(request, "GET")
@@ -116,6 +117,9 @@ class _Front:
             case metadata.PATH:
                 _check_method(request, "GET")
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
+            case path if path.endswith(instance_metadata.PATH):
+                _check_method(request, "GET")
+                return instance_metadata.answer(self.world, path, request.headers)
             case path if path.endswith(login.DISCOVERY):
                 _check_method(request, "GET")
                 return login.discovery(path, self.tokens)

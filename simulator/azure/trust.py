@@ -15,18 +15,24 @@ from pathlib import Path
 import certifi
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+from simulator.azure import domains
 from simulator.host import files, paths
 from simulator.host.certificates import Authority, rsa_key
 
 SERVER = "server"
+STORAGE = "storage"
+"""The certificate of storage accounts, which has their names too."""
+_ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
+_HERE = ("127.0.0.1", "localhost")
 _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:
-    """Made once per home of a simulator, by the first of several processes; it has issued the certificate `SERVER`."""
+    """Made once per home of a simulator, by the first of several processes; it has issued both certificates."""
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
-        made.issue(SERVER, "127.0.0.1", hosts=("127.0.0.1", "localhost"), server=True)
+        made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)
+        made.issue(STORAGE, _ACCOUNTS[0], hosts=(*_HERE, *_ACCOUNTS), server=True)
     return made
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
+import yaml
+
 from diagnosis.cluster import Object
 from simulator.cluster import addons, entra
 from simulator.cluster.controlplane import ControlPlane, NotReady
@@ -32,7 +34,8 @@ class RunningCluster:
 
     def __init__(self, cluster_id: str, programs: Sequence[ImageProgram], offers: Offers, cloud: Cloud) -> None:
         """Boots it, or leaves nothing running. Raises NotReady or ports.PortTaken."""
-        self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), cloud.entra(cluster_id))
+        login, names = cloud.entra(cluster_id), cloud.names(cluster_id)
+        self.plane = ControlPlane(_name(cluster_id), cloud.issuer(cluster_id), login, names)
         with contextlib.ExitStack() as parts:
             parts.callback(self.plane.stop)
             self.network = ClusterNetwork(self.plane.authority, ports.require_free(f"{self.plane.name}.egress"))
@@ -81,7 +84,10 @@ class Clusters:
                 shutil.rmtree(folder)
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
-        return self.running(cluster_id).plane.kubeconfig()
+        return yaml.safe_dump(self.running(cluster_id).plane.for_users(), sort_keys=False)
+
+    def api_port(self, cluster_id: str) -> int:
+        return self.running(cluster_id).plane.port("apiserver")
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         """Turns the CSI drivers of AKS on and off."""

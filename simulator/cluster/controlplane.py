@@ -6,12 +6,13 @@ import functools
 import json
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import httpx
 import yaml
 
+from diagnosis.cluster import Object
 from simulator.cluster import entra
 from simulator.host import files, paths, ports
 from simulator.host.certificates import Authority, cluster_certificates
@@ -34,15 +35,15 @@ class NotReady(Exception):
 class ControlPlane:
     """Folder, ports, certificates and processes of one cluster. Its data outlives a stop."""
 
-    def __init__(self, name: str, issuer: str = "", login: Entra | None = None) -> None:
+    def __init__(self, name: str, issuer: str = "", login: Entra | None = None, names: Sequence[str] = ()) -> None:
         """`issuer` is whom tokens of service accounts name, where Azure publishes the cluster's keys.
 
-        `login` is how people come in, where they do by Entra.
+        `login` is how people come in, where they do by Entra; `names` are those of the API server in DNS.
         """
-        self._entra = login
+        self._entra, self._names = login, names
         self.name, self._issuers = name, [*([issuer] if issuer else []), _OWN_ISSUER]
         self.folder = paths.home() / "clusters" / name
-        self.authority: Authority = cluster_certificates(self.folder / "pki")
+        self.authority: Authority = cluster_certificates(self.folder / "pki", names)
         self.supervisor = Supervisor()
 
     def port(self, part: str) -> int:
@@ -54,6 +55,11 @@ class ControlPlane:
 
     def kubeconfig(self, user: str = "admin") -> str:
         return yaml.safe_dump(self.authority.kubeconfig(user, self.server, self.name), sort_keys=False)
+
+    def for_users(self) -> Object:
+        """The administrator's kubeconfig as AKS gives it out."""
+        server = f"https://{self._names[0]}:443" if self._names else self.server
+        return self.authority.kubeconfig("admin", server, self.name)
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:

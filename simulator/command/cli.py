@@ -29,6 +29,8 @@ _SPACE_GIB = 1
 """A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """Without these nothing can be done; other tools are asked for where they are used."""
+_ENTERED = ("env", "shell", "up")
+"""Commands that can be inside a virtual network."""
 _START_TIMEOUT_S = 180
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
@@ -42,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     try:
         owner.claim()
+        enter(getattr(options, "inside", None))
         return int(options.run(options) or 0)
     except (Refused, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
@@ -52,6 +55,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"the simulated cluster does not answer: {error}\n"
             "`make status` says what runs; `make stop` and the same command start it afresh, and lose nothing."
         )
+
+
+def enter(text: str | None) -> None:
+    """Commands of this process are inside the network that is meant from now on. Raises Refused."""
+    if not text:
+        return
+    from simulator.command import networks  # as `up`
+
+    found = networks.find(text)
+    if len(found) != 1:
+        there = found or networks.find("")
+        listed = "".join(f"\n  --inside {label}" for label in there) or "\n  none yet: `pulumi up` makes a stack's own"
+        what = "several virtual networks are" if found else "no virtual network is"
+        raise Refused(f"{what} called {text} in simulated Azure. There are:{listed}")
+    os.environ[environment.INSIDE] = found[0]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -68,7 +86,10 @@ def _parser() -> argparse.ArgumentParser:
         ("images", push_images, "register the images of docker/ in the simulated registries"),
         ("clean", clean, "remove all state of this checkout's simulator"),
     ):
-        commands.add_parser(name, help=text).set_defaults(run=lambda _, run=run: run())
+        command = commands.add_parser(name, help=text)
+        command.set_defaults(run=lambda _, run=run: run())
+        if name in _ENTERED:
+            command.add_argument("--inside", metavar="NETWORK", help="as a machine there: its name, group or stack")
     faults.add_parsers(commands)
     return parser
 
@@ -150,8 +171,11 @@ def show_status() -> int:
 def shell() -> int:
     start()
     program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
+    inside = os.environ.get(environment.INSIDE)
     console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
-    env = environment.environment() | {"PS1": "(simulator) \\w $ ", "SIMULATOR_SHELL": "1"}
+    if inside:
+        console.print(f"as a machine in the virtual network {inside}", markup=False)
+    env = environment.environment() | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode
@@ -217,5 +241,6 @@ def _require_space() -> None:
 
 def _daemon_environment() -> dict[str, str]:
     own = {key: value for key, value in os.environ.items() if key.startswith(("SIMULATOR_", "AI_ON_AKS_", "XDG_"))}
+    own[environment.OUTER] = environment.outer_proxy()
     env = marked_environment(own | {"PYTHONPYCACHEPREFIX": str(paths.bytecode()), "PYTHONUNBUFFERED": "1"})
     return env

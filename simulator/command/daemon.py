@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,11 +14,13 @@ from pathlib import Path
 import yaml
 
 from diagnosis.cluster import Object
+from simulator.azure import gateway as gateways
 from simulator.azure import subscription
 from simulator.azure.autoscaler import Autoscaler
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
+from simulator.azure.gateway import Gateway
 from simulator.azure.server import Server, serve
 from simulator.azure.store import Store
 from simulator.azure.tokens import AKS
@@ -26,7 +29,7 @@ from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.command.daemon_state import hold_lock, state_file
-from simulator.command.environment import kubeconfig_file, token_file
+from simulator.command.environment import kubeconfig_file, outer_proxy, token_file
 from simulator.host import files, paths, ports
 from simulator.host.processes import end_leftovers
 from simulator.operators import PROGRAMS
@@ -43,6 +46,7 @@ class NotResumed(Exception):
 class KubeconfigFile:
     """Keeps `.simulator/kubeconfig` at the clusters that run, one context each, for kubectl in `make shell`.
 
+    Private clusters are in it by their names, as users reach them; the simulator has kubeconfigs of its own.
     In clusters without local accounts kubectl is whoever is logged in, by kubelogin: as after `az aks get-credentials`
     and `kubelogin convert-kubeconfig -l azurecli`.
     """
@@ -60,7 +64,7 @@ class KubeconfigFile:
         if not ways:
             file.unlink(missing_ok=True)
         elif ways != self._written:
-            configs = {name: yaml.safe_load(plane.kubeconfig()) for name, (plane, _) in ways.items()}
+            configs = {name: plane.for_users() for name, (plane, _) in ways.items()}
             for name in closed & configs.keys():
                 configs[name]["users"][0]["user"] = {"exec": credentials.plugin("azurecli", {"server-id": AKS})}
             files.replace(file, yaml.safe_dump(merged(configs, _chosen_context(file)), sort_keys=False))
@@ -93,40 +97,42 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
     end_leftovers()
-    clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
-    server: Server | None = None
-    autoscaler: Autoscaler | None = None
     try:
-        server = _simulated_azure(clusters, blobs)
-        _resume(server, clusters)
-        autoscaler = Autoscaler(server.world, server.operations, clusters.client)
-        kubeconfig = KubeconfigFile(clusters, server.world.store)
-        kubeconfig.write()
-        files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
-        while not stop.wait(1):
-            kubeconfig.write()
+        with contextlib.ExitStack() as parts:
+            _run(parts, stop)
     except (NotReady, NotResumed, ports.PortTaken, FileNotFoundError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     finally:
-        if autoscaler is not None:
-            autoscaler.stop()
-        if server is not None:
-            server.stop()
-        clusters.stop()
-        blobs.stop()
         end_leftovers()
         state_file().unlink(missing_ok=True)
         lock.close()
     return 0
 
 
-def _simulated_azure(clusters: Clusters, blobs: BlobService) -> Server:
-    """As it was left; it answers nobody yet."""
+def _run(parts: contextlib.ExitStack, stop: threading.Event) -> None:
+    """Until it is to stop; what runs then, `parts` end."""
+    clusters, server = _simulated_azure(parts)
+    _resume(server, clusters)
+    parts.callback(Autoscaler(server.world, server.operations, clusters.client).stop)
+    kubeconfig = KubeconfigFile(clusters, server.world.store)
+    kubeconfig.write()
+    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
+    while not stop.wait(1):
+        kubeconfig.write()
+
+
+def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
+    """As it was left; it answers nobody yet. What is begun first is ended last: clusters write to blobs as they end."""
+    clusters, blobs = Clusters(PROGRAMS, extended_resources), BlobService()
+    parts.callback(blobs.stop)
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
-    clusters.cloud = DataPlane(server.world, server.tokens)
-    blobs.open(Policy(server.world, server.tokens).refusal)
-    return server
+    gateway = Gateway(ports.require_free(gateways.PORT), server.world, outer_proxy())
+    for part in (gateway, clusters, server):
+        parts.callback(part.stop)
+    clusters.cloud = DataPlane(server.world, server.tokens, gateway.port)
+    blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
+    return clusters, server
 
 
 def _resume(server: Server, clusters: Clusters) -> None:

@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simulator.azure import managed_identity, subscription, trust
+from simulator.azure import domains, managed_identity, subscription, trust
 from simulator.command import stand_ins
 from simulator.host import files, paths, ports
 
@@ -18,6 +18,10 @@ PASSPHRASE = "simulator"  # noqa: S105 - known to all on purpose: it guards a si
 
 LOGINS = paths.ROOT / "simulator" / "plugins" / "logins" / "bin"
 """Simulated `kubelogin` and `az`."""
+INSIDE = "SIMULATOR_INSIDE"
+"""The virtual network to be in, by its label; empty outside of all."""
+OUTER = "SIMULATOR_OUTER_PROXY"
+_HERE = ("127.0.0.1", "localhost")
 _CREDENTIALS = ("AAD_", "ARM_", "AZURE_", "AWS_", "GOOGLE_", "IDENTITY_", "MSI_")
 _ALWAYS_UNSET = (
     "ARM_CLIENT_ID",
@@ -97,8 +101,6 @@ def _cloud(endpoint: str) -> dict[str, str]:
     own keys of a stack come before these variables (pulumi-azure-native, provider/pkg/provider/auth_azidentity.go).
     """
     trusted = str(trust.bundle())
-    asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
-    direct = ",".join([*(name for name in asked.split(",") if name and name != "127.0.0.1"), "127.0.0.1"])
     return {
         "ARM_METADATA_HOSTNAME": endpoint,
         "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
@@ -106,12 +108,45 @@ def _cloud(endpoint: str) -> dict[str, str]:
         "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
         "IDENTITY_ENDPOINT": f"{endpoint}{managed_identity.PATH}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
+        # Where Azure's SDKs look for the metadata service of the machine that they are on.
+        "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(os.environ.get(INSIDE, ''))}",
         "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
         "SSL_CERT_FILE": trusted,
-        "NO_PROXY": direct,
-        "no_proxy": direct,
+        **_proxies(),
     }
+
+
+def outer_proxy() -> str:
+    """The user's own proxy for HTTPS: of the environment, or as it was when this one was entered."""
+    if OUTER in os.environ:
+        return os.environ[OUTER]
+    return "" if "*" in _direct() else os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY", "")
+
+
+def _direct() -> list[str]:
+    """What the user's proxies are not for."""
+    asked = os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")
+    return [name.strip() for name in asked.split(",") if name.strip()]
+
+
+def _proxies() -> dict[str, str]:
+    """HTTPS goes by the simulator's proxy, but for what is on this machine.
+
+    So a name of Azure is looked up in simulated Azure alone, inside the network that `SIMULATOR_INSIDE` names, and
+    never by this machine, where it may be somebody's. The rest goes on by the user's own proxy, if there is one.
+    """
+    inside = os.environ.get(INSIDE, "")
+    chosen = {
+        "HTTPS_PROXY": domains.proxy(ports.port("proxy"), inside),
+        "NO_PROXY": ",".join([*(name for name in _direct() if name not in _HERE and not _is_azure(name)), *_HERE]),
+    }
+    return {INSIDE: inside, OUTER: outer_proxy(), **chosen, **{name.lower(): value for name, value in chosen.items()}}
+
+
+def _is_azure(name: str) -> bool:
+    """Whether an entry of NO_PROXY would let names of Azure out: `*`, `.windows.net`."""
+    return any(f".{domain}".endswith(f".{name.lstrip('*.')}".rstrip(".")) for domain in domains.ALL)
 
 
 def unset() -> list[str]:

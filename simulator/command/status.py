@@ -12,7 +12,7 @@ from diagnosis.cluster import Object, condition
 from diagnosis.nodes import GPU
 from simulator.azure.store import records
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
-from simulator.command import daemon_state, environment, pools, stand_ins
+from simulator.command import daemon_state, environment, networks, pools, stand_ins
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
 from simulator.operators import REAL
@@ -33,6 +33,9 @@ def show(console: Console) -> int:
         console.print(operator.STATUS, highlight=False)
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))
+    for network, machines in networks.jump_boxes().items():
+        there = f"machines {', '.join(machines)}" if machines else "no machine to log in at"
+        console.print(f"network {network}: {there}; `make shell INSIDE={network}` is inside", highlight=False)
     if running and environment.kubeconfig_file().exists():
         _clusters(console)
     return 0 if running else 3
@@ -50,13 +53,13 @@ def _served(file: Path) -> str:
 
 
 def _clusters(console: Console) -> None:
-    """Each by its context, whose name is that of the cluster's folder."""
+    """Each by its context, which is called as the cluster's folder, where a kubeconfig is that needs no network."""
     config = yaml.safe_load(environment.kubeconfig_file().read_text())
     names = [context["name"] for context in config["contexts"]]
     for name in names:
         try:
-            admin = paths.home() / "clusters" / name / "admin.kubeconfig"
-            with KubeClient.from_kubeconfig(admin.read_text()) as kube:
+            own = (paths.home() / "clusters" / name / "admin.kubeconfig").read_text()
+            with KubeClient.from_kubeconfig(own) as kube:
                 nodes, pods = kube.list("v1", "Node"), kube.list("v1", "Pod")
         except (ApiError, httpx.HTTPError) as error:
             console.print(f"the cluster {name} does not answer: {error}", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -10,13 +11,15 @@ from rich.console import Console
 from config.facts.near import near
 from diagnosis.finding import wrapped
 from diagnosis.report import platform
-from simulator.command import images, jobs, pulumi_cli, stacks, waiting
+from simulator.command import environment, images, jobs, networks, pulumi_cli, stacks, waiting
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
 from simulator.kube.client import KubeClient
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
+_FIRST_PHASE = "next"
+"""The output that a stack has alone while nothing of it is inside its network: the command to go on with."""
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -29,13 +32,15 @@ def up() -> None:
     stack, start = stacks.chosen(), time.monotonic()
     try:
         _make_sure_of(stack)
-        recover(stack, console.print)
-        with images.pushed_meanwhile():
-            found = goes_on(stack, console.print)
-            pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
-        outputs = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
+        _go_inside(stack)
+        outputs = _applied(stack)
+        if _FIRST_PHASE in outputs and _go_inside(stack):
+            outputs = _applied(stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
+    if _FIRST_PHASE in outputs:
+        _told(_go_on(stack, outputs[_FIRST_PHASE]))
+        return
     applied = time.monotonic()
     workloads = _settle(outputs)
     _show(workloads)
@@ -77,6 +82,7 @@ def down() -> None:
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
+            _go_inside(stack)
             recover(stack, console.print)
             found = goes_on(stack, console.print)
             if found:
@@ -90,6 +96,35 @@ def down() -> None:
         raise UpFailed("".join([str(error), *first])) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
+
+
+def _applied(stack: str) -> dict[str, Any]:
+    """Outputs after an `up`. Raises PulumiFailed."""
+    recover(stack, console.print)
+    with images.pushed_meanwhile():
+        found = goes_on(stack, console.print)
+        pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
+    outputs: dict[str, Any] = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
+    return outputs
+
+
+def _go_inside(stack: str) -> bool:
+    """By a machine in the network of the stack, or of its platform's, unless one is inside of a network already."""
+    if os.environ.get(environment.INSIDE):
+        return False
+    machines = networks.jump_boxes()
+    network = next((label for label in networks.find(stacks.platform_of(stack) or stack) if machines[label]), None)
+    if network is None:
+        return False
+    os.environ[environment.INSIDE] = network
+    _told(f"inside the network {network}, as at its machine {machines[network][0]}")
+    return True
+
+
+def _go_on(stack: str, command: str) -> str:
+    """What is said after a first phase that no machine lets go on from."""
+    ways = [f"    make up STACK={stack} INSIDE={network}    # as a machine there" for network in networks.find(stack)]
+    return "\n".join([f"Made what can be made from outside. On Azure one goes on by `{command}`, here by:", *ways])
 
 
 def _make_sure_of(stack: str) -> None:
@@ -112,10 +147,10 @@ def _sizes() -> dict[str, int]:
 
 def _settle(outputs: dict[str, Any]) -> list[jobs.Workload]:
     """Waits for the workloads, and tells what is not in order with what they run on."""
-    wanted = outputs["workloadDetails"]
-    cluster = paths.cluster(outputs["clusterId"])
+    wanted, cluster = outputs["workloadDetails"], paths.cluster(outputs["clusterId"])
     ran = cluster / "placements.json"
-    with KubeClient.from_kubeconfig((cluster / "admin.kubeconfig").read_text()) as kube:
+    own = (cluster / "admin.kubeconfig").read_text()  # the simulator's, which needs neither network nor login
+    with KubeClient.from_kubeconfig(own) as kube:
         if wanted:
             _told(f"waiting for the workloads ({JOBS_TIMEOUT_S // 60} minutes at most)")
         workloads = waiting.wait(lambda: jobs.observe(kube, wanted, ran), JOBS_TIMEOUT_S, _told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +101,15 @@ class Authority:
         files.replace(self.folder / "ca.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def cluster_certificates(folder: Path) -> Authority:
-    """All certificates that a control plane needs, and the key that signs service account tokens."""
+def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
+    """All certificates that a control plane needs, and the key that signs service account tokens.
+
+    `names` are those of its API server in DNS, which stay for the life of a cluster.
+    """
     authority = Authority(folder, "simulated-aks-ca")
-    authority.issue("apiserver", "kube-apiserver", hosts=("127.0.0.1", "10.0.0.1", *_SERVICE_NAMES), server=True)
+    authority.issue(
+        "apiserver", "kube-apiserver", hosts=("127.0.0.1", "10.0.0.1", *_SERVICE_NAMES, *names), server=True
+    )
     authority.issue("admin", "masterclient", "system:masters")  # the names in AKS's admin kubeconfigs
     authority.issue("controller-manager", "system:kube-controller-manager")
     authority.issue("scheduler", "system:kube-scheduler")

@@ -8,17 +8,12 @@ there.
 
 from __future__ import annotations
 
-import socket
 import socketserver
 import ssl
 import threading
 
+from simulator.host import connect
 from simulator.host.certificates import Authority
-from simulator.host.relay import relay
-
-_CHUNK = 65536
-_HEADER_LIMIT = 8192
-_DIAL_TIMEOUT_S = 5
 
 
 class ClusterNetwork:
@@ -70,24 +65,17 @@ class _Handler(socketserver.BaseRequestHandler):
             return
 
     def _connect(self, client: ssl.SSLSocket) -> None:
-        request = b""
-        while b"\r\n\r\n" not in request and len(request) < _HEADER_LIMIT:
-            part = client.recv(_CHUNK)
-            if not part:
-                return
-            request += part
-        target = request.split(b" ", 2)[1].decode()
-        host, _, port = target.rpartition(":")
-        local = self.server.network.local_port(host.strip("[]"), int(port))
+        wanted = connect.asked(client)
+        if wanted is None:
+            return
+        local = self.server.network.local_port(wanted.host, wanted.port)
         if local is None:
-            client.sendall(b"HTTP/1.1 502 Nothing serves this address in the simulated cluster\r\n\r\n")
+            connect.refuse(client, "Nothing serves this address in the simulated cluster")
             return
         try:
-            upstream = socket.create_connection(("127.0.0.1", local), timeout=_DIAL_TIMEOUT_S)
+            upstream = connect.dial(local)
         except OSError:
-            client.sendall(b"HTTP/1.1 502 Connection refused\r\n\r\n")
+            connect.refuse(client, "Connection refused")
             return
         with upstream:
-            upstream.settimeout(None)
-            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            relay(client, upstream)
+            connect.join(client, upstream)

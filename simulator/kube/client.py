@@ -79,7 +79,9 @@ class KubeClient:
     def __init__(self, server: str, verify: ssl.SSLContext | bool, token: str | None = None) -> None:
         self.server = server
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=False)
+        # That of a private cluster has a name, which the environment's proxy knows; others are on this machine.
+        by_name = httpx.URL(server).host != "127.0.0.1"
+        self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=by_name)
         self._resources: dict[tuple[str, str], Resource] = {}
         self._lock = threading.Lock()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,10 @@ class BlobService(Protocol):
     @property
     def ca_file(self) -> Path:
         """The authority that signed the service's certificate (PEM)."""
+
+    @property
+    def proxy(self) -> str:
+        """URL of the proxy that leads there; empty where none is needed."""
 
 
 class Entra(Protocol):
@@ -53,14 +58,24 @@ class Cloud(Protocol):
     def blobs(self) -> BlobService | None:
         """The service of all storage accounts; None where there is no Azure."""
 
-    def blob_service(self, account: str) -> BlobService | None:
-        """In place of https://<account>.blob.core.windows.net; None where no account has this name."""
+    @property
+    def proxy(self) -> str:
+        """URL of the proxy that reaches names as nodes do; empty where there is no Azure."""
+
+    def at(self, cluster_id: str) -> Cloud:
+        """As the nodes of a cluster reach it."""
+
+    def blob_service(self, account: str) -> BlobService:
+        """In place of https://<account>.blob.core.windows.net. Raises OSError where that name leads nowhere."""
 
     def issuer(self, cluster_id: str) -> str:
         """Whom the tokens of a cluster's service accounts name as their issuer; empty where AKS publishes none."""
 
     def entra(self, cluster_id: str) -> Entra | None:
         """None for a cluster that people do not log in to by Entra."""
+
+    def names(self, cluster_id: str) -> Sequence[str]:
+        """Those of a private cluster's API server; of others none, since they are reached here by their address."""
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         """A managed identity's token for blobs, for a service account's; when it ends (seconds since 1970).
@@ -76,15 +91,22 @@ class NoCloud:
     """No Azure: no storage account, and every image is there. Implements Cloud."""
 
     blobs = None
+    proxy = ""
 
-    def blob_service(self, account: str) -> BlobService | None:
-        return None
+    def at(self, cluster_id: str) -> NoCloud:
+        return self
+
+    def blob_service(self, account: str) -> BlobService:
+        raise OSError(f"dial tcp: lookup {account}.blob.core.windows.net: no such host")
 
     def issuer(self, cluster_id: str) -> str:
         return ""
 
     def entra(self, cluster_id: str) -> Entra | None:
         return None
+
+    def names(self, cluster_id: str) -> Sequence[str]:
+        return ()
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         raise PermissionError("there is no Entra ID")

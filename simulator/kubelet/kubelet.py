@@ -54,6 +54,7 @@ _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
 POD_CIDR = "10.244.128.0/17"
 """Of the pods that run here; KWOK's have the lower half of AKS's range."""
+_ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
 """Changes come in bursts, and one look at all pods serves a whole burst."""
@@ -87,7 +88,7 @@ class Kubelet:
         cluster_id: str,
     ) -> None:
         """`cluster_id` is the cluster's in ARM, by which Azure knows its kubelet identity."""
-        self.plane, self.network = plane, network
+        self.plane, self.network, cloud = plane, network, cloud.at(cluster_id)
         self.kube = plane.client()
         self.folder = plane.folder
         self.placements = Placements(plane.folder / "placements.json")
@@ -241,13 +242,19 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """What sandboxed pods reach: the API server and the blob service, whose certificate they trust."""
+        """What sandboxed pods reach: the API server and the blob service, whose certificate they trust.
+
+        The service also by the names of accounts, which lead where they lead in the nodes' network.
+        """
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:
             return address == api or (blobs is not None and address == _address_of(blobs.url))
 
-        return Uplink(self.folder / "world", allows, blobs.ca_file.read_text() if blobs else "")
+        def names(address: Address) -> str:
+            return cloud.proxy if address[0].endswith(_ACCOUNTS) else ""
+
+        return Uplink(self.folder / "world", allows, blobs.ca_file.read_text() if blobs else "", names)
 
     # -- what workers and programs are given ---------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from simulator.host import files
+from simulator.host import connect, files
 from simulator.host.relay import relay
 
 SOCKET = "uplink"
@@ -26,12 +26,18 @@ class Uplink:
     A client names host and port in one line, is answered `ok`, and then talks to that server; others are refused.
     """
 
-    def __init__(self, folder: Path, allows: Callable[[Address], bool], authorities: str) -> None:
-        """`allows` tells which servers may be reached; `authorities` is PEM."""
+    def __init__(
+        self,
+        folder: Path,
+        allows: Callable[[Address], bool],
+        authorities: str,
+        proxy: Callable[[Address], str] = lambda _: "",
+    ) -> None:
+        """`allows` tells which servers may be reached, `proxy` by which URL others are; `authorities` is PEM."""
         folder.mkdir(parents=True, exist_ok=True)
         files.replace(folder / AUTHORITIES, authorities)
         (folder / SOCKET).unlink(missing_ok=True)
-        self._server = _server(folder, allows)
+        self._server = _server(folder, allows, proxy)
         self._thread = threading.Thread(target=self._server.serve_forever, name="uplink", daemon=True)
         self._thread.start()
 
@@ -45,16 +51,25 @@ class Uplink:
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     allows: Callable[[Address], bool]
+    proxy: Callable[[Address], str]
+
+    def dial(self, address: Address) -> socket.socket:
+        """Raises OSError, also for what is not allowed."""
+        if self.allows(address):
+            return socket.create_connection(address, _TIMEOUT_S)
+        if by := self.proxy(address):
+            return connect.by_proxy(address, by)
+        raise ConnectionRefusedError(address)
 
 
-def _server(folder: Path, allows: Callable[[Address], bool]) -> _Server:
+def _server(folder: Path, allows: Callable[[Address], bool], proxy: Callable[[Address], str]) -> _Server:
     """Named by a descriptor of its folder: addresses of Unix sockets have 107 bytes at most, folders may have more."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)
     finally:
         os.close(descriptor)
-    server.allows = allows
+    server.allows, server.proxy = allows, proxy
     return server
 
 
@@ -65,11 +80,8 @@ class _Client(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         host, _, port = self.rfile.readline(_MAX_REQUEST).decode("ascii", "replace").strip().rpartition(" ")
         address = (host, int(port) if port.isdigit() else 0)
-        if not self.server.allows(address):
-            self.wfile.write(b"refused\n")
-            return
         try:
-            upstream = socket.create_connection(address, _TIMEOUT_S)
+            upstream = self.server.dial(address)
         except OSError:
             self.wfile.write(b"refused\n")
             return

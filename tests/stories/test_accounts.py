@@ -10,7 +10,7 @@ import pytest
 from tests.stories.azure_cluster import SCRIPT_IMAGE, AzureCluster
 from tests.support.world import Stack, eventually, log
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 NAME = "accounts"
 INPUT = f"{NAME}data"
 """As the cluster of that name calls its account."""

@@ -26,7 +26,9 @@ API = {
     "Microsoft.Storage": "2024-01-01",
     "Microsoft.Compute": "2024-11-01",
     "Microsoft.ManagedIdentity": "2023-01-31",
+    "Microsoft.Network": "2024-05-01",
 }
+ZONES_API = "2024-06-01"
 H100 = "Standard_ND96isr_H100_v5"
 
 
@@ -41,6 +43,7 @@ class FakeBackend:
     storage: dict[str, dict[str, Any]] = field(default_factory=dict)
     admins: dict[str, list[str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
+    api_ports: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
     refused: str = ""
@@ -72,6 +75,9 @@ class FakeBackend:
                 "current-context": "x",
             }
         )
+
+    def api_port(self, cluster_id: str) -> int:
+        return self.api_ports[cluster_id]
 
     def set_storage(self, cluster_id: str, storage_profile: Mapping[str, Any]) -> None:
         self.storage[cluster_id] = dict(storage_profile)
@@ -121,7 +127,9 @@ class Arm:
 
     def call(self, method: str, path: str, body: Any = None, **query: str) -> httpx.Response:
         if "api-version" not in query:
-            query = {"api-version": API.get(path.rpartition("/providers/")[2].split("/")[0], "2024-03-01")} | query
+            provider, _, kind = path.rpartition("/providers/")[2].partition("/")
+            zones = kind.startswith("privateDnsZones")  # a package of their own, with its own versions
+            query = {"api-version": ZONES_API if zones else API.get(provider, "2024-03-01")} | query
         return self.client.request(method, path, json=body, params=query)
 
     def put(self, path: str, body: Any) -> httpx.Response:

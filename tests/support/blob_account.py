@@ -17,6 +17,7 @@ from azure.storage.blob import ContainerClient
 from simulator.azure import trust
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
+from simulator.azure.gateway import Gateway
 from simulator.azure.server import serve
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, FakeBackend, ca_file, client_of, cluster_body
 
@@ -39,6 +40,7 @@ class BlobAccount:
 
     arm: Arm
     blobs: BlobService
+    gateway: Gateway
     _clients: list[ContainerClient] = field(default_factory=list)
     """Closed in the end: what the garbage collector closes is a warning, in whatever test runs then."""
 
@@ -113,7 +115,8 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
     with mock.patch.dict(os.environ, {"SIMULATOR_HOME": str(home)}):
         blobs = BlobService()
         server = serve(0, TOKEN, SUBSCRIPTION, FakeBackend(), blobs, home / "azure")
-        blobs.open(Policy(server.world, server.tokens).refusal)
+        gateway = Gateway(0, server.world)
+        blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)
         server.start()
         client = client_of(server.endpoint, home, timeout=60)
         arm = Arm(server, FakeBackend(), None, client, ca_file(home))  # type: ignore[arg-type]
@@ -128,10 +131,11 @@ def blob_account(home: Path) -> Iterator[BlobAccount]:
             arm.done()
             for path in (CONTAINER, OTHER):
                 assert arm.put(path, {"properties": {}}).status_code == 201
-            with mock.patch.dict(os.environ, identity), closing(BlobAccount(arm, blobs)) as account:
+            with mock.patch.dict(os.environ, identity), closing(BlobAccount(arm, blobs, gateway)) as account:
                 yield account
         finally:
             client.close()
             server.stop()
             server.wait_idle(20)
+            gateway.stop()
             blobs.stop()

@@ -19,6 +19,7 @@ import yaml
 
 from components import platform_guard
 from simulator.host.paths import ROOT
+from tests.support.lookups import HUB, ZONES
 from tests.support.mocks import Azure, Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
@@ -28,6 +29,7 @@ H200 = "Standard_ND96isr_H200_v5"
 T4 = "Standard_NC4as_T4_v3"
 NCCL = "nccl-allreduce"
 _LOCAL = {"localAccounts": True}
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw me@example.com"
 _SECRET = re.compile(r"\n +secure: .*")
 _OWN_IMAGE = re.compile(r"(?<=azurecr\.io/)([a-z-]+):[0-9a-f]{12}")
 
@@ -60,6 +62,33 @@ STACKS: dict[str, dict[str, Any]] = {
     },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
+    "private-seed": {
+        "vmSku": H100,
+        "network": {"private": True, "addressSpace": "10.0.0.0/15", "policy": "calico"},
+        "registry": {"sku": "Premium"},
+        "storage": {"containers": {"data": {}}},
+        "workloads": NCCL,
+    },
+    "private-outside": {
+        "vmSku": H100,
+        "network": {"private": True, "addressSpace": "10.0.0.0/24", "jumpBox": {"sshPublicKey": PUBLIC_KEY}},
+        "registry": {"sku": "Premium"},
+        "storage": {"containers": {"data": {}}},
+        "workloads": NCCL,
+    },
+    "private-in-hub": {
+        "vmSku": H100,
+        "network": {
+            "private": True,
+            "id": HUB,
+            "nodeSubnet": f"{HUB}/subnets/nodes",
+            "endpointSubnet": f"{HUB}/subnets/endpoints",
+            "zones": [f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"],
+            "outbound": "loadBalancer",
+        },
+        "registry": {"sku": "Premium"},
+        "workloads": NCCL,
+    },
     "mirror": {
         "vmSku": H100,
         "cluster": {**_LOCAL, "systemPool": {"taint": True}},
@@ -71,6 +100,8 @@ STACKS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """Typical stacks, as keys of a stack file."""
 NAMES = (*FILES, *STACKS)
+_OUTSIDE = ("private-outside",)
+"""Those that are deployed from outside of their network."""
 
 
 def keys(stack: str) -> dict[str, Any]:
@@ -86,7 +117,7 @@ def run(stack: str) -> Recorder:
     """What one stack registers."""
     found = keys(stack)
     others = {found["platformStack"]: run(found["platformStack"])} if "platformStack" in found else {}
-    return run_on(stack, Azure(stacks=others))
+    return run_on(stack, Azure(stacks=others, inside=stack not in _OUTSIDE))
 
 
 def run_on(stack: str, azure: Azure) -> Recorder:
@@ -137,6 +168,7 @@ def _entry(resource: Registered) -> dict[str, Any]:
 def _without_files(resource: Registered) -> dict[str, Any]:
     """Inputs without scripts and their digests, which would change with every word of a comment."""
     text = re.sub(r'("ai-on-aks/files": )"[0-9a-f]+"', r'\1"[digest]"', json.dumps(resource.inputs))
+    text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)
     inputs: dict[str, Any] = json.loads(text)
     if resource.type.endswith(":ConfigMap"):
         inputs["data"] = sorted(inputs["data"])

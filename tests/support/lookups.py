@@ -34,6 +34,24 @@ def size(name: str, region: str = "eastus", **more: Any) -> dict[str, Any]:
     return {"resourceType": "virtualMachines", "name": name, "locations": [region], "restrictions": [], **more}
 
 
+NETWORKS = "/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/net/providers/Microsoft.Network"
+HUB, ZONES = f"{NETWORKS}/virtualNetworks/hub", f"{NETWORKS}/privateDnsZones"
+"""A network that is there, with subnets `nodes` and `endpoints`, and where zones are that are linked to it."""
+OWNER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
+
+
+def hub(location: str = "eastus", space: str = "192.168.0.0/16", **nodes: Any) -> dict[str, Any]:
+    """That network; more of its subnet for nodes."""
+    subnets = {"nodes": {"addressPrefix": "192.168.0.0/24", **nodes}, "endpoints": {"addressPrefix": "192.168.1.0/27"}}
+    listed = [{"id": f"{HUB}/subnets/{name}", "properties": each} for name, each in subnets.items()]
+    return {"location": location, "properties": {"addressSpace": {"addressPrefixes": [space]}, "subnets": listed}}
+
+
+def links(*networks: str) -> dict[str, Any]:
+    """Links of a private DNS zone."""
+    return {"value": [{"name": "link", "properties": {"virtualNetwork": {"id": each}}} for each in networks]}
+
+
 def everything(url: str, _token: str = "", _timeout: float = 0) -> Answer:
     """The answer at a URL."""
     path, query = urlsplit(url).path, unquote(urlsplit(url).query)
@@ -47,6 +65,14 @@ def everything(url: str, _token: str = "", _timeout: float = 0) -> Answer:
             return answer({"value": [size(name, region) for name in catalogue()]})
         case "permissions":
             return answer({"value": [ALL]})
+        case "hub":
+            return answer(hub())
+        case "privateDnsZones":
+            return answer({"value": []})
+        case "virtualNetworkLinks":
+            return answer(links(HUB))
+        case "roleAssignments":
+            return answer({"value": [{"properties": {"roleDefinitionId": OWNER}}]})
         case namespace:
             return answer({"namespace": namespace, "registrationState": "Registered"})
 

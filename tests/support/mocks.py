@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import runpy
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -29,7 +29,9 @@ ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
 CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
 """Of every managed identity that a program makes."""
 _NAMES = (
-    "federatedIdentityCredentialResourceName",
+    "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
+    "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
+    "vmName", "networkInterfaceName", "bastionHostName",
     "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
     "resourceGroupName",
 )  # fmt: skip
@@ -143,6 +145,11 @@ class Azure(pulumi.runtime.Mocks):
         registry: str = "",
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
+        address_space: str = "",
+        peerings: Sequence[Mapping[str, Any]] = (),
+        tags: Mapping[str, str] | None = None,
+        inside: bool = True,
+        profiles: Mapping[str, Any] | None = None,
         fetch: Fetch = everything,
     ) -> None:
         self.feature = feature
@@ -162,6 +169,16 @@ class Azure(pulumi.runtime.Mocks):
         """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
+        self.address_space = address_space
+        """Of the network that is asked for, if it is there."""
+        self.peerings = peerings
+        """Of the same."""
+        self.tags = tags
+        """Of the resource group that is there already, if it is."""
+        self.inside = inside
+        """Whether this machine is inside whatever is private."""
+        self.profiles = profiles or {}
+        """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
         self.outputs = outputs or {}
         """Of the stack itself, from its last `up`."""
         self.fetch = fetch
@@ -194,10 +211,16 @@ class Azure(pulumi.runtime.Mocks):
             case "getManagedCluster":
                 pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
                 named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
-                return there({**ADDED["ManagedCluster"], **named} if self.cluster else None), []
+                return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
             case "getCapacityReservationGroup" | "getCapacityReservation":
                 return self._reservation(args.args), []
-            case "getRegistry" | "getUserAssignedIdentity" | "getStorageAccount" as kind:
+            case (
+                "getRegistry"
+                | "getUserAssignedIdentity"
+                | "getStorageAccount"
+                | "getVirtualNetwork"
+                | "getResourceGroup"
+            ) as kind:
                 return there(self._one(kind, args.args)), []
             case "listStorageAccountKeys":
                 return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
@@ -214,8 +237,16 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getRegistry":
             return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
         if kind == "getUserAssignedIdentity":
-            return {} if args["resourceName"] in self.identities else None
+            return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
+        if kind == "getResourceGroup":
+            return None if self.tags is None else {"tags": self.tags}
+        if kind == "getVirtualNetwork":
+            return self._network() if self.address_space else None
         return self.account
+
+    def _network(self) -> dict[str, Any]:
+        peerings = {"virtualNetworkPeerings": list(self.peerings)} if self.peerings else {}
+        return {"addressSpace": {"addressPrefixes": [self.address_space]}, **peerings}
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
         group = there(self.reservations.get(args["capacityReservationGroupName"]))
@@ -273,7 +304,11 @@ def program(
     pulumi.runtime.set_all_config(as_engine(settings), [f"ai-on-aks:{key}" for key in secret])
     azure = azure or Azure()
     programs = mock.patch("components.preflight.which", lambda name: f"/usr/bin/{name}")
-    with programs, mock.patch("components.arm.fetch", azure.fetch):
+    fetch = mock.patch("components.arm.fetch", azure.fetch)
+    answers, is_in = (
+        mock.patch(f"components.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
+    )
+    with programs, fetch, answers, is_in:
         return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
 
 

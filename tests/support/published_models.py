@@ -1,15 +1,16 @@
 """Azure's published models of its resources, read from the azure-mgmt packages, in the shape of our own schemas.
 
-Which package has a type, its room says (`published` in simulator/azure/types/<room>/schema.yaml).
+Which package has a type, its room says (`published` in simulator/azure/types/<room>/schema.yaml). Models hold
+each other without end (a subnet has endpoints, which have subnets), so they are read along paths that are asked for.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import ModuleType
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simulator.azure.schema import Field, schemas
@@ -18,48 +19,65 @@ _JSON = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"
 _KNOWN_VALUES = re.compile(r"Known values are:\s*(.*?)\.(?:\s|$)", re.DOTALL)
 _BOUNDS = ("minimum", "maximum", "pattern", "min_items", "max_items")
 _TEXT = {"iso-8601", "date", "duration", "bytearray"}
+_STEP = re.compile(r"\[\]|\{\}|[^.\[{]+")
 
 
 @dataclass(frozen=True)
 class Published:
     """One property as Azure publishes it."""
 
-    path: str
     type: str
     """A JSON type, or `map`."""
-    read_only: bool
-    required: bool
-    known: frozenset[str]
+    read_only: bool = False
+    required: bool = False
+    known: frozenset[str] = frozenset()
     """Values of an enumeration; empty where it is none."""
     bounds: Mapping[str, Any] = field(default_factory=dict)
     """Of minimum, maximum, pattern, min_items and max_items those that it has."""
+    module: str = ""
+    of: str = ""
+    """What is in it, as the packages write types: of an object the model, of an array or a map the items."""
+    inner: Mapping[str, Published] = field(default_factory=dict)
+    """Of an object that has no model of its own: `properties`, which the packages flatten."""
 
 
-def published(resource_type: str) -> dict[str, Published]:
-    """Every property of the type by its dotted path; `[]` stands for the items of an array, `{}` for a map's values."""
+@dataclass(frozen=True)
+class Models:
+    """What Azure publishes of a type: the model of its answer, and that of its request where it has one of its own."""
+
+    tops: tuple[Published, ...]
+
+    def get(self, path: str) -> Published | None:
+        """By a dotted path; `[]` stands for the items of an array, `{}` for a map's values."""
+        found = None
+        for top in self.tops:
+            each: Published | None = top
+            for step in _STEP.findall(path):
+                each = _inside(each, step) if each else None
+            if each and (found is None or not each.read_only):
+                found = each
+        return found
+
+
+def published(resource_type: str) -> Models:
     source = schemas()[resource_type.lower()].published
-    module = importlib.import_module(f"{source.package}.models")
-    found: dict[str, Published] = {}
-    for name in source.models:
-        for each in _properties(module, getattr(module, name), "", ()):
-            other = found.get(each.path)
-            found[each.path] = each if other is None or not each.read_only else other
-    return found
+    module = f"{source.package}.models"
+    return Models(tuple(Published("object", module=module, of=name) for name in source.models))
 
 
 def unpublished(resource_type: str, body: Any) -> list[str]:
     """Paths and types in an answer of simulated ARM that Azure's model does not have."""
-    known = published(resource_type)
+    models = published(resource_type)
 
     def walk(value: Any, path: str) -> Iterator[str]:
-        if path and path not in known:
+        known = models.get(path)
+        if known is None:
             yield f"{path} is not published"
-        elif path and value is not None and known[path].type not in (_json(value), "object"):
-            yield f"{path} is a {_json(value)}, published as {known[path].type}"
+        elif path and value is not None and known.type not in (_json(value), "object"):
+            yield f"{path} is a {_json(value)}, published as {known.type}"
         elif isinstance(value, dict):
-            mapped = bool(path) and known[path].type == "map"
             for key, item in value.items():
-                yield from walk(item, f"{path}{{}}" if mapped else f"{path}.{key}".lstrip("."))
+                yield from walk(item, f"{path}{{}}" if known.type == "map" else f"{path}.{key}".lstrip("."))
         elif isinstance(value, list):
             for item in value:
                 yield from walk(item, f"{path}[]")
@@ -85,38 +103,55 @@ def ours(schema: Field, path: str = "") -> Iterator[tuple[str, Field]]:
         yield from ours(schema.values, f"{path}{{}}")
 
 
-def _properties(module: ModuleType, model: Any, path: str, seen: tuple[str, ...]) -> Iterator[Published]:
-    if model.__name__ in seen:  # errors hold errors
-        return
+def _inside(of: Published, step: str) -> Published | None:
+    """One step further."""
+    if step in ("[]", "{}"):
+        wanted = "array" if step == "[]" else "map"
+        return _typed(of.module, of.of, known=of.known) if of.type == wanted else None
+    if of.inner:
+        return of.inner.get(step)
+    return _properties(of.module, of.of).get(step) if of.type == "object" and of.of else None
+
+
+@functools.cache
+def _properties(module: str, name: str) -> Mapping[str, Published]:
+    """Those of a model, by the names that ARM has for them."""
+    model = getattr(importlib.import_module(module), name)
     described = _known_values(model)
+    found: dict[str, Published] = {}
     for attribute, entry in model._attribute_map.items():
         rules = model._validation.get(attribute, {})
         *around, last = [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", entry["key"])]
-        for depth in range(len(around)):  # `properties`, which the packages flatten
-            part = ".".join(filter(None, [path, *around[: depth + 1]]))
-            yield Published(part, "object", read_only=False, required=False, known=frozenset())
-        where = ".".join(filter(None, [path, *around, last]))
-        yield from _typed(
-            module, entry["type"], where, rules, described.get(attribute, frozenset()), (*seen, model.__name__)
-        )
+        typed = _typed(module, entry["type"], known=described.get(attribute, frozenset()), rules=rules)
+        for part in reversed(around):
+            typed, last = Published("object", inner={last: typed}), part
+        before = found.get(last)
+        found[last] = replace(before, inner=_merged(before.inner, typed.inner)) if before else typed
+    return found
 
 
-def _typed(
-    module: ModuleType, kind: str, path: str, rules: dict[str, Any], known: frozenset[str], seen: tuple[str, ...]
-) -> Iterator[Published]:
-    flags: dict[str, Any] = {"read_only": bool(rules.get("readonly")), "required": bool(rules.get("required"))}
-    flags["bounds"] = {name: rules[name] for name in _BOUNDS if name in rules}
-    if kind.startswith("["):
-        yield Published(path, "array", known=frozenset(), **flags)
-        yield from _typed(module, kind[1:-1], f"{path}[]", {}, known, seen)
-    elif kind.startswith("{"):
-        yield Published(path, "map", known=frozenset(), **flags)
-        yield from _typed(module, kind[1:-1], f"{path}{{}}", {}, known, seen)
-    elif kind in _JSON or kind in _TEXT:
-        yield Published(path, _JSON.get(kind, "string"), known=known, **flags)
-    else:
-        yield Published(path, "object", known=frozenset(), **flags)
-        yield from _properties(module, getattr(module, kind), path, seen)
+def _merged(old: Mapping[str, Published], new: Mapping[str, Published]) -> Mapping[str, Published]:
+    """Two parts of what the packages flatten."""
+    both = {
+        name: replace(old[name], inner=_merged(old[name].inner, new[name].inner)) for name in old.keys() & new.keys()
+    }
+    return {**old, **new, **both}
+
+
+def _typed(module: str, kind: str, *, known: frozenset[str], rules: Mapping[str, Any] | None = None) -> Published:
+    rules = rules or {}
+    bare = Published(
+        "object",
+        read_only=bool(rules.get("readonly")),
+        required=bool(rules.get("required")),
+        bounds={name: rules[name] for name in _BOUNDS if name in rules},
+        module=module,
+    )
+    if kind.startswith(("[", "{")):
+        return replace(bare, type="array" if kind.startswith("[") else "map", of=kind[1:-1], known=known)
+    if kind in _JSON or kind in _TEXT:
+        return replace(bare, type=_JSON.get(kind, "string"), known=known)
+    return replace(bare, of=kind)
 
 
 def _known_values(model: Any) -> dict[str, frozenset[str]]:

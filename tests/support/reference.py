@@ -22,6 +22,7 @@ from config.schema.inventory import Inventory
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
 from simulator.host.paths import ROOT
+from tests.support.meanings import meanings
 from tests.support.stack_schema import first_paragraph, stack_schema
 
 PAGE = ROOT / "docs" / "configuration.md"
@@ -53,9 +54,9 @@ def shown(default: Any) -> str:
     return "" if default in (None, {}, PydanticUndefined) else str(default)
 
 
-def meaning(field: FieldInfo) -> str:
-    """What the field's docstring says to users, without the dot at its end."""
-    return first_paragraph(field.description or "").rstrip(".")
+def meaning(model: type[BaseModel], name: str) -> str:
+    """What a field's docstring says to users, without the dot at its end."""
+    return first_paragraph(meanings(model).get(name, "")).rstrip(".")
 
 
 def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: bool = True) -> Iterator[Row]:
@@ -68,12 +69,12 @@ def keys(model: type[BaseModel], prefix: str = "", above: str = "", *, folded: b
         below = model_in(field.annotation)
         place = f"{path}.<key>" if below and "dict[" in str(field.annotation) else path
         if below and folded and below in model.__mro__:
-            yield place, "", meaning(field)
+            yield place, "", meaning(model, name)
         elif below:
-            yield from keys(below, f"{place}.", meaning(field), folded=folded)
+            yield from keys(below, f"{place}.", meaning(model, name), folded=folded)
         else:
             of_operator = issubclass(model, OperatorSettings) and name == "enabled"
-            yield path, shown(field.default), above if of_operator else meaning(field)
+            yield path, shown(field.default), above if of_operator else meaning(model, name)
 
 
 def options(workload: str, common: Sequence[Row] = ()) -> list[Row]:
@@ -131,12 +132,13 @@ def names_below(field: FieldInfo) -> str:
 def project(text: str) -> str:
     """Pulumi.yaml with its section `config` from the models; what stands before it is as in `text`."""
     before, section, _ = text.partition("\nconfig:\n")
-    return before + section + "".join(map(_declared, STACK_FILE.model_fields.values()))
+    return before + section + "".join(map(_declared, STACK_FILE.model_fields))
 
 
-def _declared(field: FieldInfo) -> str:
-    below = names_below(field)
-    text = f"{meaning(field)}: {below}" if below else meaning(field)
+def _declared(name: str) -> str:
+    field = STACK_FILE.model_fields[name]
+    below, text = names_below(field), meaning(STACK_FILE, name)
+    text = f"{text}: {below}" if below else text
     wrapped = textwrap.fill(text, 120, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
     default = field.default if isinstance(field.default, int) else '""'
     return f"  {field.alias}:\n    description: >-\n{wrapped}\n    default: {default}\n"

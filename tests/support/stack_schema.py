@@ -12,6 +12,7 @@ from pydantic_core import core_schema
 
 from config.schema.base import AS_TEXT, EMPTY_IS_UNSET
 from config.schema.inventory import Inventory
+from tests.support.meanings import meanings
 
 Schema = dict[str, Any]
 PROJECT = "ai-on-aks"
@@ -41,7 +42,14 @@ def first_paragraph(text: str) -> str:
 
 
 class _AsWritten(GenerateJsonSchema):
-    """What may be written: also what a validator makes text or None of."""
+    """What may be written: also what a validator makes text or None of. With what each key means."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> Schema:
+        found: Schema = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        for name, text in meanings(model).items():
+            found["properties"][model.model_fields[name].alias]["description"] = text
+        return found
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> Schema:
         inner: Schema = super().function_before_schema(schema)

@@ -50,10 +50,18 @@ class World:
     @functools.cached_property
     def environment(self) -> dict[str, str]:
         """As `make shell` has it: the same while the simulator's folder is, whether it runs or not."""
+        return self.entered()
+
+    def entered(self, *arguments: str) -> dict[str, str]:
+        """As `make env` gives it with these arguments."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("SIMULATOR_", "PULUMI_"))}
         inherited |= {"SIMULATOR_HOME": str(self.home), "PYTHONPATH": str(paths.ROOT)}
         lines = subprocess.run(
-            [sys.executable, "-m", "simulator", "env"], env=inherited, capture_output=True, text=True, check=True
+            [sys.executable, "-m", "simulator", "env", *arguments],
+            env=inherited,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         shell = ["bash", "-c", f"{lines}\nenv -0"]
         listed = subprocess.run(shell, env=inherited, capture_output=True, text=True, check=True).stdout
@@ -64,9 +72,15 @@ class World:
         return self.run([sys.executable, "-m", "simulator", *arguments], check=check)
 
     def run(
-        self, command: list[str], *, cwd: Path = paths.ROOT, check: bool = True
+        self,
+        command: list[str],
+        *,
+        cwd: Path = paths.ROOT,
+        check: bool = True,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        answer = subprocess.run(command, env=self.environment, cwd=cwd, capture_output=True, text=True, check=False)
+        env = environment or self.environment
+        answer = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
         if check and answer.returncode:
             raise CommandFailed(f"{' '.join(command)}\n{answer.stdout}\n{answer.stderr}")
         return answer

@@ -75,7 +75,7 @@ class Azurite:
             "--key": self.authority.path(trust.SERVER, "key"),
             "--oauth": "basic",  # looks at a token's audience, issuer and times
         }
-        flags = ["--skipApiVersionCheck", "--disableProductStyleUrl", "--disableTelemetry", "--silent"]
+        flags = ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
         argv = [str(paths.tool("azurite-blob")), *(part for option in options.items() for part in option), *flags]
         accounts = ";".join(":".join((name, *keys)) for name, keys in sorted(wanted.items()))
         return Process("azurite", argv, self._folder / "azurite.log", {"AZURITE_ACCOUNTS": accounts})

@@ -1,4 +1,8 @@
-"""The address of all storage accounts: HTTPS on 127.0.0.1, which asks the policy and hands on to Azurite."""
+"""The address of all storage accounts: HTTPS on 127.0.0.1, which asks the policy and hands on to Azurite.
+
+An account is the first part of the path, or of the name that it has in Azure; Azurite knows both
+(extractStoragePartsFromPath of its blobStorageContext.middleware).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from simulator.azure import domains, trust
 from simulator.azure.blobs.policy import BlobRequest, Refusal
 from simulator.azure.https import HttpsServer
 from simulator.host.certificates import Authority
@@ -22,6 +27,7 @@ Rule = Callable[[BlobRequest], Refusal | None]
 _log = logging.getLogger(__name__)
 _HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"}
 _READS = ("GET", "HEAD")
+_DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
 _STARTING_S = 60.0  # so long a request waits for an Azurite that is being started
 _POLL_S = 0.05
@@ -43,7 +49,7 @@ class Front:
 
 class _Http(HttpsServer):
     def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
-        super().__init__(port, authority, _Handler)
+        super().__init__(port, authority, _Handler, trust.STORAGE)
         self.rule, self._upstream_port = rule, upstream_port
         self._trusting = ssl.create_default_context(cadata=authority.pem)
 
@@ -73,7 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = dict(parse_qsl(url.query))
         authorization = self.headers.get("Authorization", "")
-        request = BlobRequest(self.command, unquote(url.path), query, authorization, content)
+        path, client = f"{self._account()}{unquote(url.path)}", int(self.client_address[1])
+        request = BlobRequest(self.command, path, query, authorization, content, client)
         if self.headers.get("Transfer-Encoding"):
             refusal: Refusal | None = Refusal(
                 HTTPStatus.LENGTH_REQUIRED, "MissingContentLengthHeader", "The Content-Length header was not specified."
@@ -91,6 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServerBusy", message))
 
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = do_OPTIONS = _respond
+
+    def _account(self) -> str:
+        """`/<account>` where the host names it; empty where the path does."""
+        name, _, domain = self.headers.get("Host", "").partition(".")
+        return f"/{name}" if domain.partition(":")[0] in _DOMAINS else ""
 
     def _pass_on(self, content: bytes) -> None:
         try:

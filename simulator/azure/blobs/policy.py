@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.tokens import Tokens
-from simulator.azure.types.role_assignment import rules as roles
+from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import keys
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.world import World
@@ -31,6 +31,8 @@ class BlobRequest:
     query: Mapping[str, str]
     authorization: str
     content: bytes = b""
+    client: int = 0
+    """The port that it comes from."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,12 @@ _NO_KEYS = Refusal(
     "KeyBasedAuthenticationNotPermitted",
     "Key based authentication is not permitted on this storage account.",
 )
+_NOT_FROM_HERE = Refusal(
+    HTTPStatus.FORBIDDEN,
+    "AuthorizationFailure",
+    "This request is not authorized to perform this operation.",
+)
+"""To whoever comes to the public address of an account without public access: Azure's page on storage's 403 errors."""
 _NO_ROLE = Refusal(
     HTTPStatus.FORBIDDEN,
     "AuthorizationPermissionMismatch",
@@ -69,8 +77,10 @@ _EXPIRY = re.compile(rb"<Expiry>([^<]+)</Expiry>")
 class Policy:
     """The rules as they are now; may be asked from any thread."""
 
-    def __init__(self, world: World, tokens: Tokens) -> None:
+    def __init__(self, world: World, tokens: Tokens, came_to: Callable[[int], ResourceId | None] | None = None) -> None:
+        """`came_to` tells at whose private endpoint a client is, by the port that it comes from."""
         self._world, self._tokens = world, tokens
+        self._came_to = came_to or (lambda _: None)
 
     def refusal(self, request: BlobRequest) -> Refusal | None:
         """None lets the request through to Azurite."""
@@ -79,6 +89,8 @@ class Policy:
         if account is None:
             message = f"There is no storage account {name}: in Azure, {name}.blob.core.windows.net does not resolve."
             return Refusal(HTTPStatus.NOT_FOUND, "ResourceNotFound", message)
+        if not accounts.is_public(account) and self._came_to(request.client) != account.id:
+            return _NOT_FROM_HERE
         if "skoid" in request.query:
             return self._by_role(request, account, rest, request.query["skoid"])
         if "sig" in request.query or request.authorization.startswith("SharedKey"):

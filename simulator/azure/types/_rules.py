@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
-from simulator.azure.errors import Problem, bad_request, conflict, invalid
+from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid
 from simulator.azure.faults import CREATED
-from simulator.azure.ids import ResourceId
+from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
 from simulator.azure.world import World
 
 
@@ -27,6 +29,49 @@ def location(world: World, resource: ResourceId, body: Body, existing: Record | 
     return region
 
 
+def everywhere(resource: ResourceId, body: Body) -> str:
+    """The location of a type that is in no region. Raises ArmError for a region."""
+    if body["location"].lower() != "global":
+        message = (
+            f"The provided location '{body['location']}' is not available for resource type '{resource.type}'. "
+            "List of available regions for the resource type is 'global'."
+        )
+        raise bad_request(message, code="LocationNotAvailableForResourceType")
+    return "global"
+
+
+def pointed_at(world: World, by: ResourceId, text: str, wanted: str, path: str, location: str = "") -> Record:
+    """The resource of a type that a body points at by its id, in a region if one is named. Raises ArmError."""
+    try:
+        found = parse_id(text)
+    except ValueError as error:
+        message = (
+            f"Property id '{text}' at path '{path}' is invalid. Expect fully qualified resource Id that start with "
+            "'/subscriptions/{subscriptionId}' or '/providers/{resourceProviderNamespace}/'."
+        )
+        raise bad_request(message, code="LinkedInvalidPropertyId", target=path) from error
+    record = world.store.get(found) if found.type.lower() == wanted.lower() else None
+    if record is None or (location and located(world, record) != location):
+        raise missing(by, text)
+    return record
+
+
+def missing(by: ResourceId, text: str) -> ArmError:
+    """What a body points at is not there."""
+    message = (
+        f"Resource {text} referenced by resource {by.text} was not found. "
+        "Please make sure that the referenced resource exists, and that both resources are in the same region."
+    )
+    return bad_request(message, code="InvalidResourceReference")
+
+
+def located(world: World, record: Record) -> str:
+    """The region of a resource, which a subnet has from its network."""
+    if "location" not in record.body and record.id.parent and (parent := world.store.get(record.id.parent)):
+        record = parent
+    return str(record.body.get("location", ""))
+
+
 def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> None:
     """Raises ArmError where an update changes what never changes."""
     if existing is None:
@@ -42,6 +87,11 @@ def named(world: World, resource_type: str, name: str) -> Record | None:
     """The resource of that name, in whatever group, of a type whose names are unique in all of Azure."""
     wanted = name.lower()
     return next((found for found in world.store.all(resource_type) if found.id.name.lower() == wanted), None)
+
+
+def etag(record: Record) -> str:
+    """Another one after each change, in the spelling of Azure's networks."""
+    return f'W/"{guid(json.dumps(record.body, sort_keys=True), record.id.text)}"'
 
 
 def made_at(record: Record, microsecond: int | None = None) -> str:

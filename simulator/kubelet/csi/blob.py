@@ -21,7 +21,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
 
 from diagnosis.cluster import Object
-from simulator.kubelet.cloud import BlobService, Cloud
+from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
 from simulator.kubelet.csi.identity import PodIdentity
@@ -85,7 +85,7 @@ def stage(
     try:
         options = blobfuse.parse(volume["spec"].get("mountOptions") or [])
         mode = _auth_mode(attributes.get("azurestorageauthtype", ""), found)
-        client = _client(found, mode, container, cloud.blob_service(found.account))
+        client = _client(found, mode, container, cloud)
         hierarchical = options.on("use-adls")
         writes = may_write(found.sas if mode == "sas" else "", hierarchical_namespace=hierarchical)
         return BlobMount(
@@ -131,16 +131,17 @@ def _auth_mode(asked: str, found: Credentials) -> str:
     return mode
 
 
-def _client(found: Credentials, mode: str, container: str, service: BlobService | None) -> ContainerClient:
+def _client(found: Credentials, mode: str, container: str, cloud: Cloud) -> ContainerClient:
     """Raises BlobfuseError for what fails before the first request."""
     if mode == "key":
         _check_key(found.key)
-    if service is None:
-        host = f"{found.account}.blob.core.windows.net"
-        why = f'Get "https://{host}/{container}": dial tcp: lookup {host} on 168.63.129.16:53: no such host'
+    try:
+        service = cloud.blob_service(found.account)
+    except OSError as error:
+        why = f'Get "https://{found.account}.blob.core.windows.net/{container}": {error}'
         raise BlobfuseError(
             f"failed to initialize new pipeline [failed to authenticate azstorage credentials with error [{why}]]"
-        )
+        ) from error
     credential: AzureNamedKeyCredential | AzureSasCredential | PodIdentity = found.identity or (
         AzureNamedKeyCredential(found.account, found.key)
         if mode == "key"
@@ -152,6 +153,7 @@ def _client(found: Credentials, mode: str, container: str, service: BlobService 
         credential=credential,
         api_version=_API_VERSION,
         transport=RequestsTransport(connection_verify=str(service.ca_file), use_env_settings=False),
+        proxies={"https": service.proxy} if service.proxy else {},
         retry_total=0,
         connection_timeout=_TIMEOUT_S,
         read_timeout=_TIMEOUT_S,

@@ -33,6 +33,8 @@ WHOLE_BYTES = 256 * 2**20
 _BEGINNING_BYTES = 2**20
 _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 """What Azurite says where Azure says AuthenticationFailed."""
+_NOT_FROM_HERE = "This request is not authorized to perform this operation."
+"""With AuthorizationFailure: of an account that lets nobody in from that network."""
 
 Signature = tuple[int, int]
 """Size and modification time of a file."""
@@ -244,7 +246,8 @@ def reason(error: Exception) -> str:
     """Storage's error code where it gave one, as Azure has it; else the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
-    return "AuthenticationFailed" if text in _NOT_AUTHENTIC else text
+    own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)
+    return "AuthenticationFailed" if own_words else text
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -121,7 +121,7 @@ def _check(value: Any, field: Field, path: str) -> Iterator[Problem]:
     elif value is UNKNOWN or value is None:
         return
     elif isinstance(value, Mapping) and field.type == "object":
-        yield from _check_object(value, field.fields, path, set(field.fields))
+        yield from _check_object(value, field.flat, path, set(field.flat))
     elif isinstance(value, Mapping) and field.type == "map" and not field.string_set:
         for name, item in value.items():
             if field.values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.azure.schema import Field
+from simulator.azure.schema import CONTAINER, Field
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, reveal
 
@@ -35,7 +35,8 @@ def outputs(definition: Definition, response: Mapping[str, Any]) -> Properties:
         **{name: value for name, value in response.items() if not (definition.sdk.flattens and name == "properties")},
     }
     found = {definition.sdk_name(name): value for name, value in found.items()}
-    shown = {name: value for name, value in found.items() if name in definition.outputs and value is not None}
+    known = definition.outputs
+    shown = {name: _flat(value, known[name]) for name, value in found.items() if name in known and value is not None}
     return shown | {API_VERSION: definition.api_version}
 
 
@@ -93,7 +94,28 @@ def _to_body(value: Any, field: Field) -> Any:
     if field.type == "map" and field.values and isinstance(value, Mapping):
         return {name: _to_body(item, field.values) for name, item in value.items()}
     if field.type == "object" and isinstance(value, Mapping):
-        return {name: _to_body(item, field.fields.get(name, field)) for name, item in value.items() if item is not None}
+        return _object_body({name: item for name, item in value.items() if item is not None}, field)
+    return value
+
+
+def _object_body(value: Mapping[str, Any], field: Field) -> Properties:
+    """With what ARM has under `properties` there."""
+    inner = field.fields[CONTAINER].fields if CONTAINER in field.fields else {}
+    known = field.flat
+    sent = {name: _to_body(item, known.get(name, field)) for name, item in value.items()}
+    outer: Properties = {name: item for name, item in sent.items() if name not in inner}
+    return outer | ({CONTAINER: {name: sent[name] for name in inner if name in sent}} if inner else {})
+
+
+def _flat(value: Any, field: Field) -> Any:
+    """A part of ARM's answer in the SDK's shape."""
+    if field.type == "array" and field.items and isinstance(value, list):
+        return [_flat(item, field.items) for item in value]
+    if field.type == "object" and field.fields and isinstance(value, Mapping):
+        inner = value.get(CONTAINER) or {} if CONTAINER in field.fields else {}
+        merged = {**inner, **{name: item for name, item in value.items() if not inner or name != CONTAINER}}
+        known = field.flat
+        return {name: _flat(item, known[name]) if name in known else item for name, item in merged.items()}
     return value
 
 
@@ -103,7 +125,7 @@ def _to_input(value: Any, field: Field) -> Any:
     if field.type == "array" and field.items and isinstance(value, list):
         return [_to_input(item, field.items) for item in value]
     if field.type == "object" and isinstance(value, Mapping):
-        writable = {name: inner for name, inner in field.fields.items() if not inner.read_only}
+        writable = {name: inner for name, inner in field.flat.items() if not inner.read_only}
         return {name: _to_input(value[name], inner) for name, inner in writable.items() if value.get(name) is not None}
     return value
 
@@ -114,7 +136,7 @@ def _preview(value: Any, field: Field) -> Any:
     if field.string_set or value is UNKNOWN:
         return UNKNOWN
     if field.type == "object" and field.fields and isinstance(value, Mapping):
-        return {name: _preview(value.get(name, UNKNOWN), inner) for name, inner in field.fields.items()}
+        return {name: _preview(value.get(name, UNKNOWN), inner) for name, inner in field.flat.items()}
     if field.type == "array" and field.items and isinstance(value, list):
         return [_preview(item, field.items) for item in value]
     return value

@@ -9,15 +9,11 @@ from typing import Any
 from simulator.azure.subscription import Subscription
 from simulator.plugins.azure_native import convert
 from simulator.plugins.azure_native.arm import ArmClient, ArmFailure, Deadline
-from simulator.plugins.azure_native.resources import API_VERSION, definition
+from simulator.plugins.azure_native.resources import API_VERSION, DEFINITIONS, Definition
 from simulator.plugins.errors import PluginError
 from simulator.plugins.marshal import Properties, has_unknown, reveal
 
 _CLUSTER = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerService/managedClusters/{resourceName}"
-_REGISTRY = "/resourceGroups/{resourceGroupName}/providers/Microsoft.ContainerRegistry/registries/{registryName}"
-_IDENTITY = (
-    "/resourceGroups/{resourceGroupName}/providers/Microsoft.ManagedIdentity/userAssignedIdentities/{resourceName}"
-)
 _COMPUTE = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Compute"
 _RESERVATIONS = f"{_COMPUTE}/capacityReservationGroups/{{capacityReservationGroupName}}"
 _ACCOUNT = "/resourceGroups/{resourceGroupName}/providers/Microsoft.Storage/storageAccounts/{accountName}"
@@ -44,26 +40,33 @@ class Function:
     api_version: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, str] = field(default_factory=dict)
-    resource: str = ""
+    resource: Definition | None = None
     """Of a getter, the type that the SDK shows its answer as, if that is simulated as a resource too."""
     flat: bool = False
     """Of another getter, whether the SDK shows what ARM has below `properties` beside the rest."""
 
 
+_SUBSCRIPTION = "/subscriptions/{subscriptionId}"
+
+
+def _getters() -> Mapping[str, Function]:
+    """Of every simulated type in the subscription, the function that reads one: getRegistry of Registry."""
+    found: dict[str, Function] = {}
+    for token, definition in DEFINITIONS.items():
+        module, _, name = token.rpartition(":")
+        path = definition.sdk.path
+        if path.startswith(_SUBSCRIPTION):
+            path = path.removeprefix(_SUBSCRIPTION)
+            found[f"{module}:get{name}"] = Function("GET", path, definition.api_version, resource=definition)
+    return found
+
+
 FUNCTIONS: Mapping[str, Function] = {
+    **_getters(),
     "azure-native:compute:getCapacityReservation": Function(
         "GET", f"{_RESERVATIONS}/capacityReservations/{{capacityReservationName}}", "2024-11-01", flat=True
     ),
     "azure-native:compute:getCapacityReservationGroup": Function("GET", _RESERVATIONS, "2024-11-01", flat=True),
-    "azure-native:managedidentity:getUserAssignedIdentity": Function(
-        "GET", _IDENTITY, "2023-01-31", resource="azure-native:managedidentity:UserAssignedIdentity"
-    ),
-    "azure-native:containerregistry:getRegistry": Function(
-        "GET", _REGISTRY, "2023-01-01-preview", resource="azure-native:containerregistry:Registry"
-    ),
-    "azure-native:containerservice:getManagedCluster": Function(
-        "GET", _CLUSTER, "2025-09-01", resource="azure-native:containerservice:ManagedCluster"
-    ),
     "azure-native:containerservice:listManagedClusterAdminCredentials": Function(
         "POST", f"{_CLUSTER}/listClusterAdminCredential", "2025-09-01", {"serverFqdn": "server-fqdn"}
     ),
@@ -71,9 +74,6 @@ FUNCTIONS: Mapping[str, Function] = {
         "POST", f"{_CLUSTER}/listClusterUserCredential", "2025-09-01", {"serverFqdn": "server-fqdn", "format": "format"}
     ),
     "azure-native:features:getSubscriptionFeatureRegistration": Function("GET", _FEATURE, "2021-07-01"),
-    "azure-native:storage:getStorageAccount": Function(
-        "GET", _ACCOUNT, "2024-01-01", resource="azure-native:storage:StorageAccount"
-    ),
     "azure-native:storage:listStorageAccountKeys": Function("POST", f"{_ACCOUNT}/listKeys", "2024-01-01"),
     "azure-native:storage:listStorageAccountServiceSAS": Function(
         "POST", f"{_ACCOUNT}/listServiceSas", "2024-01-01", body=_SERVICE_SAS
@@ -129,7 +129,7 @@ def _call(
         return arm.post(path, function.api_version, deadline, query, body)
     found = arm.get(path, function.api_version, deadline)
     if function.resource:
-        return convert.outputs(definition(function.resource), found)
+        return convert.outputs(function.resource, found)
     shown = {**found, **found.pop("properties", {})} if function.flat else found
     return shown | {API_VERSION: function.api_version}
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from simulator.azure.schema import Field, Schema, Sdk, schemas
+from simulator.azure.schema import CONTAINER, Field, Schema, Sdk, schemas
 from simulator.plugins.errors import PluginError
 
 API_VERSION = "azureApiVersion"
 CREATE_BEFORE_DELETE = "__createBeforeDelete"
 """Input that the plugin adds where it chose a random name, so that old and new can stand side by side."""
-_CONTAINER = "properties"
 _VERSIONED = re.compile(r"(azure-native:\w+)/v(\d{4})(\d{2})(\d{2}):(\w+)")
 
 
@@ -44,7 +43,7 @@ class Definition:
     def outputs(self) -> Mapping[str, Field]:
         """All properties in the SDK's shape: what ARM has under `properties` stands beside the rest."""
         top = self.schema.body.fields
-        inner = top[_CONTAINER].fields if self.sdk.flattens else {}
+        inner = top[CONTAINER].fields if self.sdk.flattens else {}
         return {
             self.sdk_name(name): field for name, field in (inner | dict(top)).items() if not self._is_container(name)
         }
@@ -53,8 +52,8 @@ class Definition:
     def inputs(self) -> Mapping[str, Field]:
         """Properties that a program may set, besides the path's parameters."""
         top = self.schema.body.fields
-        inner = top[_CONTAINER].fields if self.sdk.flattens else {}
-        writable = {name: field for name, field in top.items() if not field.read_only and name != _CONTAINER}
+        inner = top[CONTAINER].fields if self.sdk.flattens else {}
+        writable = {name: field for name, field in top.items() if not field.read_only and name != CONTAINER}
         writable |= {name: field for name, field in inner.items() if not field.read_only}
         return {self.sdk_name(name): field for name, field in writable.items()}
 
@@ -65,11 +64,11 @@ class Definition:
         return next((own for own, arm in self.sdk.renamed.items() if arm == name), name)
 
     def in_container(self, name: str) -> bool:
-        inside = self.sdk.flattens and self.arm_name(name) in self.schema.body.fields[_CONTAINER].fields
+        inside = self.sdk.flattens and self.arm_name(name) in self.schema.body.fields[CONTAINER].fields
         return inside and name in self.inputs
 
     def _is_container(self, name: str) -> bool:
-        return name == _CONTAINER and self.sdk.flattens
+        return name == CONTAINER and self.sdk.flattens
 
 
 DEFINITIONS: Mapping[str, Definition] = {schema.sdk.token: Definition(schema) for schema in schemas().values()}

@@ -21,6 +21,9 @@ CERTIFICATE, EMPTY_ANSWER = 60, 52
 TRANSIENT = (408, 429, 500, 502, 503, 504)
 SECONDS = 1 / 20  # of a wait between tries, for each second on real Azure
 TIMEOUT_S = 60.0
+_ADDRESS = re.compile(r"[0-9.]+")
+_REACHED = rf"{_ADDRESS.pattern}|[a-z0-9]+\.blob\.core\.windows\.net"
+"""Hosts that the uplink may lead to."""
 
 
 class CurlError(Exception):
@@ -104,7 +107,7 @@ def _ask(options: argparse.Namespace) -> Answer:
     method = options.request or ("HEAD" if options.head else "PUT" if options.upload_file else "GET")
     if url.hostname == olmo_data.HOST:
         return olmo_data.answer(method, url.path, options.range)
-    if url.scheme != "https" or not re.fullmatch(r"[0-9.]+", url.hostname or ""):
+    if url.scheme != "https" or not re.fullmatch(_REACHED, url.hostname or ""):
         raise CurlError(UNRESOLVED, f"Could not resolve host: {url.hostname}")
     headers = dict(_header(line) for line in options.header)
     if options.range:
@@ -129,6 +132,8 @@ def _real(
     except TimeoutError as error:
         raise CurlError(TIMED_OUT, "Operation timed out") from error
     except ConnectionRefusedError as error:
+        if not _ADDRESS.fullmatch(host):
+            raise CurlError(UNRESOLVED, f"Could not resolve host: {host}") from error
         raise CurlError(UNREACHABLE, str(error)) from error
     except (OSError, http.client.HTTPException) as error:
         raise CurlError(EMPTY_ANSWER, f"Empty reply from server ({error})") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support import networks as net
 from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, cluster_body, pool_body
 from tests.support.blob_account import ACCOUNT, IDENTITY, account_body
 
@@ -17,6 +18,9 @@ _WINDOW = {
     "schedule": {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}},
 }
 _TRUST = {"issuer": "https://issuer/", "subject": "system:serviceaccount:ai:a", "audiences": ["api://a"]}
+
+
+_ZONE = net.zone("privatelink.blob.core.windows.net")
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,19 @@ class Example:
 def parents() -> dict[str, Body]:
     """What the examples are in, the outer ones first."""
     place = {"location": "eastus"}
-    return {GROUP: place, CLUSTER: cluster_body(), ACCOUNT: account_body(), IDENTITY: place}
+    return {
+        GROUP: place,
+        CLUSTER: cluster_body(),
+        ACCOUNT: account_body(),
+        IDENTITY: place,
+        net.NETWORK: net.network_body(),
+        net.ENDPOINTS: net.subnet_body("10.16.0.0/24"),
+        net.BASTION_SUBNET: net.subnet_body("10.16.1.0/26"),
+        net.ADDRESS: net.address_body(),
+        net.INTERFACE: net.interface_body(),
+        _ZONE: {"location": "global"},
+        net.endpoint("blob"): net.endpoint_body(ACCOUNT, "blob"),
+    }
 
 
 def _tagged(identity: str, body: Body) -> Example:
@@ -87,6 +103,33 @@ EXAMPLES: dict[str, Example] = {
         f"{IDENTITY}/federatedIdentityCredentials/truth",
         {"properties": _TRUST},
         {"properties": _TRUST | {"audiences": ["api://b"]}},
+    ),
+    "Microsoft.Network/virtualNetworks": _tagged(
+        f"{_of('Microsoft.Network')}/virtualNetworks/truth", net.network_body()
+    ),
+    "Microsoft.Network/virtualNetworks/subnets": Example(
+        f"{net.NETWORK}/subnets/truth",
+        net.subnet_body("10.16.2.0/24"),
+        net.subnet_body("10.16.2.0/24", privateEndpointNetworkPolicies="Enabled"),
+    ),
+    "Microsoft.Network/publicIPAddresses": _tagged(
+        f"{_of('Microsoft.Network')}/publicIPAddresses/truth", net.address_body()
+    ),
+    "Microsoft.Network/natGateways": _tagged(f"{_of('Microsoft.Network')}/natGateways/truth", net.gateway_body()),
+    "Microsoft.Network/privateDnsZones": _tagged(net.zone("truth.example"), {"location": "global"}),
+    "Microsoft.Network/privateDnsZones/virtualNetworkLinks": Example(
+        net.link(_ZONE), net.link_body(), net.link_body(resolutionPolicy="NxDomainRedirect")
+    ),
+    "Microsoft.Network/privateEndpoints": _tagged(net.endpoint("truth"), net.endpoint_body(ACCOUNT, "dfs")),
+    "Microsoft.Network/privateEndpoints/privateDnsZoneGroups": Example(
+        f"{net.endpoint('blob')}/privateDnsZoneGroups/truth", net.group_body(_ZONE), None
+    ),
+    "Microsoft.Network/networkInterfaces": _tagged(
+        f"{_of('Microsoft.Network')}/networkInterfaces/truth", net.interface_body()
+    ),
+    "Microsoft.Network/bastionHosts": _tagged(f"{_of('Microsoft.Network')}/bastionHosts/truth", net.bastion_body()),
+    "Microsoft.Compute/virtualMachines": _tagged(
+        f"{_of('Microsoft.Compute')}/virtualMachines/truth", net.machine_body()
     ),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from typing import Any
 
@@ -44,7 +45,10 @@ class Operations:
 
     def list(self) -> list[Body]:
         name = next(name for name in _LISTS if hasattr(self._group, name))
-        return [_shown(found) for found in self._call(name, *self.arguments[:-1])]
+        wanted, around = inspect.signature(getattr(self._group, name)).parameters, self.arguments[:-1]
+        if next(iter(wanted), "") not in ("resource_group_name", "scope"):  # zone groups: the endpoint comes first
+            around = around[::-1]
+        return [_shown(found) for found in self._call(name, *around)]
 
     def delete(self) -> None:
         self._call("delete", *self.arguments)

@@ -164,6 +164,21 @@ def test_other_errors_are_not(pauses: list[float]) -> None:
     assert pauses == []
 
 
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        ("CustomPrivateDNSZoneMissingPermissionError: Service principal or user-assigned identity must be given", True),
+        ("Check access result not allowed for action Microsoft.Network/privateDnsZones/write", True),
+        ("does not have permission to perform action(s) 'Microsoft.Network/virtualNetworks/join/action' on", True),
+        ("QuotaExceeded: 192 vCPUs", False),
+    ],
+)
+def test_so_is_one_by_which_a_cluster_joins_its_network(error: str, *, again: bool, pauses: list[float]) -> None:
+    args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=[error])
+    assert asyncio.run(role_delay.again_while_outside(args)) is again
+    assert len(pauses) == again
+
+
 def test_and_not_for_ever(pauses: list[float]) -> None:
     assert not ask(*["Forbidden"] * (role_delay.ATTEMPTS + 1))
     assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60

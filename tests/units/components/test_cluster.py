@@ -8,8 +8,9 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.cluster import POD_CIDR, Cluster, chosen_ranges
+from components.cluster import Cluster, chosen_ranges
 from config.schema.models import ClusterSettings
+from config.schema.network import POD_RANGE
 from config.schema.pools import MAX_NODES
 from tests.support import mocks
 from tests.support.mocks import Registered, deploy
@@ -34,7 +35,7 @@ def declared(version: str = "1.35", has: str | None = None, **cluster: Any) -> R
 
 def test_pods_of_the_largest_pool_have_addresses_of_their_own() -> None:
     network = ip_network(declared().inputs["networkProfile"]["podCidr"])
-    assert network == ip_network(POD_CIDR)
+    assert network == ip_network(POD_RANGE)
     assert network.num_addresses // 256 > MAX_NODES
     assert not any(network.overlaps(ip_network(other)) for other in AKS_NETWORKS)
 

@@ -9,7 +9,9 @@ import pytest
 from config.facts.prices import price_list
 from config.facts.skus import catalogue
 from config.rules.cost import hourly_cost
+from config.schema.network import NetworkSettings
 from config.schema.pools import agent_pool_name
+from tests.support.lookups import HUB
 from tests.support.settings import H100, T4, settings_with
 
 PRICES = price_list()
@@ -32,6 +34,21 @@ def test_nodes_are_nearly_all_of_it() -> None:
     assert found.per_hour == pytest.approx(3 * 98.32 + FIXED, abs=0.01)
     assert found.output()["resources"][f"pool gpu: {H100}"] == pytest.approx(294.96)
     assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("network", "more"),
+    [
+        ({}, 0.0),
+        ({"addressSpace": "10.0.0.0/16"}, 0.05 - 0.03),
+        ({"addressSpace": "10.0.0.0/16", "outbound": "loadBalancer"}, 0.0),
+        ({"id": HUB, "nodeSubnet": f"{HUB}/subnets/nodes"}, -0.03),
+        ({"addressSpace": "10.0.0.0/16", "private": True}, 0.05 - 0.03 + 0.01),
+    ],
+)
+def test_a_network_costs_its_way_out_and_its_private_endpoints(network: dict[str, Any], more: float) -> None:
+    found = cost(vm_sku=H100, node_count=0, network=NetworkSettings.model_validate(network))
+    assert found.per_hour == pytest.approx(FIXED + more, abs=0.006)
 
 
 def test_no_nodes_cost_nothing() -> None:

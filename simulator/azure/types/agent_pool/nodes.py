@@ -58,8 +58,13 @@ class Pool:
 
     @property
     def scale_set(self) -> str:
-        digits = int(hashlib.sha256(self.id.lower().encode()).hexdigest(), 16) % 10**8
-        return f"aks-{self.name}-{digits:08d}-vmss"
+        return scale_set(self.id, self.name)
+
+
+def scale_set(pool_id: str, name: str) -> str:
+    """What AKS calls the scale set of a pool."""
+    digits = int(hashlib.sha256(pool_id.lower().encode()).hexdigest(), 16) % 10**8
+    return f"aks-{name}-{digits:08d}-vmss"
 
 
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:

@@ -6,7 +6,6 @@ Texts of refusals: Azure's, where an issue or a support article quotes them (Azu
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import ip_network
 from typing import Any
 
 from config.facts import skus
@@ -15,10 +14,10 @@ from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, quota, reservations
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind, envelope
+from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.types.agent_pool import checks, life, nodes
+from simulator.azure.types.agent_pool import checks, life, nodes, subnets
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.world import World
 
@@ -31,7 +30,6 @@ _DEFAULT_SIZE = "Standard_D4ads_v5"
 _UNSHOWN = {"enableUltraSSD": False, "scaleSetPriority": "Regular"}
 """Defaults that AKS keeps to itself."""
 _LEAST_LOCAL_GB = 128  # so much temporary disk, or none of it is taken by default (AKS's page on storage)
-_ADDRESSES_PER_NODE = 256  # AKS's page on CNI Overlay
 
 
 class AgentPools(Kind):
@@ -59,6 +57,9 @@ class AgentPools(Kind):
             raise conflict("There has to be at least one agent pool.")
         if not any(checks.is_system(pool.properties) for pool in others):
             raise conflict("There has to be at least one system agent pool.")
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        return subnets.uses(record)
 
     def view(self, world: World, record: Record) -> Body:
         """With the id as AKS writes it, other than Resource Manager (tests/truth/azure_models/recorded.yaml)."""
@@ -98,7 +99,9 @@ def store(world: World, cluster: Record, record: Record, body: Body, existing: R
     reservations.check(world, cluster, properties)
     _check_version(world, properties, cluster)
     _check_mode(world, properties, record.id, cluster)
-    _check_addresses(world, properties, record.id, cluster)
+    others = [pool for pool in of_cluster(world, cluster.id) if pool.id != record.id]
+    subnets.check_pods(properties, cluster, others)
+    record.facts |= subnets.placed(world, cluster, record, properties, others)
     quota.check(world, record.id, cluster.body["location"], sku, properties, surge=checks.surge(properties, existing))
     if existing is None:
         record.facts |= _facts(world, cluster)
@@ -262,20 +265,3 @@ def _check_mode(world: World, properties: Body, resource: ResourceId, cluster: R
     others = [pool for pool in of_cluster(world, cluster.id) if pool.id != resource]
     if others and not any(checks.is_system(pool.properties) for pool in others):
         raise bad_request("Must define at least one system pool.", code="BadRequest", target="properties.mode")
-
-
-def _check_addresses(world: World, properties: Body, resource: ResourceId, cluster: Record) -> None:
-    """All nodes that pools may have need a block of an overlay's pod CIDR. Nodes that upgrades add are not counted."""
-    network = cluster.properties["networkProfile"]
-    if network.get("networkPluginMode") != "overlay":
-        return
-    pools = [properties, *(pool.properties for pool in of_cluster(world, cluster.id) if pool.id != resource)]
-    needed = _ADDRESSES_PER_NODE * sum(pool["maxCount" if pool.get("enableAutoScaling") else "count"] for pool in pools)
-    there = ip_network(network["podCidr"], strict=False).num_addresses
-    if needed > there:
-        message = (
-            f"Pre-allocated IPs {needed} exceeds IPs available {there} in Subnet Cidr {network['podCidr']}, Subnet "
-            "Name networkProfile.podCIDR. If Autoscaler is enabled, the max-count from each nodepool is counted "
-            "towards this total. http://aka.ms/aks/insufficientsubnetsize"
-        )
-        raise bad_request(message, code="InsufficientSubnetSize", target="networkProfile.podCIDR")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from simulator.azure.errors import conflict
+from simulator.azure.errors import bad_request, conflict
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.registries import DOMAIN
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
+from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerRegistry/registries"
+_PREMIUM = "Premium"
+_LINK_HELP = "For more information, please visit https://aka.ms/acr/private-link."
 _CHECK_NAME = "https://docs.microsoft.com/en-us/rest/api/containerregistry/registries/checknameavailability"
 
 
@@ -23,6 +27,7 @@ class ContainerRegistries(Kind):
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.location(world, record.id, body, existing)
         _check_name(world, record.id, existing)
+        _check_tier(world, record.id, body)
         world.registries.add(record.id.name)
         body["properties"]["provisioningState"] = "Succeeded"
         record.body, record.error = body, None
@@ -31,9 +36,24 @@ class ContainerRegistries(Kind):
     def removed(self, world: World, record: Record) -> None:
         world.registries.remove(record.id.name)
 
+    def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
+        """That of its images' layers first, as Azure gives them addresses."""
+        return {"registry": [_data_host(record.id, record.body), f"{record.id.name.lower()}{DOMAIN}"]}
+
+    def unlinkable(self, record: Record) -> str:
+        """The text is a guess."""
+        tier = record.body["sku"]["name"]
+        return "" if tier == _PREMIUM else f"Private endpoints are not supported for the SKU {tier}. {_LINK_HELP}"
+
     def view(self, world: World, record: Record) -> Body:
         sku = record.body["sku"]
-        outputs = {"loginServer": f"{record.id.name.lower()}{DOMAIN}", "creationDate": _created(record)}
+        hosts = [_data_host(record.id, record.body)] if record.properties["dataEndpointEnabled"] else []
+        outputs = {
+            "creationDate": _created(record),
+            "dataEndpointHostNames": hosts,
+            "loginServer": f"{record.id.name.lower()}{DOMAIN}",
+            "privateEndpointConnections": endpoints.connections(world, record.id, "actionsRequired"),
+        }
         shown = record.body | {"sku": sku | {"tier": sku["name"]}, "properties": record.properties | outputs}
         return envelope(record, shown)
 
@@ -44,6 +64,25 @@ KIND = ContainerRegistries()
 def named(world: World, name: str) -> Record | None:
     """The registry of that name, in whatever group."""
     return _rules.named(world, TYPE, name)
+
+
+def _data_host(resource: ResourceId, body: Body) -> str:
+    return f"{resource.name.lower()}.{body['location']}.data{DOMAIN}"
+
+
+def _check_tier(world: World, resource: ResourceId, body: Body) -> None:
+    """Text: Azure-Samples/dotNET-Frontend-AB-Testing-on-Azure-Container-Apps#5; of data endpoints and of endpoints that
+    there are, a guess after that.
+    """
+    tier, properties = body["sku"]["name"], body["properties"]
+    wanted = {
+        "Disabling public network access": properties["publicNetworkAccess"] == "Disabled",
+        "Enabling data endpoint": properties["dataEndpointEnabled"],
+        "Private endpoint": bool(endpoints.of_service(world, resource)),
+    }
+    for what in (what for what, asked in wanted.items() if asked and tier != _PREMIUM):
+        code = f"{what.title().replace(' ', '')}NotSupported"
+        raise bad_request(f"{what} is not supported for the SKU {tier}. {_LINK_HELP}", code=code)
 
 
 def _created(record: Record) -> str:

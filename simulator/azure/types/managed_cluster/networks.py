@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from itertools import product
 
 from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
+from simulator.azure.types.agent_pool.subnets import RESERVED
 
 Range = IPv4Network | IPv6Network
 _DNS = "networkProfile.dnsServiceIP"
@@ -62,6 +64,8 @@ def check(network: Body) -> None:
     """Raises ArmError where addresses of a network profile, its defaults filled in, do not fit together."""
     services, pods = _ranges(network, "serviceCidr"), _ranges(network, "podCidr")
     problems = [
+        *_reserved(services, "serviceCidr", "service", "ServiceCidrOverlapping"),
+        *_reserved(pods, "podCidr", "pod", "InvalidParameter"),
         *_sizes(services),
         *_overlaps(services, pods),
         *_dns_problems(network["dnsServiceIP"], services[0]),
@@ -77,6 +81,14 @@ def _ranges(network: Body, name: str) -> list[Range]:
         return [ip_network(text, strict=False) for text in texts]
     except ValueError as error:  # Azure/AKS#506
         raise bad_request("Cidr is invalid", code="CidrStringParseError", target=_TARGETS[name]) from error
+
+
+def _reserved(ranges: list[Range], name: str, what: str, code: str) -> Iterator[Problem]:
+    """Text: a guess, after the one of ranges that overlap."""
+    for found, reserved in product(ranges, RESERVED):
+        if found.version == reserved.version and found.overlaps(reserved):
+            text = f"The specified {what} CIDR {found} is conflicted with the reserved range {reserved}"
+            yield Problem(_TARGETS[name], text, code)
 
 
 def _sizes(services: list[Range]) -> Iterator[Problem]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from simulator.azure.errors import ArmError, in_progress
 from simulator.azure.ids import ResourceId
-from simulator.azure.kind import Kind
+from simulator.azure.kind import Kind, Use, ZoneRecord
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -15,7 +15,8 @@ from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import life
 from simulator.azure.types.agent_pool import rules as pools
 from simulator.azure.types.agent_pool.life import of_cluster
-from simulator.azure.types.managed_cluster import checks, credentials, networks
+from simulator.azure.types.managed_cluster import checks, credentials, networks, private
+from simulator.azure.types.user_assigned_identity import rules as user_identities
 from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerService/managedClusters"
@@ -40,9 +41,11 @@ class ManagedClusters(Kind):
         _rules.check_fixed(record.id, body, existing)
         checks.identity(record.id, body, existing)
         _keep(properties, existing.properties if existing else {})
+        private.fill(properties, existing.properties if existing else {})
         _fill(world, record.id, body)
         checks.version(world, record.id.name, properties, existing)
         checks.access(properties)
+        private.check(world, record.id, body, existing)
         networks.check(properties["networkProfile"])
         checks.profiles(world, record.id, profiles, existing)
         checks.pool_versions(world, record.id, profiles, properties["kubernetesVersion"])
@@ -69,6 +72,8 @@ class ManagedClusters(Kind):
             if pool.busy:
                 life.allocate(world, pool, pause)
 
+        private.prepare(world, record)
+
     def settle(self, world: World, record: Record) -> None:
         refused = life.boot(world, record.id)
         for pool in of_cluster(world, record.id):
@@ -79,6 +84,16 @@ class ManagedClusters(Kind):
 
     def end(self, world: World, record: Record) -> None:
         world.backend.delete(record.id.text)
+        private.end(world, record)
+
+    def uses(self, world: World, record: Record) -> Sequence[Use]:
+        return private.uses(world, record)
+
+    def zone_records(self, world: World, record: Record) -> Sequence[ZoneRecord]:
+        return private.zone_records(record, private.names(record, _host(record)))
+
+    def hosts(self, world: World, record: Record) -> Mapping[str, str]:
+        return private.hosts(record, private.names(record, _host(record)))
 
 
 KIND = ManagedClusters()
@@ -145,24 +160,35 @@ def _fill(world: World, resource: ResourceId, body: Body) -> None:
 
 
 def _identity(world: World, record: Record) -> Body:
-    identity: Body = record.body.get("identity", {"type": "None"})
+    identity = user_identities.shown(world, record.body.get("identity", {"type": "None"}))
     if identity.get("type") != "SystemAssigned":
         return identity
     return identity | {"principalId": guid(record.id.text, "identity"), "tenantId": world.subscription.tenant_id}
+
+
+def server_names(record: Record) -> list[str]:
+    """Of a private cluster's API server, the one of its kubeconfigs first; none of others, reached by address here."""
+    found = private.names(record, _host(record)) if private.is_private(record.properties) else {}
+    return [found[name] for name in ("privateFQDN", "fqdn") if name in found]
+
+
+def _host(record: Record) -> str:
+    """What AKS makes of a cluster's DNS prefix."""
+    digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
+    return f"{record.properties.get('dnsPrefix') or record.properties.get('fqdnSubdomain')}-{digest}"
 
 
 def _properties(world: World, record: Record) -> Body:
     """What the request set and what ARM adds."""
     properties, location = record.properties, record.body["location"]
     version = world.subscription.kubernetes(properties["kubernetesVersion"])
-    digest = hashlib.sha256(record.id.key.encode()).hexdigest()[:8]
-    host = f"{properties.get('dnsPrefix') or properties.get('fqdnSubdomain')}-{digest}"
+    host = _host(record)
     group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
     kubelet = f"{record.id.name}-agentpool"
     outputs = {
         "azurePortalFQDN": f"{host}.portal.hcp.{location}.azmk8s.io",
         "currentKubernetesVersion": version,
-        "fqdn": f"{host}.hcp.{location}.azmk8s.io",
+        **private.names(record, host),
         "identityProfile": properties.get("identityProfile")
         or {
             "kubeletidentity": {

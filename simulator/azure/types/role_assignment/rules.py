@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from http import HTTPStatus
 
 from config.rules.subscription import ASSIGN
@@ -15,7 +14,6 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.world import World
 
-TYPE = "Microsoft.Authorization/roleAssignments"
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
 
@@ -83,28 +81,6 @@ def _not_allowed(world: World, assignment: ResourceId) -> ArmError:
         "refresh your credentials."
     )
     return ArmError(HTTPStatus.FORBIDDEN, "AuthorizationFailed", message)
-
-
-def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
-    """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
-
-    Who is signed in owns the subscription.
-    """
-    roles = world.subscription.permissions[action]
-    if principal == world.subscription.object_id and "Owner" in roles:
-        return True
-    return not roles.isdisjoint(held(world, (principal,), scope.text))
-
-
-def held(world: World, principals: Collection[str], scope: str) -> set[str]:
-    """Names of the roles that any of these principals (object ids) has on a scope: on itself, or on one above it."""
-    return {
-        world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
-        for assignment in world.store.all(TYPE)
-        if assignment.properties["principalId"] in principals
-        and f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
-        and not faults.waits(world, assignment)
-    }
 
 
 def _looked_up(world: World, principal: str) -> str:

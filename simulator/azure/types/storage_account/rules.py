@@ -5,11 +5,14 @@ Texts of refusals: Azure's, where its documentation or an issue quotes them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
+from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account import keys, service_sas
 from simulator.azure.world import World
 
@@ -56,6 +59,9 @@ class StorageAccounts(Kind):
         world.blobs.clear(record.id.name)
         world.blobs.set_accounts(lambda: _served(world, without=record.id))
 
+    def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
+        return {group: [f"{record.id.name}.{group}.core.windows.net"] for group in ("blob", "dfs")}
+
     def view(self, world: World, record: Record) -> Body:
         created = _rules.made_at(record)
         service = {"enabled": True, "keyType": "Account", "lastEnabledTime": created}
@@ -63,9 +69,9 @@ class StorageAccounts(Kind):
             "creationTime": created,
             "encryption": record.properties["encryption"] | {"services": {"blob": service, "file": service}},
             "keyCreationTime": dict.fromkeys(keys.NAMES, created),
-            "primaryEndpoints": {"blob": f"{world.blobs.endpoint}/{record.id.name}/"},
+            "primaryEndpoints": _endpoints(world, record),
             "primaryLocation": record.body["location"],
-            "privateEndpointConnections": [],
+            "privateEndpointConnections": endpoints.connections(world, record.id, "actionRequired"),
             "statusOfPrimary": "available",
         }
         tier = record.body["sku"]["name"].partition("_")[0]
@@ -80,6 +86,18 @@ def named(world: World, name: str) -> Record | None:
     """The account of that name, in whatever group, unless it is being deleted."""
     found = _rules.named(world, TYPE, name)
     return found if found and found.state != "Deleting" else None
+
+
+def is_public(record: Record) -> bool:
+    """Whether others than those at its private endpoints are let in."""
+    return record.properties.get("publicNetworkAccess") != "Disabled"
+
+
+def _endpoints(world: World, record: Record) -> Body:
+    """Of a private account as on Azure: networks alone reach it by name. Others are served here, without dfs."""
+    if is_public(record):
+        return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
+    return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
 
 
 def _served(world: World, without: ResourceId | None = None) -> dict[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.azure.ids import parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
@@ -38,3 +39,21 @@ KIND = UserAssignedIdentities()
 def of_client(world: World, client_id: str) -> Record | None:
     """The identity of a client id."""
     return next((found for found in world.store.all(TYPE) if found.facts["client"] == client_id.lower()), None)
+
+
+def principals(world: World, identity: Body) -> list[str]:
+    """Object ids of the identities that a resource's `identity` names; one that is not there has none."""
+    found = (world.store.get(parse_id(text)) for text in identity.get("userAssignedIdentities", {}))
+    return [record.facts["principal"] for record in found if record]
+
+
+def shown(world: World, identity: Body) -> Body:
+    """A resource's `identity` with the ids of those that it names."""
+    if "userAssignedIdentities" not in identity:
+        return identity
+    ids = {}
+    for text in identity["userAssignedIdentities"]:
+        record = world.store.get(parse_id(text))
+        known = {"clientId": record.facts["client"], "principalId": record.facts["principal"]} if record else {}
+        ids[text] = known
+    return identity | {"userAssignedIdentities": ids}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.azure.data_plane import DataPlane
+from simulator.azure.inside import Unreached
 from simulator.azure.registries import Registries, RegistryNotFound
 from tests.support.arm import CLUSTER, GROUP, Arm
 
@@ -133,9 +134,10 @@ def test_push_of_what_is_no_image(tmp_path: Path, repository: str, tag: str) -> 
 
 def test_blobs_of_an_account(registry: Arm) -> None:
     data = DataPlane(registry.server.world, registry.server.tokens)
-    assert data.blob_service("models") is None
+    with pytest.raises(Unreached, match=r"lookup models\.blob.* on 168\.63\.129\.16:53: no such host"):
+        data.blob_service("models")
     body = {"location": "eastus", "kind": "StorageV2", "sku": {"name": "Standard_LRS"}, "properties": {}}
     registry.put(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/models", body)
     service = data.blob_service("models")
-    assert service
+    assert service.proxy == ""
     assert service.url == "https://127.0.0.1:1/models"

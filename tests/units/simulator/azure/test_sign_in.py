@@ -202,7 +202,11 @@ def test_environment_signs_in_here_and_nowhere_else(home: Path, monkeypatch: pyt
 
 def test_proxies_are_not_asked_for_blobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "intranet.example")
-    assert environment.settings()["no_proxy"] == environment.settings()["NO_PROXY"] == "intranet.example,127.0.0.1"
+    assert (
+        environment.settings()["no_proxy"]
+        == environment.settings()["NO_PROXY"]
+        == "intranet.example,127.0.0.1,localhost"
+    )
 
 
 def test_trusts_what_this_machine_trusts_and_our_authority(home: Path) -> None:

@@ -35,6 +35,7 @@ SAS = "sv=2024-11-04&sp={permissions}&se=2099-01-01T00:00:00Z&sr=c&sig=c2ln"
 class Service:
     url: str = "https://127.0.0.1:1/olmodata"
     ca_file: Path = Path("/ca.crt")
+    proxy: str = ""
 
 
 @dataclass
@@ -46,9 +47,18 @@ class FakeCloud:
     asked: list[str] = field(default_factory=list)
     blobs: Service | None = None
     service: Service = Service()
+    proxy: str = ""
 
-    def blob_service(self, account: str) -> Service | None:
-        return self.service if account == ACCOUNT else None
+    def at(self, cluster_id: str) -> FakeCloud:
+        return self
+
+    def blob_service(self, account: str) -> Service:
+        if account != ACCOUNT:
+            raise OSError(f"dial tcp: lookup {account}.blob.core.windows.net on 168.63.129.16:53: no such host")
+        return self.service
+
+    def names(self, cluster_id: str) -> list[str]:
+        return []
 
     def issuer(self, cluster_id: str) -> str:
         return ""

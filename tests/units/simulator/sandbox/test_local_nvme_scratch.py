@@ -18,6 +18,7 @@ from tests.units.simulator.sandbox.node import Node
 POD = pod_spec("registry.test/local-nvme-scratch:1")
 SETUP, WITNESS = POD["initContainers"][0], POD["containers"][0]
 NO_NVME = "Standard_NC4as_T4_v3"
+DISKS = 3
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +28,10 @@ def _needs_sandbox() -> None:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    """A node of eight local disks, as it comes."""
-    return Node(tmp_path)
+    """A node of a few local disks: each costs a run ten processes."""
+    made = Node(tmp_path)
+    made.change(nvme=made.hardware.nvme[:DISKS])
+    return made
 
 
 def set_up(node: Node, **environment: str) -> tuple[int, str]:
@@ -44,7 +47,8 @@ def mounts(node: Node) -> list[str]:
 # -- a node as it comes ------------------------------------------------------------------------------------------------
 
 
-def test_all_local_disks_become_one_file_system_mounted_on_the_node(node: Node) -> None:
+def test_all_local_disks_become_one_file_system_mounted_on_the_node(tmp_path: Path) -> None:
+    node = Node(tmp_path)
     code, log = set_up(node)
     assert code == 0
     assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in log
@@ -79,7 +83,7 @@ def test_the_file_system_can_be_ext4(node: Node) -> None:
 # -- a used node -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("disks", [1, 8])
+@pytest.mark.parametrize("disks", [1, DISKS])
 @pytest.mark.parametrize("restart", ["pod", "node"])
 def test_what_is_there_is_kept(node: Node, disks: int, restart: str) -> None:
     node.change(nvme=node.hardware.nvme[:disks])
@@ -112,13 +116,13 @@ def test_an_array_that_the_node_started_by_itself_under_another_name_is_used(nod
 
 
 def raid(**fields: Any) -> str:
-    return json.dumps({"raid": {"name": "any:nvme-scratch", "uuid": "u", "devices": 8, "number": 0, **fields}})
+    return json.dumps({"raid": {"name": "any:nvme-scratch", "uuid": "u", "devices": DISKS, "number": 0, **fields}})
 
 
 LEFTOVERS: dict[str, dict[str, str]] = {
     "an array that was never finished": {"nvme0n1": raid(), "nvme1n1": raid(number=1)},
-    "a superblock of somebody's array": {"nvme3n1": raid(name="host:data", devices=2)},
-    "a file system of another use": {"nvme5n1": '{"filesystem": {"type": "ext4", "label": "old", "uuid": "f"}}'},
+    "a superblock of somebody's array": {"nvme1n1": raid(name="host:data", devices=2)},
+    "a file system of another use": {"nvme2n1": '{"filesystem": {"type": "ext4", "label": "old", "uuid": "f"}}'},
 }
 
 
@@ -128,13 +132,13 @@ def test_leftovers_on_disks_that_nobody_uses_are_done_anew(node: Node, leftover:
         (node.root / "dev" / disk).write_text(content)
     code, log = set_up(node)
     assert code == 0
-    assert "creating a RAID 0 of 8 disks" in log
+    assert f"creating a RAID 0 of {DISKS} disks" in log
     assert "ready: /dev/md127" in log
 
 
 def test_a_start_that_was_killed_before_formatting_goes_on(node: Node) -> None:
-    create = "mdadm --create /dev/md/nvme-scratch --run --homehost=any --name=nvme-scratch --level=0 --raid-devices=8"
-    node.run(POD, SETUP | {"command": ["sh", "-c", f"{create} /dev/nvme*n1"]})
+    create = "mdadm --create /dev/md/nvme-scratch --run --homehost=any --name=nvme-scratch --level=0"
+    node.run(POD, SETUP | {"command": ["sh", "-c", f"{create} --raid-devices={DISKS} /dev/nvme*n1"]})
     code, log = set_up(node)
     assert code == 0
     assert "creating" not in log
@@ -151,7 +155,7 @@ def test_a_lost_disk_is_told_and_nothing_is_overwritten(node: Node, started_by_t
     before = node.disks()
     code, log = set_up(node)
     assert code == 1
-    assert "the scratch array has 8 disks, of which this node shows 7" in log
+    assert f"the scratch array has {DISKS} disks, of which this node shows {DISKS - 1}" in log
     assert "Replace the node" in log
     assert node.disks() == before
 

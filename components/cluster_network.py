@@ -1,0 +1,65 @@
+"""What a cluster is told of its network: pure functions of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from config.schema.models import ClusterSettings, Settings
+from config.schema.network import NetworkSettings
+
+SYSTEM_ZONE = "system"
+"""The private DNS zone that AKS makes itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """What a cluster in another network than AKS's stands on."""
+
+    subnet: pulumi.Input[str]
+    """Of all its nodes."""
+    identity: pulumi.Input[str]
+    """Of its control plane."""
+    needs: Sequence[pulumi.Resource]
+    """What has to be there before it."""
+
+
+def identity(cluster: ClusterSettings, ground: Ground | None) -> containerservice.ManagedClusterIdentityArgs:
+    """Of the control plane. Another one changes in place (AKS's page on managed identities)."""
+    kinds = containerservice.ResourceIdentityType
+    id_ = ground.identity if ground else cluster.identity
+    if id_ is None:
+        return containerservice.ManagedClusterIdentityArgs(type=kinds.SYSTEM_ASSIGNED)
+    return containerservice.ManagedClusterIdentityArgs(type=kinds.USER_ASSIGNED, user_assigned_identities=[id_])
+
+
+def network_profile(network: NetworkSettings) -> containerservice.ContainerServiceNetworkProfileArgs:
+    """CNI Overlay: pods have addresses of their own. In AKS's network, services have AKS's range."""
+    of_ones_own = {"service_cidr": network.service_range, "dns_service_ip": network.dns_service} if network.own else {}
+    return containerservice.ContainerServiceNetworkProfileArgs(
+        network_plugin="azure",
+        network_plugin_mode="overlay",
+        network_policy=None if network.policy == "none" else network.policy,
+        pod_cidr=network.pod_range,
+        load_balancer_sku="standard",
+        outbound_type="userAssignedNATGateway" if network.nat_gateway else "loadBalancer",
+        **of_ones_own,
+    )
+
+
+def api_server(settings: Settings, ip_ranges: list[str]) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
+    """From where the API server may be reached.
+
+    Ranges are stated when empty too, or taking them away would change nothing. A private one has none, and no name
+    outside the network: by default AKS gives it one that the whole world can resolve, if not reach.
+    """
+    if not settings.network.private:
+        return containerservice.ManagedClusterAPIServerAccessProfileArgs(authorized_ip_ranges=ip_ranges)
+    return containerservice.ManagedClusterAPIServerAccessProfileArgs(
+        enable_private_cluster=True,
+        enable_private_cluster_public_fqdn=False,
+        private_dns_zone=settings.network.zone("cluster", settings.location) or SYSTEM_ZONE,
+    )

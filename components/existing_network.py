@@ -1,0 +1,104 @@
+"""Why a cluster that is up stays in its network.
+
+AKS moves no cluster to other subnets, and makes none private later (its page on private clusters tells of no way but
+API Server VNet Integration). The provider would replace it where the policy engine, the ranges or the way out change
+(pulumi-azure-native's own rules for networkProfile), with all that runs on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from config.problems.fixes import Fix, Path, remove_command, say, set_command
+from config.schema.models import Settings
+from config.schema.network import NODES
+from config.schema.resource_ids import same_id
+
+_OUTBOUND: Mapping[str, str] = {"userAssignedNATGateway": "natGateway", "loadBalancer": "loadBalancer"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that the settings want otherwise than it is, and what keeps it."""
+
+    what: str
+    keep: Fix
+
+
+def network_refusal(settings: Settings, cluster: Any, address_space: str | None) -> str:
+    """Of settings that want another network of a cluster (None: there is none); empty where there is nothing to say.
+
+    `address_space` is of the network that the stack has made before, if it has.
+    """
+    found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
+    if not found:
+        return ""
+    stack = settings.stack
+    return "\n".join(
+        [
+            *(difference.what for difference in found),
+            "Azure changes no network under what is in it. Nothing was changed. Keep it, and then `pulumi up` again:",
+            *(f"    {difference.keep.text(stack)}" for difference in found),
+            "Or take the stack down and build it anew; registry and data go with it, so save them first:",
+            f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
+        ]
+    )
+
+
+def _address_space(settings: Settings, has: str | None) -> Iterator[Difference]:
+    wanted = settings.network.address_space
+    if has and wanted and has != wanted:
+        what = f"network.addressSpace is {wanted}, and the network that is there has {has}"
+        yield Difference(what, set_command(("network", "addressSpace"), has))
+
+
+def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
+    network, profile = settings.network, cluster.network_profile
+    access = cluster.api_server_access_profile
+    private = bool(access and access.enable_private_cluster)
+    if private != network.private:
+        words = ("public", "private") if network.private else ("private", "public")
+        what = f"the cluster's API server is {words[0]}, and would be {words[1]} (network.private)"
+        yield Difference(what, set_command(("network", "private"), private))
+    yield from _subnet(settings, cluster, address_space)
+    policy = (profile and profile.network_policy) or "none"
+    if policy != network.policy:
+        what = f"network.policy is {network.policy}, and the cluster has {policy}"
+        keep = remove_command(("network", "policy")) if policy == "none" else set_command(("network", "policy"), policy)
+        yield Difference(what, keep)
+    if profile and network.own:
+        wanted = {"outbound": network.outbound, "podRange": network.pod_range, "serviceRange": network.service_range}
+        outbound = _OUTBOUND.get(profile.outbound_type or "", profile.outbound_type)
+        has = {"outbound": outbound, "podRange": profile.pod_cidr, "serviceRange": profile.service_cidr}
+        for key, value in has.items():
+            if value and value != wanted[key]:
+                path: Path = ("network", key)
+                what = f"network.{key} is {wanted[key]}, and the cluster has {value}"
+                yield Difference(what, set_command(path, value))
+
+
+def _subnet(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
+    """Where its nodes are, by its first pool."""
+    has = next((pool.vnet_subnet_id for pool in cluster.agent_pool_profiles or () if pool.vnet_subnet_id), None)
+    if has and _is_ours(settings, has):
+        if not settings.network.address_space and address_space:
+            what = "the cluster's nodes are in the network that the stack has made, and would be in another"
+            yield Difference(what, set_command(("network", "addressSpace"), address_space))
+    elif has and not same_id(has, settings.network.node_subnet or ""):
+        what = f"the cluster's nodes are in {has}, and would be in another subnet"
+        yield Difference(what, set_command(("network", "nodeSubnet"), has))
+    elif not has and settings.network.own:
+        yield Difference("the cluster's nodes are in AKS's own network, and would be in another", _out(settings))
+
+
+def _out(settings: Settings) -> Fix:
+    """Takes out whatever says that there is a network of one's own."""
+    left = {"policy"} & settings.network.model_fields_set
+    return say("take all but policy out of network in the stack file") if left else remove_command(("network",))
+
+
+def _is_ours(settings: Settings, subnet: str) -> bool:
+    end = f"/resourceGroups/{settings.names.resource_group}/providers/Microsoft.Network/virtualNetworks/"
+    return subnet.lower().endswith(f"{end}{settings.names.cluster}/subnets/{NODES}".lower())

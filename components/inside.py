@@ -1,0 +1,65 @@
+"""Whether this machine is inside: whether it reaches what only a private network reaches.
+
+A cluster is asked itself. Before there is one, only Azure's metadata service knows where a machine is, and it knows no
+network by name: so its address is looked for among the addresses of that network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+from collections.abc import Iterable
+from http.client import HTTPException
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener, urlopen
+
+_TIMEOUT_S = 10.0
+_METADATA_TIMEOUT_S = 2.0
+"""It answers from the machine's own host, or not at all."""
+_METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
+"""Names another place of that service, as to Azure's SDKs (azure-identity, _credentials/imds.py)."""
+_INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
+
+
+def answers(host: str) -> bool:
+    """Whether an API server answers, by whatever proxy the environment names: kubectl and the plugins go that way too.
+
+    Who it is, its certificate need not prove: nothing is told to it. A proxy that refuses is no answer of its.
+    """
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urlopen(f"https://{host}/livez", timeout=_TIMEOUT_S, context=trusting):
+            return True
+    except HTTPError as error:
+        error.close()
+        return True  # 401, mostly
+    except (OSError, HTTPException, ValueError):
+        return False
+
+
+def is_in(ranges: Iterable[str]) -> bool:
+    """Whether this machine has an address in one of these ranges; False for one that is not Azure's."""
+    networks = [IPv4Network(range_) for range_ in ranges if ":" not in range_]
+    return bool(networks) and any(address in network for address in _addresses() for network in networks)
+
+
+def _addresses() -> list[IPv4Address]:
+    """Private addresses of this machine, as Azure knows them; a proxy would tell its own."""
+    host = os.environ.get(_METADATA, "http://169.254.169.254")
+    request = Request(f"{host}{_INTERFACES}", headers={"Metadata": "true"})  # noqa: S310 - a URL of HTTP
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=_METADATA_TIMEOUT_S) as answer:
+            return [IPv4Address(each) for each in _told(json.load(answer))]
+    except (OSError, HTTPException, ValueError, AttributeError, TypeError):
+        return []
+
+
+def _told(interfaces: Any) -> Iterable[str]:
+    for interface in interfaces:
+        for address in (interface.get("ipv4") or {}).get("ipAddress", ()):
+            if private := address.get("privateIpAddress"):
+                yield private

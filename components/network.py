@@ -1,0 +1,105 @@
+"""The network of a stack's own, or the one that is there already, in which its nodes and private endpoints are."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import network as azure
+
+from components._base import Component
+from config.schema.models import Settings
+from config.schema.network import BASTION, ENDPOINTS, JUMP_BOX, NODES, layout
+
+
+class Network(Component):
+    """It needs no cluster, and outlives any. Make it only where nodes are not in AKS's own network."""
+
+    id: pulumi.Output[str]
+    node_subnet: pulumi.Output[str]
+    endpoint_subnet: pulumi.Output[str]
+    """Of no use but to what is private."""
+    made: bool
+    """Whether the stack has made it."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        resource_group: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        self._settings = settings
+        self._resource_group = resource_group
+        chosen = settings.network
+        self.made = chosen.address_space is not None
+        if chosen.address_space:
+            self.id = self._virtual_network(chosen.address_space).id
+            self.node_subnet, self.endpoint_subnet = self.subnet(NODES), self.subnet(ENDPOINTS)
+        else:
+            self.id, self.node_subnet, self.endpoint_subnet = (
+                pulumi.Output.from_input(id_ or "")
+                for id_ in (chosen.id, chosen.node_subnet, chosen.endpoint_subnet or chosen.node_subnet)
+            )
+        self.register_outputs({"id": self.id})
+
+    def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
+        """With its subnets inline: as resources of their own, two that are written at once would be a 409."""
+        subnets = layout(address_space)
+        outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
+        way_in = [
+            _subnet(JUMP_BOX, str(subnets.jump_box), outbound),
+            azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # which Azure manages
+        ]
+        return azure.VirtualNetwork(
+            "virtual-network",
+            virtual_network_name=self._settings.names.cluster,
+            resource_group_name=self._resource_group,
+            location=self._settings.location,
+            address_space=azure.AddressSpaceArgs(address_prefixes=[address_space]),
+            subnets=[
+                _subnet(NODES, str(subnets.nodes), outbound),
+                _subnet(ENDPOINTS, str(subnets.endpoints)),
+                *(way_in if self._settings.network.jump_box else ()),
+            ],
+            opts=self.child(),
+        )
+
+    def subnet(self, name: str) -> pulumi.Output[str]:
+        """The id of one that the stack makes."""
+        return pulumi.Output.concat(self.id, f"/subnets/{name}")
+
+    def _nat_gateway(self) -> azure.NatGateway:
+        """AKS's own cannot be had in one's own network (its page on NAT gateways)."""
+        name, location = self._settings.names.cluster, self._settings.location
+        address = azure.PublicIPAddress(
+            "outbound-address",
+            public_ip_address_name=f"{name}-outbound",
+            resource_group_name=self._resource_group,
+            location=location,
+            public_ip_allocation_method=azure.IPAllocationMethod.STATIC,
+            sku=azure.PublicIPAddressSkuArgs(name=azure.PublicIPAddressSkuName.STANDARD),
+            opts=self.child(),
+        )
+        return azure.NatGateway(
+            "nat-gateway",
+            nat_gateway_name=name,
+            resource_group_name=self._resource_group,
+            location=location,
+            sku=azure.NatGatewaySkuArgs(name=azure.NatGatewaySkuName.STANDARD),
+            public_ip_addresses=[azure.SubResourceArgs(id=address.id)],
+            opts=self.child(),
+        )
+
+
+def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:
+    """Without default outbound access, which AKS has given up; stated, because this API version still gives it.
+
+    Private endpoints answer whatever rules the subnet may get: policies for them are off, as Azure's default is.
+    """
+    return azure.SubnetArgs(
+        name=name,
+        address_prefix=prefix,
+        default_outbound_access=False,
+        nat_gateway=azure.SubResourceArgs(id=nat_gateway) if nat_gateway else None,
+        private_endpoint_network_policies="Disabled",
+    )

@@ -1,0 +1,126 @@
+"""From where a stack with a private network can be deployed, and how much of it.
+
+Of a network that the stack makes, nobody is inside at first. So from outside there is a first phase: whatever Resource
+Manager makes, but no GPU nodes, which cost, no SAS and nothing of Kubernetes, which need the inside. The group's tag
+says that no more has been declared yet: the second phase takes it off before all else, and from then on the program
+is refused outside, where it would take down what it cannot reach. Outputs do not do for that: an update that fails
+keeps those of the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulumi
+from pulumi_azure_native import network as azure
+from pulumi_azure_native import resources
+
+from components import inside
+from components.existing import Existing, if_there
+from components.jump_box import login_command
+from config.problems.fixes import set_command
+from config.schema.models import Settings
+from config.schema.resource_ids import ResourceName
+
+OUTPUT = "next"
+"""The stack's output that has the command to go on with, after the first phase."""
+_TAG = "ai-on-aks-phase"
+_FIRST, _SECOND = "outside", "inside"
+
+
+def deploys_inside(settings: Settings, existing: Existing) -> bool:
+    """Whether all of the stack is to be declared; False: what can be made from outside.
+
+    Raises pulumi.RunError, with the ways in, where that has been done.
+    """
+    if not settings.network.private or _is_inside(settings, existing):
+        return True
+    if settings.network.two_phases and _has_nothing_inside(existing):
+        return False
+    raise pulumi.RunError("\n".join(_refusal(settings, existing)))
+
+
+def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
+    """Those of the resource group."""
+    return {_TAG: _SECOND if within else _FIRST} if settings.network.two_phases else None
+
+
+def _is_inside(settings: Settings, existing: Existing) -> bool:
+    if existing.cluster:
+        host = existing.cluster.private_fqdn
+        return not host or inside.answers(host)
+    return settings.network.inside or inside.is_in(_ranges(settings, existing.group))
+
+
+def _ranges(settings: Settings, group: str) -> Iterator[str]:
+    """Addresses of the network and of those that it is peered with, if it is there."""
+    place = ResourceName.of(settings.network.id) if settings.network.id else ResourceName(group, settings.names.cluster)
+    found = if_there(
+        lambda: azure.get_virtual_network(virtual_network_name=place.name, resource_group_name=place.group)
+    )
+    if not found:
+        return
+    yield from (found.address_space and found.address_space.address_prefixes) or ()
+    for peering in found.virtual_network_peerings or ():
+        if peering.peering_state == "Connected" and peering.remote_address_space:
+            yield from peering.remote_address_space.address_prefixes or ()
+
+
+def _has_nothing_inside(existing: Existing) -> bool:
+    group = if_there(lambda: resources.get_resource_group(resource_group_name=existing.group))
+    return group is None or (group.tags or {}).get(_TAG) == _FIRST
+
+
+def next_command(settings: Settings, group: str) -> str:
+    """What to do after the first phase."""
+    jump_box = settings.network.jump_box
+    if jump_box and jump_box.ssh_public_key:
+        return login_command(settings, group, jump_box.ssh_public_key)
+    return f"pulumi up -s {settings.stack}"
+
+
+def after_first_phase(settings: Settings, group: str) -> str:
+    """What to say at its end."""
+    return "\n".join(
+        [
+            "This machine is outside the network that the stack makes. So this is the first of two phases: no GPU "
+            "nodes, no SAS and nothing in the cluster yet. Go on from inside (docs/way-in.md):",
+            *_from_inside(settings, group),
+        ]
+    )
+
+
+def _from_inside(settings: Settings, group: str) -> Iterator[str]:
+    command, again = next_command(settings, group), f"pulumi up -s {settings.stack}"
+    if settings.network.jump_box:
+        yield f"    {command}"
+        yield "    az login --identity    # there, with all that follows; `pulumi login` to the state of this stack too"
+        yield f"    {again}"
+        return
+    yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
+    if settings.network.address_space:
+        yield "Or let this phase make a jump box too:"
+        yield '    pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
+
+
+def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
+    stack, cluster, group = settings.stack, existing.cluster_name, existing.group
+    if existing.cluster is None and settings.network.id:
+        name = ResourceName.of(settings.network.id).name
+        yield f"this machine is outside the network {name}: Azure knows no address of it there or in a peered network."
+        yield "API server, SAS and blobs would be out of its reach (network.private)."
+        yield "Nothing was changed. Go on from inside (docs/way-in.md):"
+        yield f"    pulumi up -s {stack}    # on a machine in {name}, or in a network that is peered with it"
+        yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
+        yield f"    {set_command(('network', 'inside'), True).text(stack)}"
+        return
+    yield f"cluster {cluster} does not answer this machine: it is private, and this machine is outside; or it is off."
+    yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/way-in.md):"
+    if settings.network.jump_box:
+        yield from _from_inside(settings, group)
+    else:
+        yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
+    yield "To look at it from here:"
+    yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
+    yield "To take all of it down from here, with what other stacks have on it:"
+    yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy -s {stack}"

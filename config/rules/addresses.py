@@ -1,0 +1,129 @@
+"""What must hold between the ranges of addresses of a cluster in a network of one's own, and what its pools need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Network
+from itertools import combinations
+
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, Path, remove_command, say, set_command
+from config.schema.ip_ranges import elsewhere
+from config.schema.models import StackFile
+from config.schema.network import NetworkSettings, layout, usable
+from config.schema.pools import PoolSettings
+
+_SURGE = 1
+"""Nodes that AKS adds to a pool while it upgrades it, unless the pool says otherwise (its page on rolling upgrades)."""
+_API_SERVER = 1
+"""Of a private cluster: AKS puts its private endpoint into the subnet of the first pool (its page on private clusters).
+"""
+_NODE_PREFIX = 24
+"""What each node takes of the pods' range (AKS's overview of CNI Overlay)."""
+_SERVICES_PREFIX = 13
+"""AKS's overview of CNI Overlay: less than a /12."""
+_WIDTHS = range(24, 7, -1)
+_OF_REGISTRY, _OF_ACCOUNT = 2, 2
+"""Private addresses: of a registry itself and of its data; of an account's blob and dfs, an endpoint each."""
+
+Ranges = Mapping[str, IPv4Network]
+
+
+def most_nodes(stack: StackFile) -> int:
+    """All nodes that there can be at once: each pool at its largest, and those that upgrades add.
+
+    A pool in the place of another needs room beside it; that is not counted, since it is the next one's settings that
+    say so.
+    """
+    system = stack.cluster.system_pool.count + _SURGE
+    return system + sum(pool.max_nodes + surge(pool) for pool in stack.gpu_pools().values())
+
+
+def surge(pool: PoolSettings) -> int:
+    """Nodes that an upgrade adds to a pool: none with InfiniBand, whose nodes are upgraded in place."""
+    return 0 if pool.sku.infiniband and not pool.spot else _SURGE
+
+
+def addresses_needed(stack: StackFile) -> int:
+    """How many addresses the nodes' subnet must have to give, at most."""
+    return most_nodes(stack) + (_API_SERVER if stack.network.private else 0)
+
+
+def endpoint_addresses(stack: StackFile) -> int:
+    """How many the endpoints' subnet must have to give."""
+    return _OF_REGISTRY + _OF_ACCOUNT * len(stack.storage.made_accounts()) if stack.network.private else 0
+
+
+def address_problems(stack: StackFile) -> Iterator[Problem]:
+    """Ranges that overlap or are too small. What a network that is there has, only Azure can tell."""
+    network = stack.network
+    if not network.own:
+        return
+    yield from _overlaps(network)
+    yield from _services(network)
+    yield from _pods(network, most_nodes(stack))
+    if network.address_space:
+        yield from _nodes(network, network.address_space, addresses_needed(stack))
+        yield from _endpoints(network.address_space, endpoint_addresses(stack))
+
+
+def _endpoints(address_space: str, needed: int) -> Iterator[Problem]:
+    room = usable(layout(address_space).endpoints)
+    if room < needed:
+        what = f"has {room} addresses for private endpoints; registry and storage accounts need {needed}"
+        how = say("keep fewer storage accounts, or make the network yourself and name it in network.id")
+        yield Problem(("network", "addressSpace"), what, "fewer storage accounts", how, shows_value=False)
+
+
+def _nodes(network: NetworkSettings, address_space: str, needed: int) -> Iterator[Problem]:
+    room = usable(layout(address_space).nodes)
+    if room < needed:
+        path = ("network", "addressSpace")
+        what = f"is {address_space}, whose half has {room} addresses for nodes; the pools need {needed}"
+        widths = [width for width in _WIDTHS if usable(layout(f"10.0.0.0/{width}").nodes) >= needed]
+        yield Problem(path, what, _wider(widths), _moved(network, "addressSpace", widths))
+
+
+def ranges(network: NetworkSettings) -> Ranges:
+    """The ranges that the settings say, by their keys."""
+    space = {"addressSpace": IPv4Network(network.address_space)} if network.address_space else {}
+    return {**space, "podRange": IPv4Network(network.pod_range), "serviceRange": IPv4Network(network.service_range)}
+
+
+def _overlaps(network: NetworkSettings) -> Iterator[Problem]:
+    """Each pair once; the later of the two gives way."""
+    for (one, mine), (other, theirs) in combinations(ranges(network).items(), 2):
+        if mine.overlaps(theirs):
+            what = f"is {theirs}, which overlaps network.{one} ({mine})"
+            fix = _moved(network, other, range(theirs.prefixlen, _NODE_PREFIX + 1))
+            yield Problem(("network", other), what, f"a private range outside network.{one}", fix)
+
+
+def _services(network: NetworkSettings) -> Iterator[Problem]:
+    range_ = IPv4Network(network.service_range)
+    if range_.prefixlen < _SERVICES_PREFIX:
+        path = ("network", "serviceRange")
+        what = f"is {range_}, and AKS takes less than a /12 for services"
+        yield Problem(path, what, f"/{_SERVICES_PREFIX} to /24", _moved(network, "serviceRange", [16]))
+
+
+def _pods(network: NetworkSettings, nodes: int) -> Iterator[Problem]:
+    range_ = IPv4Network(network.pod_range)
+    room = 2 ** (_NODE_PREFIX - range_.prefixlen)
+    if room < nodes:
+        path = ("network", "podRange")
+        what = f"is {range_}, which has a /{_NODE_PREFIX} for {room} nodes; the pools can have {nodes}"
+        widths = [width for width in _WIDTHS if 2 ** (_NODE_PREFIX - width) >= nodes]
+        yield Problem(path, what, _wider(widths), _moved(network, "podRange", widths))
+
+
+def _wider(widths: list[int]) -> str:
+    return f"a /{widths[0]} or wider" if widths else "fewer nodes"
+
+
+def _moved(network: NetworkSettings, key: str, widths: Iterable[int]) -> Fix:
+    """Sets a key to the first range of one of these widths that is free beside the other keys' ranges."""
+    path: Path = ("network", key)
+    taken = [range_ for other, range_ in ranges(network).items() if other != key]
+    free = next((found for width in widths if (found := elsewhere(width, taken))), None)
+    return set_command(path, str(free)) if free else remove_command(path)

@@ -1,0 +1,131 @@
+"""What must hold between the settings of the network, and between them and those of cluster and registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, say, set_command
+from config.rules.addresses import address_problems
+from config.schema.models import StackFile
+from config.schema.names import MAX_DNS_LABEL
+from config.schema.network import ZONE_NAMES, NetworkSettings, zone_use
+from config.schema.regions import in_public_cloud
+from config.schema.resource_ids import ResourceName, network_of, same_id
+
+_USUAL = "10.0.0.0/16"
+_OF_ONES_OWN = "a network of one's own: network.addressSpace or network.id"
+
+
+def network_problems(stack: StackFile) -> Iterator[Problem]:
+    """All of them."""
+    network = stack.network
+    yield from _which_network(network)
+    yield from _subnets(network)
+    yield from _of_no_network(network)
+    yield from _private(stack)
+    yield from _zones(stack)
+    yield from _names(stack)
+    yield from address_problems(stack)
+
+
+def _which_network(network: NetworkSettings) -> Iterator[Problem]:
+    if network.address_space and network.id:
+        path = ("network", "addressSpace")
+        what = "is of a network that the stack makes, and network.id names one that is there"
+        yield Problem(path, what, "one of the two", remove_command(path))
+    if network.private and not network.own:
+        path = ("network", "addressSpace")
+        what = "is not set, and network.private needs a network: nothing could be reached from within"
+        yield Problem(path, what, _OF_ONES_OWN, set_command(path, _USUAL), shows_value=False)
+
+
+def _subnets(network: NetworkSettings) -> Iterator[Problem]:
+    """Subnets are those of the network that is there."""
+    wanted = {"nodeSubnet": True, "endpointSubnet": network.private}
+    for (key, needed), given in zip(wanted.items(), (network.node_subnet, network.endpoint_subnet), strict=True):
+        path: Path = ("network", key)
+        if given and network.id is None:
+            yield _subnet_of_nothing(network, path, given)
+        elif given and network.id and not same_id(network_of(given), network.id):
+            name = given.rpartition("/")[2]
+            yield Problem(
+                path,
+                f"is a subnet of another network than network.id, {ResourceName.of(network.id).name}",
+                "the id of a subnet of network.id",
+                set_command(path, f"{network.id}/subnets/{name}"),
+            )
+        elif network.id and needed and not given:
+            place = ResourceName.of(network.id)
+            where = f"--resource-group {place.group} --vnet-name {place.name}"
+            how = say(f"set it to an id that `az network vnet subnet list {where} --query [].id` lists")
+            yield Problem(path, "is not set", "the id of a subnet of network.id", how, shows_value=False)
+
+
+def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Problem:
+    """Of a subnet without network.id, which its own id tells."""
+    fix = remove_command(path) if network.address_space else set_command(("network", "id"), network_of(given))
+    what = "is a subnet of a network that is there, and network.id names none"
+    return Problem(path, what, "nothing, or a subnet of network.id", fix)
+
+
+def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
+    """AKS's network has its own ranges and its own way out."""
+    if network.own or network.private:
+        return
+    for key, field in (("outbound", "outbound"), ("podRange", "pod_range"), ("serviceRange", "service_range")):
+        if field in network.model_fields_set:
+            path = ("network", key)
+            yield Problem(
+                path, "is set, but nodes are in AKS's network", f"nothing, or {_OF_ONES_OWN}", remove_command(path)
+            )
+
+
+def _private(stack: StackFile) -> Iterator[Problem]:
+    if not stack.network.private:
+        return
+    if stack.cluster.authorized_ip_ranges:
+        path: Path = ("cluster", "authorizedIpRanges")
+        what = "is of a public API server, and network.private makes it private"  # AKS's page on private clusters
+        yield Problem(path, what, "nothing, or network.private false", remove_command(path))
+    if stack.registry.sku != "Premium":
+        path = ("registry", "sku")
+        what = f"is {stack.registry.sku}, and only Premium has private endpoints (network.private)"
+        yield Problem(path, what, "Premium, or network.private false", set_command(path, "Premium"))
+    if not in_public_cloud(stack.location):
+        path = ("network", "private")
+        what = f"is true, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
+        yield Problem(path, what, "false, or a region of the public cloud", remove_command(path))
+
+
+def _zones(stack: StackFile) -> Iterator[Problem]:
+    network, seen = stack.network, set[str]()
+    if network.zones and not network.private:
+        path: Path = ("network", "zones")
+        yield Problem(path, "is of what is private, and network.private is false", "nothing", remove_command(path))
+        return
+    names = ", ".join(pattern.format(region=stack.location) for pattern in ZONE_NAMES.values())
+    for at, zone in enumerate(network.zones):
+        path, use, name = ("network", "zones", at), zone_use(zone, stack.location), ResourceName.of(zone).name
+        if use is None:
+            what = f"is {name}, in which nothing of a stack in {stack.location} is looked up"
+            yield Problem(path, what, names, remove_command(path))
+        elif use in seen:
+            yield Problem(path, f"is {name}, a second one for the same names", "one of each", remove_command(path))
+        seen |= {use} if use else set()
+
+
+def _names(stack: StackFile) -> Iterator[Problem]:
+    """Nodes have the names of their network and its group as labels (AKS's overview of CNI Overlay, "Limitations")."""
+    network, group = stack.network, stack.cluster.resource_group
+    allowed = f"names of at most {MAX_DNS_LABEL} characters, which nodes have as labels"
+    if network.address_space and group and len(group) > MAX_DNS_LABEL:
+        path: Path = ("cluster", "resourceGroup")
+        what = f"is {group!r}, {len(group)} characters long, and holds the nodes' network"
+        yield Problem(path, what, allowed, set_command(path, group[:MAX_DNS_LABEL].strip("-.")))
+    parts = network.id.split("/")[4::4] if network.id else []
+    named = [*(("id", name) for name in parts), ("nodeSubnet", (network.node_subnet or "").rpartition("/")[2])]
+    for key, name in named:
+        if len(name) > MAX_DNS_LABEL:
+            what = f"has the name {name!r}, {len(name)} characters long"
+            yield Problem(("network", key), what, allowed, say("use a network whose names are shorter"))

@@ -1,0 +1,171 @@
+"""What Azure's answers about a network that is there say of a stack that is to be in it.
+
+Answers are JSON as the REST API gives it. What a network that the stack makes has, the settings tell
+(config/rules/addresses.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Any
+
+from config.rules.addresses import addresses_needed, endpoint_addresses
+from config.rules.subscription import Json, Objection
+from config.schema.ip_ranges import RESERVED
+from config.schema.models import Settings
+from config.schema.network import usable
+from config.schema.resource_ids import ResourceName, same_id
+
+SUFFICIENT: Mapping[str, Collection[str]] = {
+    "Network Contributor": (
+        "4d97b98b-1d4f-4787-a291-c67834d212e7",
+        "b24988ac-6180-42a0-ab88-20f7382dd24c",
+        "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
+    ),
+    "Private DNS Zone Contributor": (
+        "b12aa53e-6015-4669-85d0-8515ebb3ae7f",
+        "4d97b98b-1d4f-4787-a291-c67834d212e7",
+        "b24988ac-6180-42a0-ab88-20f7382dd24c",
+        "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
+    ),
+}
+"""Built-in roles that hold what a role does: itself, and those above it (Network Contributor, Contributor, Owner)."""
+_ALLOWED_POLICIES = ("Disabled",)
+
+
+def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
+    """Of a network in another region, and of its subnets. `answer` is of Microsoft.Network/virtualNetworks."""
+    network, properties = settings.network, answer["properties"]
+    region = str(answer.get("location")).replace(" ", "").lower()
+    if region != settings.location:
+        yield Objection(f"network.id is in {region}, and the cluster is in {settings.location}", (_LIST,))
+    spaces = [IPv4Network(prefix) for prefix in properties["addressSpace"]["addressPrefixes"] if ":" not in prefix]
+    for key, range_ in (("podRange", network.pod_range), ("serviceRange", network.service_range)):
+        if clash := next((each for each in spaces if each.overlaps(IPv4Network(range_))), None):
+            yield Objection(f"network.{key} is {range_}, which overlaps {clash} of network.id")
+    if clash := next((each for each in spaces for kept in RESERVED if each.overlaps(kept)), None):
+        yield Objection(f"network.id has addresses that AKS keeps for itself: {clash}")
+    yield from _node_subnet(properties, settings)
+    if network.private:
+        yield from _endpoint_subnet(properties, settings)
+
+
+_LIST = "az network vnet list --output table    # networks and their regions"
+
+
+def _found(properties: Json, key: str, id_: str | None) -> Iterator[Json | Objection]:
+    subnet = next((each for each in properties.get("subnets", ()) if same_id(str(each.get("id")), id_ or "")), None)
+    if subnet is None:
+        yield Objection(f"network.{key} is a subnet that network.id does not have")
+        return
+    yield subnet["properties"]
+
+
+def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
+    """AKS's page on CNI networking: not delegated; its page on NAT gateways: one is there before the cluster."""
+    for subnet in _found(properties, "nodeSubnet", settings.network.node_subnet):
+        if isinstance(subnet, Objection):
+            yield subnet
+            return
+        yield from _delegated(subnet, "nodeSubnet", settings.network.node_subnet)
+        yield from _room(subnet, "nodeSubnet", addresses_needed(settings))
+        if settings.network.nat_gateway and not subnet.get("natGateway"):
+            what = "network.outbound is natGateway, and network.nodeSubnet has none"
+            id_ = settings.network.node_subnet
+            yield Objection(what, (f"az network vnet subnet update --ids {id_} --nat-gateway <name>",))
+        if settings.network.private:
+            yield from _policies(subnet, "nodeSubnet", settings.network.node_subnet)
+
+
+def _endpoint_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
+    id_ = settings.network.endpoint_subnet
+    for subnet in _found(properties, "endpointSubnet", id_):
+        if isinstance(subnet, Objection):
+            yield subnet
+            return
+        yield from _delegated(subnet, "endpointSubnet", id_)
+        if not same_id(id_ or "", settings.network.node_subnet or ""):
+            yield from _policies(subnet, "endpointSubnet", id_)
+            yield from _room(subnet, "endpointSubnet", endpoint_addresses(settings))
+
+
+def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
+    services = [str(each["properties"]["serviceName"]) for each in subnet.get("delegations") or ()]
+    if services:
+        undo = f"az network vnet subnet update --ids {id_} --remove delegations    # if nothing uses it"
+        yield Objection(f"network.{key} is delegated to {', '.join(services)}", (undo,))
+
+
+def _room(subnet: Json, key: str, needed: int) -> Iterator[Objection]:
+    """Without what is in it already: a subnet tells of addresses in use one by one, and not of all."""
+    prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
+    room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
+    if room < needed:
+        yield Objection(f"network.{key} has {room} addresses to give, and {needed} are needed at most")
+
+
+def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
+    """A warning: rules may well let through what has to pass.
+
+    Where such policies are on, rules of a network security group and routes hold for private endpoints too, the API
+    server's among them (Azure's page on network policies for private endpoints); nodes have been cut off by that
+    (MicrosoftDocs/azure-docs#101612).
+    """
+    policies = subnet.get("privateEndpointNetworkPolicies") or "Disabled"
+    rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
+    if policies not in _ALLOWED_POLICIES and rules:
+        what = (
+            f"network.{key} has policies for private endpoints ({policies}) and {' and '.join(rules)}: these must let "
+            "nodes reach the endpoints"
+        )
+        off = f"az network vnet subnet update --ids {id_} --private-endpoint-network-policies Disabled"
+        yield Objection(what, (f"{off}    # or else",), stops=False)
+
+
+def link_objections(answer: Json, zone: str, network: str, *, wanted: bool) -> Iterator[Objection]:
+    """Of a zone of the user's that is not linked to their network, or of another of a name that the stack will make.
+
+    A network has one zone of a name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
+    namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
+    """
+    links = answer.get("value", ())
+    linked = next((each for each in links if same_id(each["properties"]["virtualNetwork"]["id"], network)), None)
+    place = ResourceName.of(zone)
+    names = f"--resource-group {place.group} --zone-name {place.name}"
+    if wanted and linked is None:
+        make = f"az network private-dns link vnet create {names} --name nodes --registration-enabled false"
+        yield Objection(
+            f"{place.name} (network.zones) is not linked to network.id", (f"{make} --virtual-network {network}",)
+        )
+    elif linked and not wanted:
+        what = f"network.id is linked to a zone {place.name} already, in group {place.group}; it can be to one alone"
+        undo = f"az network private-dns link vnet delete {names} --name {linked.get('name')} --yes    # or else"
+        yield Objection(what, (f"add {zone} to network.zones", undo))
+
+
+def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iterator[Objection]:
+    """Of an identity that lacks a role where it needs it.
+
+    `answer` is of roleAssignments, with the filter `atScope() and assignedTo(...)`: those there or above, of groups
+    too. Of roles of the user's own it says nothing of what they allow, so they are a warning.
+    """
+    found = {_guid(each) for each in answer.get("value", ())}
+    if found & set(SUFFICIENT[role]):
+        return
+    grant = (
+        f"az role assignment create --role '{role}' --assignee-object-id {principal} "
+        f"--assignee-principal-type ServicePrincipal --scope {scope}"
+    )
+    what = f"cluster.identity has not the role {role} on {ResourceName.of(scope).name}, which AKS asks for"
+    yield Objection(what, (f"{grant}    # it may take an hour to act",), stops=not found)
+
+
+def _guid(assignment: Mapping[str, Any]) -> str:
+    return str(assignment["properties"]["roleDefinitionId"]).rpartition("/")[2].lower()
+
+
+def zones_named(answer: Json, names: Iterable[str]) -> list[str]:
+    """Ids of the zones of these names. `answer` is of a subscription's privateDnsZones."""
+    wanted = set(names)
+    return [str(each["id"]) for each in answer.get("value", ()) if str(each.get("name")).lower() in wanted]

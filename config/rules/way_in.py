@@ -1,0 +1,69 @@
+"""What must hold of the way into a private network: the jump box, and whether one is inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, say, set_command
+from config.schema.models import StackFile
+from config.schema.network import NetworkSettings
+
+_LOGINS = ("azurecli", "msi")
+"""By which kubelogin gets a token of a managed identity without a file or a secret (its page on login modes); for the
+first, `az login --identity` comes before it.
+"""
+
+
+def way_in_problems(stack: StackFile) -> Iterator[Problem]:
+    """All of them. What is wrong with the network itself, `config/rules/network.py` says."""
+    yield from _inside(stack.network)
+    if stack.network.jump_box:
+        yield from _needless(stack.network)
+        yield from _key(stack.network)
+        yield from _outbound(stack.network)
+        yield from _login(stack)
+
+
+def _needless(network: NetworkSettings) -> Iterator[Problem]:
+    path: Path = ("network", "jumpBox")
+    allowed = "nothing, or network.private with network.addressSpace"
+    if network.id:
+        what = "is of a network that the stack makes, and network.id names one that is there: its machines are yours"
+        yield Problem(path, what, allowed, remove_command(path), shows_value=False)
+    elif not network.private:
+        what = "leads to what is private, and network.private is false"
+        yield Problem(path, what, allowed, remove_command(path), shows_value=False)
+
+
+def _key(network: NetworkSettings) -> Iterator[Problem]:
+    if network.jump_box and network.jump_box.ssh_public_key is None:
+        path = ("network", "jumpBox", "sshPublicKey")
+        command = 'pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
+        how = say(f"set it to your public key (`ssh-keygen -t ed25519` makes one): {command}")
+        yield Problem(path, "is not set, and nobody could log in", "a public key", how, shows_value=False)
+
+
+def _outbound(network: NetworkSettings) -> Iterator[Problem]:
+    """A load balancer of AKS's is its nodes' way out, and no other machine's."""
+    if network.address_space and not network.nat_gateway:
+        path = ("network", "outbound")
+        what = f"is {network.outbound}, by which the jump box gets nothing from the internet"
+        yield Problem(path, what, "natGateway, or no network.jumpBox", set_command(path, "natGateway"))
+
+
+def _login(stack: StackFile) -> Iterator[Problem]:
+    cluster = stack.cluster
+    if not cluster.local_accounts and cluster.login not in _LOGINS:
+        path = ("cluster", "login")
+        what = f"is {cluster.login}, and the jump box deploys by its managed identity, which has no file and no secret"
+        yield Problem(path, what, f"{' or '.join(_LOGINS)}, or no network.jumpBox", set_command(path, "msi"))
+
+
+def _inside(network: NetworkSettings) -> Iterator[Problem]:
+    if network.inside and not (network.private and network.id):
+        path = ("network", "inside")
+        what = "is true, and nobody is in a network before the stack makes it"
+        if not network.address_space:
+            what = "is true, and nothing is private in a network of yours"
+        yield Problem(path, what, "nothing, or network.private with network.id", remove_command(path))

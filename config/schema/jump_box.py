@@ -1,0 +1,61 @@
+"""A jump box: a machine in the stack's own network, from which one deploys what only its inside reaches."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from config.facts.near import near
+from config.facts.skus import catalogue
+from config.schema.base import Model, Text, may_be, unfit
+
+USER = "azureuser"
+"""Who logs in to it, by key alone."""
+DISK_GB, DISK_TYPE = 64, "Premium_LRS"
+"""Its disk: room for what Pulumi downloads."""
+_KINDS = ("ssh-ed25519", "ssh-rsa")
+"""What Azure's Linux machines take (SshEncryptionTypes of Microsoft.Compute); of ecdsa it says nothing."""
+_KEY = "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA... or ssh-rsa AAAA..."
+
+
+def _public_key(text: str) -> str:
+    """Refuses what is none, without a word of it: it may be the private one."""
+    kind, _, rest = text.strip().partition(" ")
+    if kind not in _KINDS or "\n" in text.strip() or not _is_of(kind, rest.partition(" ")[0]):
+        raise unfit("is no public key that Azure takes", None, allowed=_KEY)
+    return text.strip()
+
+
+def _is_of(kind: str, body: str) -> bool:
+    """Whether the body of a key says of itself that it is of the kind (RFC 4253, section 6.6)."""
+    try:
+        data = base64.b64decode(body, validate=True)
+    except binascii.Error:
+        return False
+    named = kind.encode()
+    return data.startswith(struct.pack(">I", len(named)) + named) and len(data) > len(named) + 4
+
+
+def _small_machine(name: str) -> str:
+    usable = [size.name for size in catalogue().values() if not size.gpus]
+    if name not in usable:
+        raise unfit(f"is {name!r}, no VM size without a GPU that this program knows", near(name, usable)[:1] or None)
+    return name
+
+
+PublicKey = Annotated[Text, AfterValidator(_public_key), may_be(_KEY)]
+PlainSku = Annotated[str, AfterValidator(_small_machine), may_be("a VM size of config/facts/skus.yaml without a GPU")]
+
+
+class JumpBoxSettings(Model):
+    """A machine in the network, with Pulumi, kubectl and K9s on it, which one reaches by Azure Bastion."""
+
+    ssh_public_key: PublicKey | None = None
+    """Who may log in: the text of an SSH public key; needed. On a machine that is up, `az vm user update` changes it.
+    """
+    vm_sku: PlainSku = "Standard_D2s_v5"
+    """Its VM size; another one restarts it."""

@@ -1,0 +1,92 @@
+"""An HTTP CONNECT proxy on 127.0.0.1, by which names of simulated Azure are reached, and no real Azure in their place.
+
+Whoever is inside a virtual network names it by the user of the proxy's URL; without one he is outside of all. Names
+that are not Azure's are reached as this machine reaches them.
+"""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import threading
+
+from simulator.azure import inside
+from simulator.azure.ids import ResourceId
+from simulator.azure.inside import Reached, Unreached
+from simulator.azure.world import World
+from simulator.host import connect
+
+PORT = "proxy"
+_POLL_S = 0.05
+
+
+class Gateway:
+    """Serves until stopped."""
+
+    def __init__(self, port: int, world: World, outer: str = "") -> None:
+        """`outer` is the URL of the user's own proxy, empty where he has none."""
+        self.world, self.outer = world, outer
+        self._origins: dict[int, ResourceId] = {}
+        self._server = _Server(("127.0.0.1", port), _Handler)
+        self._server.gateway = self
+        self.port: int = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="proxy", daemon=True)
+        self._thread.start()
+
+    def came_to(self, port: int) -> ResourceId | None:
+        """The service at whose private endpoint a client is, by the client's port; None for one that came otherwise."""
+        return self._origins.get(port)
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def serve(self, client: socket.socket) -> None:
+        """One connection. Raises OSError when the client hangs up."""
+        wanted = connect.asked(client)
+        if wanted is None:
+            return
+        try:
+            reached = self._reach(wanted)
+            upstream = self._dial(wanted, reached.service)
+        except OSError as error:
+            connect.refuse(client, " ".join(str(error).split()))
+            return
+        with upstream:
+            own: int = upstream.getsockname()[1]
+            if reached.private and reached.service:
+                self._origins[own] = reached.service
+            try:
+                connect.join(client, upstream)
+            finally:
+                self._origins.pop(own, None)
+
+    def _dial(self, wanted: connect.Wanted, service: ResourceId | None) -> socket.socket:
+        if service is None:
+            return connect.dial_outside((wanted.host, wanted.port), self.outer)
+        return connect.dial(inside.served_at(self.world, service, wanted.port))
+
+    def _reach(self, wanted: connect.Wanted) -> Reached:
+        network = None
+        if wanted.user:
+            network = next(iter(inside.find(self.world.store.all(), wanted.user)), None)
+            if network is None:
+                raise Unreached(f"There is no virtual network {wanted.user} in simulated Azure")
+        return inside.reach(self.world, wanted.host, wanted.port, network)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+    gateway: Gateway
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        try:
+            self.server.gateway.serve(self.request)
+        except OSError:  # the client hung up: nobody is left to tell
+            return

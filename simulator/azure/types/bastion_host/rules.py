@@ -1,0 +1,64 @@
+"""Bastions: the way to machines without public addresses. Nothing answers there.
+
+Rules: Azure's page "About Bastion configuration settings" (the subnet's name, /26 at least, tunnels from Standard on).
+Codes and texts of refusals are guesses.
+"""
+
+from __future__ import annotations
+
+from simulator.azure.errors import bad_request
+from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.public_ip_address import rules as addresses
+from simulator.azure.types.subnet import rules as subnets
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/bastionHosts"
+SUBNET = "AzureBastionSubnet"
+_LONGEST_PREFIX = 26
+
+
+class BastionHosts(Kind):
+    """One bastion, in a subnet of its own, with a public address."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.check_fixed(record.id, body, existing)
+        where, path = body["location"], "properties.ipConfigurations.properties"
+        asked = _configuration(body["properties"])["properties"]
+        text = asked["subnet"]["id"]
+        subnet = _rules.pointed_at(world, record.id, text, subnets.TYPE, f"{path}.subnet.id", where)
+        if subnet.id.name != SUBNET or subnets.prefix(subnet.properties).prefixlen > _LONGEST_PREFIX:
+            message = f"A bastion needs a subnet named {SUBNET}, of /{_LONGEST_PREFIX} or larger, not {subnet.id.text}."
+            raise bad_request(message, code="InvalidRequestFormat")
+        addresses.check_free(world, record.id, asked["publicIPAddress"]["id"], f"{path}.publicIPAddress.id", where)
+        if body["properties"]["enableTunneling"] and body["sku"]["name"] == "Basic":
+            message = "Tunneling (native clients) needs a bastion of the sku Standard."
+            raise bad_request(message, code="InvalidRequestFormat")
+        body["properties"]["provisioningState"] = "Succeeded"
+        record.body = body
+        world.store.put(record)
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        asked = _configuration(record.properties)
+        part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
+        subnet, address = asked["properties"]["subnet"]["id"], asked["properties"]["publicIPAddress"]["id"]
+        return [Use(subnet, part, record.properties["scaleUnits"]), Use(address, part)]
+
+    def view(self, world: World, record: Record) -> Body:
+        asked = _configuration(record.properties)
+        part = f"{record.id.text}/bastionHostIpConfigurations/{asked['name']}"
+        shown = {**asked, "id": part, "properties": asked["properties"] | {"provisioningState": "Succeeded"}}
+        outputs = {"dnsName": f"bst-{guid(record.id.text, 'dns')}.bastion.azure.com", "ipConfigurations": [shown]}
+        return envelope(record, record.body | {"properties": record.properties | outputs})
+
+
+KIND = BastionHosts()
+
+
+def _configuration(properties: Body) -> Body:
+    (found,) = properties["ipConfigurations"]
+    configuration: Body = found
+    return configuration

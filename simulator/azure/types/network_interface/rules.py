@@ -1,0 +1,70 @@
+"""Network interfaces of machines."""
+
+from __future__ import annotations
+
+from simulator.azure import uses
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import parse_id
+from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.subnet import addresses
+from simulator.azure.types.subnet.rules import TYPE as SUBNETS
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/networkInterfaces"
+_ADDRESS = "address"
+"""Of its facts: the one that it has in its subnet."""
+
+
+class NetworkInterfaces(Kind):
+    """An interface with one address in a subnet. Text of a deletion too early: Azure's reports of `NicInUse`."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.check_fixed(record.id, body, existing)
+        text, path = _subnet(body["properties"]), "properties.ipConfigurations.properties.subnet.id"
+        subnet = _rules.pointed_at(world, record.id, text, SUBNETS, path, body["location"])
+        if existing is None or parse_id(_subnet(existing.properties)) != subnet.id:
+            (record.facts[_ADDRESS],) = addresses.take(world, subnet)
+        body["properties"]["ipConfigurations"][0]["properties"]["subnet"] = {"id": text}
+        body["properties"]["provisioningState"] = "Succeeded"
+        record.body = body
+        world.store.put(record)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        for use in uses.of(world, record.id):
+            message = (
+                f"Network Interface {record.id.text} is used by existing resource {use.by}. In order to delete the "
+                "network interface, it must be dissociated from the resource. To learn more, see aka.ms/deletenic."
+            )
+            raise bad_request(message, code="NicInUse")
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        return [Use(_subnet(record.properties), _part(record), 1, record.facts[_ADDRESS])]
+
+    def view(self, world: World, record: Record) -> Body:
+        (asked,) = record.properties["ipConfigurations"]
+        address = {"privateIPAddress": record.facts[_ADDRESS], "provisioningState": "Succeeded"}
+        shown = {
+            "ipConfigurations": [{**asked, "id": _part(record), "properties": asked["properties"] | address}],
+            "resourceGuid": guid(record.id.text, "guid"),
+        }
+        machine = next(uses.of(world, record.id), None)
+        outputs = shown | ({"virtualMachine": {"id": machine.by}} if machine else {})
+        return envelope(record, record.body | {"properties": record.properties | outputs})
+
+
+KIND = NetworkInterfaces()
+
+
+def _subnet(properties: Body) -> str:
+    (asked,) = properties["ipConfigurations"]
+    text: str = asked["properties"]["subnet"]["id"]
+    return text
+
+
+def _part(record: Record) -> str:
+    (asked,) = record.properties["ipConfigurations"]
+    return f"{record.id.text}/ipConfigurations/{asked['name']}"

@@ -1,0 +1,58 @@
+"""Private DNS zones.
+
+The text of a deletion too early: learntocloud/networking-lab#8. Limits: Azure's page on limits of DNS.
+"""
+
+from __future__ import annotations
+
+from simulator.azure import names
+from simulator.azure.errors import conflict
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/privateDnsZones"
+LINKS = f"{TYPE}/virtualNetworkLinks"
+_LIMITS = {
+    "maxNumberOfRecordSets": 25000,
+    "maxNumberOfVirtualNetworkLinks": 1000,
+    "maxNumberOfVirtualNetworkLinksWithRegistration": 100,
+}
+
+
+class PrivateDnsZones(Kind):
+    """A zone. Networks that are linked to it find in it what private endpoints and clusters write (`names.py`)."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.everywhere(record.id, body)
+        body.setdefault("properties", {})["provisioningState"] = "Succeeded"
+        record.body = body
+        world.store.put(record)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        if links := links_of(world, record.id):
+            ids = ", ".join(f"'{LINKS.replace('Zones/', f'Zones/{record.id.name}/')}/{link.id.name}'" for link in links)
+            message = (
+                "Cannot delete resource while nested resources exist. Some existing nested resource IDs include: "
+                f"{ids}. Please delete all nested resources before deleting this resource."
+            )
+            raise conflict(message, code="CannotDeleteResource")
+
+    def view(self, world: World, record: Record) -> Body:
+        links = links_of(world, record.id)
+        registering = [link for link in links if link.properties["registrationEnabled"]]
+        counts = {
+            "numberOfRecordSets": 1 + len({found.name for found in names.records(world, record.id)}),  # one is its SOA
+            "numberOfVirtualNetworkLinks": len(links),
+            "numberOfVirtualNetworkLinksWithRegistration": len(registering),
+        }
+        return envelope(record, record.body | {"properties": record.properties | _LIMITS | counts})
+
+
+KIND = PrivateDnsZones()
+
+
+def links_of(world: World, zone: ResourceId) -> list[Record]:
+    return [record for record in world.store.within(zone) if record.id.type.lower() == LINKS.lower()]

@@ -1,0 +1,142 @@
+"""Private endpoints: addresses in a subnet at which a service of Azure is.
+
+Shapes: Azure/azure-cli's recording `test_network_private_endpoint_private_dns_zone_group`. An owner's connection is
+approved by itself. Codes and texts of refusals are guesses: that of a tier after what Service Bus answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.azure.errors import bad_request
+from simulator.azure.faults import CREATED
+from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.registry import kinds
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.subnet import addresses
+from simulator.azure.types.subnet.rules import TYPE as SUBNETS
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/privateEndpoints"
+ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
+_APPROVED = {"status": "Approved", "description": "Auto-Approved"}
+_BORN = "born"
+"""Of its facts: when the service was made. Another service of the same name is not what the endpoint leads to."""
+
+
+class PrivateEndpoints(Kind):
+    """An endpoint has an address for each name of its group."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.check_fixed(record.id, body, existing)
+        properties = body["properties"]
+        text, where = properties["subnet"]["id"], body["location"]
+        subnet = _rules.pointed_at(world, record.id, text, SUBNETS, "properties.subnet.id", where)
+        target, names = _served(world, record.id, properties)
+        if existing is None:
+            record.facts |= {"addresses": addresses.take(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
+        properties |= {"subnet": {"id": text}, "provisioningState": "Succeeded"}
+        record.body = body
+        world.store.put(record)
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        part = f"{_interface(record)}/ipConfigurations/privateEndpointIpConfig"
+        subnet = record.properties["subnet"]["id"]
+        taken: list[str] = record.facts["addresses"]
+        return [Use(subnet, f"{part}.{index}", 1, address) for index, address in enumerate(taken, 1)]
+
+    def view(self, world: World, record: Record) -> Body:
+        (asked,) = record.properties["privateLinkServiceConnections"]
+        state = _APPROVED | {"actionsRequired": "None"} if target(world, record) else {"status": "Disconnected"}
+        outputs = {"provisioningState": "Succeeded", "privateLinkServiceConnectionState": state}
+        connection = {
+            **asked,
+            "id": f"{record.id.text}/privateLinkServiceConnections/{asked['name']}",
+            "properties": asked["properties"] | outputs,
+        }
+        shown = {
+            "customDnsConfigs": [{"fqdn": name, "ipAddresses": [address]} for name, address in served(world, record)],
+            "manualPrivateLinkServiceConnections": [],
+            "networkInterfaces": [{"id": _interface(record)}],
+            "privateLinkServiceConnections": [connection],
+        }
+        return envelope(record, record.body | {"properties": record.properties | shown})
+
+
+KIND = PrivateEndpoints()
+
+
+def target(world: World, endpoint: Record) -> Record | None:
+    """The service that an endpoint leads to; None once that is gone."""
+    (asked,) = endpoint.properties["privateLinkServiceConnections"]
+    found = world.store.get(parse_id(asked["properties"]["privateLinkServiceId"]))
+    return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
+
+
+def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
+    """The names that it serves, each with its address."""
+    found = target(world, endpoint)
+    if found is None:
+        return []
+    (asked,) = endpoint.properties["privateLinkServiceConnections"]
+    (group,) = asked["properties"]["groupIds"]
+    names = kinds()[found.id.type.lower()].names(world, found)[group]
+    return list(zip(names, endpoint.facts["addresses"], strict=True))
+
+
+def of_service(world: World, service: ResourceId) -> list[Record]:
+    """The endpoints that lead to a service."""
+    found = ((endpoint, target(world, endpoint)) for endpoint in world.store.all(TYPE))
+    return [endpoint for endpoint, to in found if to and to.id == service]
+
+
+def connections(world: World, service: ResourceId, required: str) -> list[Body]:
+    """`privateEndpointConnections` of a service; `required` is what it calls the actions that are required."""
+    return [
+        {
+            "id": f"{service.text}/privateEndpointConnections/{name}",
+            "name": name,
+            "type": f"{service.type}/privateEndpointConnections",
+            "properties": {
+                "provisioningState": "Succeeded",
+                "privateEndpoint": {"id": endpoint.id.text},
+                "privateLinkServiceConnectionState": _APPROVED | {required: "None"},
+            },
+        }
+        for endpoint in of_service(world, service)
+        if (name := f"{service.name}.{guid(endpoint.id.text, 'connection')}")
+    ]
+
+
+def _interface(endpoint: Record) -> str:
+    """The id of its network interface, which cannot be read here."""
+    own = endpoint.properties.get("customNetworkInterfaceName")
+    name = own or f"{endpoint.id.name}.nic.{guid(endpoint.id.text, 'nic')}"
+    return f"{endpoint.id.scope}/providers/Microsoft.Network/networkInterfaces/{name}"
+
+
+def _served(world: World, endpoint: ResourceId, properties: Body) -> tuple[Record, Sequence[str]]:
+    """The service that is asked for, and the names of the group. Raises ArmError."""
+    (asked,) = properties["privateLinkServiceConnections"]
+    text, (group,) = asked["properties"]["privateLinkServiceId"], asked["properties"]["groupIds"]
+    try:
+        found = world.store.get(parse_id(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise _rules.missing(endpoint, text)
+    kind = kinds().get(found.id.type.lower())
+    names = kind.names(world, found) if kind else {}
+    if group not in names:
+        message = (
+            f"Call to {found.id.type} failed. Error message: The group id {group} of private endpoints is not known, "
+            f"or not simulated. Known: {', '.join(names) or 'none'}."
+        )
+        raise bad_request(message, code="InvalidGroupId")
+    if kind and (why := kind.unlinkable(found)):
+        raise bad_request(f"Call to {found.id.type} failed. Error message: {why}", code="PrivateEndpointInvalidSku")
+    return found, names[group]

@@ -1,0 +1,33 @@
+"""What role assignments allow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from simulator.azure import faults
+from simulator.azure.ids import ResourceId
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Authorization/roleAssignments"
+
+
+def allows(world: World, principal: str, action: str, scope: ResourceId) -> bool:
+    """Whether a principal (its object id) may do `action`, a key of the subscription's `permissions`, on a resource.
+
+    Who is signed in owns the subscription.
+    """
+    roles = world.subscription.permissions[action]
+    if principal == world.subscription.object_id and "Owner" in roles:
+        return True
+    return not roles.isdisjoint(held(world, (principal,), scope.text))
+
+
+def held(world: World, principals: Collection[str], scope: str) -> set[str]:
+    """Names of the roles that any of these principals (object ids) has on a scope: on itself, or on one above it."""
+    return {
+        world.subscription.roles[assignment.properties["roleDefinitionId"].rpartition("/")[2]]
+        for assignment in world.store.all(TYPE)
+        if assignment.properties["principalId"] in principals
+        and f"{scope.lower()}/".startswith(f"{assignment.id.scope.lower()}/")
+        and not faults.waits(world, assignment)
+    }

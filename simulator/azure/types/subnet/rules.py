@@ -1,0 +1,122 @@
+"""Subnets: ranges inside a virtual network's, and what lies in them.
+
+Texts: hashicorp/terraform-provider-azurerm#7687, Microsoft's page "A public IP address/subnet/network security group in
+use can't be deleted" and sassoftware/viya4-iac-azure#108; of ranges outside the network's, Azure/go-autorest's tests.
+That of ranges that overlap is a guess after those.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, ip_network
+
+from simulator.azure import uses
+from simulator.azure.errors import ArmError, bad_request
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.operations import remove
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+from simulator.azure.types.nat_gateway import rules as gateways
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/virtualNetworks/subnets"
+
+
+class Subnets(Kind):
+    """Child resources of a network, also written inline in it."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        network = world.store.get(network_id(record.id))
+        if network is None:
+            raise ValueError(f"{record.id.text} without its network")
+        _store(world, network, record, body, existing)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        if users := [use.by for use in uses.of(world, record.id)]:
+            message = (
+                f"Subnet {record.id.name} is in use by {' and '.join(users)} and cannot be deleted. In order to delete "
+                "the subnet, delete all the resources within the subnet. See aka.ms/deletesubnet."
+            )
+            raise bad_request(message, code="InUseSubnetCannotBeDeleted")
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        gateway = record.properties.get("natGateway", {}).get("id")
+        return [Use(gateway, record.id.text)] if gateway else []
+
+    def view(self, world: World, record: Record) -> Body:
+        inside = [{"id": use.by} for use in uses.of(world, record.id)]
+        outputs = {"ipConfigurations": inside} if inside else {}
+        return envelope(record, {"etag": _rules.etag(record), "properties": record.properties | outputs})
+
+
+KIND = Subnets()
+
+
+def network_id(subnet: ResourceId) -> ResourceId:
+    if subnet.parent is None:
+        raise ValueError(f"{subnet.text} is not the id of a subnet")
+    return subnet.parent
+
+
+def of(world: World, network: ResourceId) -> list[Record]:
+    """The subnets of a network."""
+    return [record for record in world.store.within(network) if record.id.type.lower() == TYPE.lower()]
+
+
+def prefix(properties: Body) -> IPv4Network:
+    """Its range. Raises ArmError for what is none."""
+    text = properties["addressPrefix"]
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        message = f"The address prefix {text} of a subnet is not an IPv4 range in CIDR notation."
+        raise bad_request(message, code="InvalidCIDRNotation") from error
+
+
+def store_all(world: World, network: Record, inline: list[Body]) -> None:
+    """The subnets that a network is to have, or none of the changes if one is refused."""
+    before = of(world, network.id)
+    names = {body["name"].lower() for body in inline}
+    try:
+        for gone in (subnet for subnet in before if subnet.id.name.lower() not in names):
+            KIND.check_delete(world, gone)
+            remove(world, gone)
+        for body in inline:
+            resource = network.id.child("subnets", body["name"])
+            existing = world.store.get(resource)
+            record = world.store.get(resource) or Record(resource, {})
+            _store(world, network, record, {"properties": body["properties"]}, existing)
+    except ArmError:
+        for made in of(world, network.id):
+            world.store.remove(made.id)
+        for subnet in before:
+            world.store.put(subnet)
+        raise
+
+
+def _store(world: World, network: Record, record: Record, body: Body, existing: Record | None) -> None:
+    wanted = prefix(body["properties"])
+    _check_range(world, network, record.id, wanted)
+    if existing and prefix(existing.properties) != wanted and next(uses.of(world, record.id), None):
+        message = f"Subnet {record.id.name} is in use and cannot be updated."
+        raise bad_request(message, code="InUseSubnetCannotBeUpdated")
+    if gateway := body["properties"].get("natGateway", {}).get("id"):
+        where = network.body["location"]
+        _rules.pointed_at(world, record.id, gateway, gateways.TYPE, "properties.natGateway.id", where)
+    body["properties"]["provisioningState"] = "Succeeded"
+    record.body = body
+    world.store.put(record)
+
+
+def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4Network) -> None:
+    ranges = [ip_network(text) for text in network.properties["addressSpace"]["addressPrefixes"]]
+    if not any(isinstance(each, IPv4Network) and wanted.subnet_of(each) for each in ranges):
+        message = f"Subnet '{subnet.name}' is not valid in virtual network '{network.id.name}'."
+        raise bad_request(message, code="NetcfgInvalidSubnet")
+    for other in of(world, network.id):
+        if other.id.key != subnet.key and prefix(other.properties).overlaps(wanted):
+            message = (
+                f"Subnet '{subnet.name}' is not valid because its IP address range overlaps with that of an existing "
+                f"subnet in virtual network '{network.id.name}'."
+            )
+            raise bad_request(message, code="NetcfgSubnetRangesOverlap")

@@ -1,0 +1,92 @@
+"""Virtual machines. None runs: of a machine there are its size, its identity, and its interface in a network.
+
+Text of sizes that are not there: Azure's page on `InvalidParameter` of machines.
+"""
+
+from __future__ import annotations
+
+from config.facts import skus
+from simulator.azure import uses
+from simulator.azure.errors import bad_request
+from simulator.azure.faults import CREATED
+from simulator.azure.kind import Kind, Use, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.network_interface import rules as interfaces
+from simulator.azure.types.user_assigned_identity import rules as identities
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Compute/virtualMachines"
+
+
+class VirtualMachines(Kind):
+    """A machine to log in at."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.check_fixed(record.id, body, existing)
+        _check_size(world, body)
+        interface = _interface(body["properties"])
+        path = "properties.networkProfile.networkInterfaces.id"
+        found = _rules.pointed_at(world, record.id, interface, interfaces.TYPE, path, body["location"])
+        for use in uses.of(world, found.id, but=record.id):
+            message = f"Network Interface {found.id.text} is used by existing resource {use.by}."
+            raise bad_request(message, code="NicInUse")
+        body["properties"]["provisioningState"] = "Succeeded"
+        record.body = body
+        world.store.put(record)
+
+    def uses(self, world: World, record: Record) -> list[Use]:
+        return [Use(_interface(record.properties), record.id.text)]
+
+    def view(self, world: World, record: Record) -> Body:
+        system = {name: value for name, value in record.properties["osProfile"].items() if name != "customData"}
+        outputs = {
+            "osProfile": system,
+            "timeCreated": _rules.made_at(record),
+            "vmId": guid(record.id.text, str(record.facts.get(CREATED, 0))),
+        }
+        identity = {"identity": _identity(world, record)} if "identity" in record.body else {}
+        return envelope(record, record.body | identity | {"properties": record.properties | outputs})
+
+
+KIND = VirtualMachines()
+
+
+def principals(world: World, machine: Record) -> list[str]:
+    """Object ids of the identities that it can sign in by."""
+    identity: Body = machine.body.get("identity", {})
+    own = [_principal(machine)] if "SystemAssigned" in identity.get("type", "") else []
+    return own + identities.principals(world, identity)
+
+
+def _principal(machine: Record) -> str:
+    return guid(machine.id.text, "identity", str(machine.facts.get(CREATED, 0)))
+
+
+def _identity(world: World, machine: Record) -> Body:
+    identity: Body = identities.shown(world, machine.body["identity"])
+    if "SystemAssigned" not in identity.get("type", ""):
+        return identity
+    return identity | {"principalId": _principal(machine), "tenantId": world.subscription.tenant_id}
+
+
+def _interface(properties: Body) -> str:
+    (found,) = properties["networkProfile"]["networkInterfaces"]
+    text: str = found["id"]
+    return text
+
+
+def _check_size(world: World, body: Body) -> None:
+    size = body["properties"]["hardwareProfile"]["vmSize"]
+    known = {sku.name.lower(): sku for sku in skus.catalogue().values()}
+    sku = known.get(size.lower())
+    if sku is None or not world.subscription.offers(sku, body["location"]):
+        offered = ", ".join(each.name for each in known.values() if world.subscription.offers(each, body["location"]))
+        message = (
+            f"The value {size} provided for the VM size is not valid (or not simulated). The valid sizes in the "
+            f"current region are: {offered}. Find out more on the available VM sizes in each region at "
+            "https://aka.ms/azure-regions."
+        )
+        raise bad_request(message, code="InvalidParameter", target="vmSize")

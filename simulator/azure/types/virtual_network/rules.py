@@ -1,0 +1,84 @@
+"""Virtual networks.
+
+What a PUT without subnets does: Microsoft's post "Azure Virtual Network now supports updates without subnet property".
+What becomes of links: Azure's page on links of virtual networks to private DNS zones.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, ip_network
+
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import parse_id
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.operations import remove
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+from simulator.azure.types.subnet import rules as subnets
+from simulator.azure.types.virtual_network_link import rules as links
+from simulator.azure.world import World
+
+TYPE = "Microsoft.Network/virtualNetworks"
+
+
+class VirtualNetworks(Kind):
+    """A range of addresses with its subnets, which may be written inline in it."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        inline: list[Body] | None = body["properties"].pop("subnets", None)
+        ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
+        if inline is None:
+            _check_inside(world, record, ranges)
+        body["properties"]["provisioningState"] = "Succeeded"
+        record.body = body
+        if inline is not None:
+            subnets.store_all(world, record, inline)
+        world.store.put(
+            record
+        )  # last: a kill before this leaves subnets without a network, which the next start removes
+
+    def check_delete(self, world: World, record: Record) -> None:
+        for subnet in subnets.of(world, record.id):
+            subnets.KIND.check_delete(world, subnet)
+
+    def removed(self, world: World, record: Record) -> None:
+        for link in world.store.all(links.TYPE):
+            if parse_id(link.properties["virtualNetwork"]["id"]).key == record.id.key:
+                remove(world, link)
+
+    def view(self, world: World, record: Record) -> Body:
+        shown = [subnets.KIND.view(world, subnet) for subnet in subnets.of(world, record.id)]
+        outputs = {"resourceGuid": guid(record.id.text, "guid"), "subnets": shown, "virtualNetworkPeerings": []}
+        shape = {"etag": _rules.etag(record), "properties": record.properties | outputs}
+        return envelope(record, record.body | shape)
+
+
+KIND = VirtualNetworks()
+
+
+def _range(text: str) -> IPv4Network:
+    """Raises ArmError for what is no range, or one with bits beside it (code: hashicorp's SDK for Azure)."""
+    try:
+        found = ip_network(text, strict=False)
+    except ValueError as error:
+        raise bad_request(f"The address prefix {text} is invalid.", code="InvalidAddressPrefixFormat") from error
+    if not isinstance(found, IPv4Network):
+        raise bad_request(f"The address prefix {text} is not IPv4, and others are not simulated.")
+    if str(found) != text:
+        message = (
+            f"The address prefix {text} has an invalid CIDR notation. For the given prefix length, the address prefix "
+            f"should be {found}."
+        )
+        raise bad_request(message, code="InvalidCIDRNotation")
+    return found
+
+
+def _check_inside(world: World, record: Record, ranges: list[IPv4Network]) -> None:
+    """Raises ArmError where a range with subnets goes. The text is a guess."""
+    for subnet in subnets.of(world, record.id):
+        prefix = subnets.prefix(subnet.properties)
+        if not any(prefix.subnet_of(each) for each in ranges):
+            message = f"IpPrefix {prefix} on Vnet {record.id.name} has active allocations and cannot be deleted."
+            raise bad_request(message, code="InUsePrefixCannotBeDeleted")

@@ -1,0 +1,61 @@
+"""Links by which a virtual network finds the names of a private DNS zone.
+
+One network, one zone of a name: MicrosoftDocs/azure-aks-docs#212 quotes the refusal.
+"""
+
+from __future__ import annotations
+
+from simulator.azure.errors import bad_request
+from simulator.azure.ids import ResourceId
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.types import _rules
+from simulator.azure.types.private_dns_zone.rules import LINKS
+from simulator.azure.world import World
+
+TYPE = LINKS
+NETWORKS = "Microsoft.Network/virtualNetworks"
+
+
+class VirtualNetworkLinks(Kind):
+    """Child resources of a zone."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.everywhere(record.id, body)
+        _rules.check_fixed(record.id, body, existing)
+        text = body["properties"]["virtualNetwork"]["id"]
+        network = _rules.pointed_at(world, record.id, text, NETWORKS, "properties.virtualNetwork.id")
+        check_alone(world, record.id, network.id)
+        body["properties"] |= {"provisioningState": "Succeeded", "virtualNetworkLinkState": "Completed"}
+        record.body = body
+        world.store.put(record)
+
+    def view(self, world: World, record: Record) -> Body:
+        return envelope(record, record.body)
+
+
+KIND = VirtualNetworkLinks()
+
+
+def of_network(world: World, network: ResourceId) -> list[Record]:
+    """The links of a network."""
+    wanted = network.key
+    return [link for link in world.store.all(TYPE) if link.properties["virtualNetwork"]["id"].lower() == wanted]
+
+
+def zone_of(link: ResourceId) -> ResourceId:
+    if link.parent is None:
+        raise ValueError(f"{link.text} is not the id of a link")
+    return link.parent
+
+
+def check_alone(world: World, link: ResourceId, network: ResourceId) -> None:
+    """Raises ArmError where the network is linked to a zone of this name already."""
+    name = zone_of(link).name
+    for other in of_network(world, network):
+        if other.id.key != link.key and zone_of(other.id).name.lower() == name.lower():
+            message = (
+                "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link "
+                f"virtual network with '{name}' and '{zone_of(other.id).name}' zones."
+            )
+            raise bad_request(message, code="BadRequest")

@@ -1,0 +1,51 @@
+"""The virtual networks of simulated Azure, as commands name them: `--inside`, and what `status` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from config.schema.names import Names
+from simulator.azure import inside
+from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.store import Record, records
+from simulator.azure.types.network_interface.rules import TYPE as INTERFACES
+from simulator.azure.types.subnet.rules import network_id
+from simulator.azure.types.virtual_machine.rules import TYPE as MACHINES
+from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
+from simulator.host import paths
+
+_PROJECT = "ai-on-aks"
+
+
+def find(text: str) -> list[str]:
+    """Labels of the networks that are meant: by name, group, or the stack that has made them; all for an empty text."""
+    there = _there()
+    if not text:
+        return sorted(inside.label(record.id) for record in _of(there, NETWORKS))
+    found = inside.find(there, text) or inside.find(there, Names(_PROJECT, text).resource_group)
+    return sorted(inside.label(network) for network in found)
+
+
+def jump_boxes() -> dict[str, list[str]]:
+    """Machines by the label of the network that they are in, networks without any too."""
+    there = _there()
+    interfaces = {record.id.key: record for record in _of(there, INTERFACES)}
+    machines: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(there, NETWORKS)}
+    for machine in _of(there, MACHINES):
+        (used,) = machine.properties["networkProfile"]["networkInterfaces"]
+        if interface := interfaces.get(used["id"].lower()):
+            machines.setdefault(inside.label(_network(interface)), []).append(machine.id.name)
+    return machines
+
+
+def _there() -> Sequence[Record]:
+    return records(paths.home() / "azure")
+
+
+def _of(there: Sequence[Record], kind: str) -> list[Record]:
+    return [record for record in there if record.id.type.lower() == kind.lower()]
+
+
+def _network(interface: Record) -> ResourceId:
+    (asked,) = interface.properties["ipConfigurations"]
+    return network_id(parse_id(asked["properties"]["subnet"]["id"]))

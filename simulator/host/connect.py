@@ -1,0 +1,105 @@
+"""CONNECT, by which a client asks a proxy for a connection: what the simulator's proxies share."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import socket
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from simulator.host.relay import relay
+
+_CHUNK = 65536
+_HEADER_LIMIT = 8192
+_DIAL_TIMEOUT_S = 5
+_OUTSIDE_TIMEOUT_S = 30
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a client asks for; `user` is that of its proxy's URL."""
+
+    host: str
+    port: int
+    user: str = ""
+
+
+def asked(client: socket.socket) -> Wanted | None:
+    """Reads the request; None where there is none that is whole, so that nobody is there to be answered."""
+    request = b""
+    while b"\r\n\r\n" not in request:
+        part = client.recv(_CHUNK) if len(request) < _HEADER_LIMIT else b""
+        if not part:
+            return None
+        request += part
+    first, *lines = request.decode("latin-1").split("\r\n")
+    method, _, rest = first.partition(" ")
+    host, _, port = rest.partition(" ")[0].rpartition(":")
+    if method != "CONNECT" or not port.isdecimal():
+        refuse(client, "Only CONNECT <host>:<port> is served", status=405)
+        return None
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return Wanted(host.strip("[]"), int(port), _user(headers.get("proxy-authorization", "")))
+
+
+def refuse(client: socket.socket, why: str, status: int = 502) -> None:
+    """`why` is the reason phrase, which clients show."""
+    client.sendall(f"HTTP/1.1 {status} {why}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
+
+
+def dial(port: int) -> socket.socket:
+    """A connection to a server on 127.0.0.1. Raises OSError."""
+    upstream = socket.create_connection(("127.0.0.1", port), timeout=_DIAL_TIMEOUT_S)
+    upstream.settimeout(None)
+    return upstream
+
+
+def dial_outside(address: Address, by: str) -> socket.socket:
+    """A connection as this machine reaches the world: by the proxy of that URL, if there is one. Raises OSError."""
+    upstream = by_proxy(address, by) if by else socket.create_connection(address, timeout=_OUTSIDE_TIMEOUT_S)
+    upstream.settimeout(None)
+    return upstream
+
+
+def join(client: socket.socket, upstream: socket.socket) -> None:
+    """Tells the client that it is connected, and copies until both have ended."""
+    client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    relay(client, upstream)
+
+
+def by_proxy(address: Address, by: str) -> socket.socket:
+    """A connection by the proxy of this URL. Raises OSError with what it says."""
+    host, port = address
+    proxy = urlsplit(by if "://" in by else f"http://{by}")
+    if proxy.scheme != "http":
+        raise OSError(f"the proxy {proxy.scheme}://{proxy.hostname} speaks no plain HTTP, and no other is used")
+    upstream = socket.create_connection((proxy.hostname or "", proxy.port or 80), timeout=_OUTSIDE_TIMEOUT_S)
+    login = ""
+    if proxy.username:
+        plain = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+        login = f"Proxy-Authorization: Basic {base64.b64encode(plain.encode()).decode()}\r\n"
+    upstream.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n{login}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:  # byte by byte: what follows is the server's
+        part = upstream.recv(1)
+        if not part or len(answer) > _HEADER_LIMIT:
+            break
+        answer += part
+    if answer.split(b" ", 2)[1:2] != [b"200"]:
+        upstream.close()
+        raise OSError(answer.decode("latin-1").partition("\r\n")[0].partition(" ")[2] or "the proxy hung up")
+    return upstream
+
+
+def _user(authorization: str) -> str:
+    """Of basic credentials; empty for others, and for those that are none."""
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return unquote(base64.b64decode(encoded).decode().partition(":")[0])
+    except (binascii.Error, UnicodeDecodeError):
+        return ""

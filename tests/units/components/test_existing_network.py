@@ -1,0 +1,92 @@
+"""A cluster that is up stays in its network: Azure moves none, and the provider would replace it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.existing import check_existing
+from config.schema.network import POD_RANGE, SERVICE_RANGE, NetworkSettings
+from tests.support.mocks import SUBSCRIPTION, Azure, deploy
+from tests.support.settings import settings_with
+
+SET = "pulumi config set -s test --path network"
+HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
+NODES = f"{HUB}/subnets/nodes"
+OURS = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test") + "/subnets/nodes"
+OWN = {"addressSpace": "10.0.0.0/16"}
+IN_HUB = {"id": HUB, "nodeSubnet": NODES}
+PROFILE = {"outboundType": "userAssignedNATGateway", "podCidr": POD_RANGE, "serviceCidr": SERVICE_RANGE}
+PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
+
+
+def refused(wanted: dict[str, Any], subnet: str | None = None, space: str = "", **profiles: Any) -> str:
+    """What is said of settings for a cluster with nodes in that subnet; empty where they are taken."""
+    azure = Azure(cluster=True, pools={"system": {"vnetSubnetID": subnet}}, address_space=space, profiles=profiles)
+    settings = settings_with(network=NetworkSettings.model_validate(wanted))
+    try:
+        deploy(lambda: check_existing(settings), azure)
+    except pulumi.RunError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "subnet", "space", "profiles"),
+    [
+        ({}, None, "", {}),
+        ({}, None, "", {"networkProfile": {"outboundType": "loadBalancer", "serviceCidr": "10.0.0.0/16"}}),
+        (OWN, OURS, "10.0.0.0/16", {"networkProfile": PROFILE}),
+        (OWN, OURS.lower(), "10.0.0.0/16", {}),
+        (IN_HUB, NODES.replace("resourceGroups", "resourcegroups"), "", {}),
+        ({**OWN, "private": True}, OURS, "10.0.0.0/16", PRIVATE),
+        ({"policy": "calico"}, None, "", {"networkProfile": {"networkPolicy": "calico"}}),
+    ],
+)
+def test_a_cluster_that_is_where_the_settings_want_it_stays(
+    wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any]
+) -> None:
+    assert refused(wanted, subnet, space, **profiles) == ""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "subnet", "space", "profiles", "what", "keep"),
+    [
+        (OWN, None, "", {}, "nodes are in AKS's own network", "pulumi config rm -s test network"),
+        (IN_HUB, OURS, "10.0.0.0/16", {}, "in the network that the stack has made", f"{SET}.addressSpace 10.0.0.0/16"),
+        (OWN, NODES, "", {}, f"nodes are in {NODES}", f"{SET}.nodeSubnet {NODES}"),
+        (OWN, OURS, "10.0.0.0/24", {}, "the network that is there has 10.0.0.0/24", f"{SET}.addressSpace 10.0.0.0/24"),
+        ({**OWN, "private": True}, OURS, "10.0.0.0/16", {}, "is public, and would be private", f"{SET}.private false"),
+        (OWN, OURS, "10.0.0.0/16", PRIVATE, "is private, and would be public", f"{SET}.private true"),
+        ({"policy": "calico"}, None, "", {}, "policy is calico", "pulumi config rm -s test --path network.policy"),
+        ({}, None, "", {"networkProfile": {"networkPolicy": "calico"}}, "has calico", f"{SET}.policy calico"),
+        (
+            OWN, OURS, "10.0.0.0/16", {"networkProfile": {**PROFILE, "serviceCidr": "10.99.0.0/16"}},
+            "the cluster has 10.99.0.0/16", f"{SET}.serviceRange 10.99.0.0/16",
+        ),
+        (
+            OWN, OURS, "10.0.0.0/16", {"networkProfile": {**PROFILE, "outboundType": "loadBalancer"}},
+            "outbound is natGateway", f"{SET}.outbound loadBalancer",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_make_it_anew_is_refused_with_what_keeps_it(
+    wanted: dict[str, Any], subnet: str | None, space: str, profiles: dict[str, Any], what: str, keep: str
+) -> None:
+    said = refused(wanted, subnet, space, **profiles)
+    assert what in said.partition("\n")[0], said
+    assert keep in said, said
+
+
+def test_the_network_outlives_the_cluster_and_so_does_its_address_space() -> None:
+    settings = settings_with(network=NetworkSettings.model_validate({"addressSpace": "10.0.0.0/15"}))
+    with pytest.raises(pulumi.RunError, match=r"the network that is there has 10\.0\.0\.0/16"):
+        deploy(lambda: check_existing(settings), Azure(address_space="10.0.0.0/16"))
+
+
+def test_a_stack_in_aks_own_network_asks_for_none() -> None:
+    azure = Azure(cluster=True, pools={"system": {}})
+    deploy(lambda: check_existing(settings_with()), azure)
+    assert not [token for token, _ in azure.calls if token.endswith(":getVirtualNetwork")]

@@ -1,0 +1,215 @@
+"""What Azure tells of a network that is there, before a cluster is made in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from components import arm, roles
+from components.existing import check_existing
+from components.preflight_azure import check_subscription
+from config.rules.network_answers import SUFFICIENT
+from config.schema.models import ClusterSettings, Settings
+from config.schema.network import NetworkSettings
+from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
+from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, everything, hub, links
+from tests.support.mocks import PRINCIPAL, SUBSCRIPTION, Azure, deploy
+from tests.support.settings import H100, settings_with
+
+NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
+MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
+ZONE, REGISTRIES = f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"
+OTHERS = ZONES.replace("/net/", "/other/") + "/privatelink.azurecr.io"
+LINKS = "azurecr.io/virtualNetworkLinks"
+READER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
+
+
+@pytest.fixture(autouse=True)
+def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
+    """Answers in place of those that allow everything, by a part of the URL; what was asked is under it."""
+    given: dict[str, Answer] = {}
+
+    def fetch(url: str, token: str, timeout: float) -> Answer:
+        given[f"asked {url}"] = answer({})
+        found = next((found for part, found in given.items() if part in url and not part.startswith("asked")), None)
+        return found or everything(url, token, timeout)
+
+    monkeypatch.setattr(arm, "fetch", fetch)
+    monkeypatch.setattr(arm, "sleep", lambda _: None)
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
+    return given
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", found.append)
+    return found
+
+
+def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = False, **network: Any) -> Settings:
+    there = {"id": HUB, "nodeSubnet": NODES, "endpointSubnet": ENDPOINTS, "private": True, "outbound": "loadBalancer"}
+    return settings_with(
+        pools={"gpu": PoolSettings(vm_sku=H100, count=nodes)},
+        network=NetworkSettings.model_validate({**there, **network}),
+        cluster=ClusterSettings(identity=identity),
+        storage=StorageSettings.model_validate({"containers": {"data": {}} if containers else {}}),
+    )
+
+
+def refused(settings: Settings, *, cluster: bool = False) -> str:
+    """What stops an update; empty where nothing does."""
+    pools = {"system": {"vmSize": "Standard_D4ads_v5", "count": 2, "vnetSubnetID": NODES}}
+    profiles = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
+    there = Azure(cluster=cluster, pools=pools if cluster else {}, profiles=profiles, identities={"me"})
+    try:
+        deploy(lambda: check_subscription(settings, check_existing(settings), {}), there)
+    except pulumi.RunError as error:
+        return str(error)
+    return ""
+
+
+def asked(azure: Mapping[str, Answer]) -> list[str]:
+    return [part for part in azure if part.startswith("asked") and "Microsoft.Network" in part]
+
+
+def test_a_network_as_it_has_to_be_is_taken(azure: dict[str, Answer], warnings: list[str]) -> None:
+    assert refused(stack()) == ""
+    assert not warnings
+    assert [part for part in asked(azure) if f"{HUB}?api-version=2024-05-01" in part]
+
+
+def test_of_a_stack_that_is_up_nothing_of_it_is_asked(azure: dict[str, Answer]) -> None:
+    refused(stack(nodes=4), cluster=True)
+    assert not asked(azure)
+
+
+def test_nor_of_one_in_a_network_that_it_makes(azure: dict[str, Answer]) -> None:
+    network = NetworkSettings.model_validate({"addressSpace": "10.0.0.0/16"})
+    refused(settings_with(pools={"gpu": PoolSettings(vm_sku=H100)}, network=network))
+    assert [part.partition("?")[0].rpartition("/")[2] for part in asked(azure)] == ["Microsoft.Network"]  # the provider
+
+
+DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Microsoft.Web/serverFarms"}}]}
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "says"),
+    [
+        (hub("West US"), {}, "network.id is in westus, and the cluster is in eastus"),
+        (hub(**DELEGATED), {}, "network.nodeSubnet is delegated to Microsoft.Web/serverFarms"),
+        (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 13 are needed at most"),
+        (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
+        (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
+        (hub(), {"nodeSubnet": f"{HUB}/subnets/none"}, "network.nodeSubnet is a subnet that network.id does not have"),
+        (hub(), {"endpointSubnet": f"{HUB}/subnets/none"}, "network.endpointSubnet is a subnet that network.id does"),
+        (
+            hub(space="10.240.0.0/16"),
+            {},
+            "network.podRange is 10.240.0.0/12, which overlaps 10.240.0.0/16",
+        ),
+        (hub(space="172.20.0.0/16"), {}, "network.serviceRange is 172.20.0.0/16, which overlaps 172.20.0.0/16"),
+        (hub(space="172.30.0.0/16"), {}, "network.id has addresses that AKS keeps for itself: 172.30.0.0/16"),
+    ],
+)
+def test_what_aks_would_refuse_of_a_network_is_told_before(
+    there: dict[str, Any], settings: dict[str, Any], says: str, azure: dict[str, Answer]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(there)
+    assert says in refused(stack(**settings))
+
+
+def test_a_subnet_that_is_just_large_enough_is_taken(azure: dict[str, Answer]) -> None:
+    """Seven GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint."""
+    azure["virtualNetworks/hub"] = answer(hub(addressPrefix="192.168.0.0/28"))
+    assert refused(stack(nodes=7)) == ""
+
+
+def test_a_nat_gateway_on_the_subnet_is_enough(azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(natGateway={"id": "/nat"}))
+    assert refused(stack(outbound="natGateway")) == ""
+
+
+def test_a_network_that_there_is_not_is_told(azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer({"error": {"code": "ResourceNotFound"}}, 404)
+    assert f"network.id is a network that Azure does not have: {HUB}" in refused(stack())
+
+
+def test_one_that_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
+    assert refused(stack()) == ""
+    assert [text for text in warnings if "the network hub could not be looked up in Azure: 403" in text]
+
+
+def test_policies_that_may_cut_nodes_off_are_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer(
+        hub(privateEndpointNetworkPolicies="Enabled", networkSecurityGroup={"id": "/nsg"})
+    )
+    assert refused(stack()) == ""
+    assert f"--ids {NODES} --private-endpoint-network-policies Disabled" in warnings[0]
+
+
+def test_a_network_that_is_linked_to_another_zone_of_the_name_is_told_both_ways(azure: dict[str, Answer]) -> None:
+    azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.azurecr.io", "id": OTHERS}]})
+    said = refused(stack())
+    assert f"add {OTHERS} to network.zones" in said
+    assert "vnet delete --resource-group other --zone-name privatelink.azurecr.io --name link" in said
+    azure[LINKS] = answer(links(HUB.replace("hub", "spoke")))
+    assert refused(stack()) == ""
+
+
+def test_data_without_containers_has_no_zones(azure: dict[str, Answer]) -> None:
+    blobs = OTHERS.replace("azurecr.io", "blob.core.windows.net")
+    azure["privateDnsZones?"] = answer({"value": [{"name": "privatelink.blob.core.windows.net", "id": blobs}]})
+    assert refused(stack()) == ""
+    assert "privatelink.blob.core.windows.net already" in refused(stack(containers=True))
+
+
+def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]) -> None:
+    """But for the API server's, which AKS links."""
+    zones = [ZONE, REGISTRIES]
+    assert refused(stack(zones=zones)) == ""
+    azure["virtualNetworkLinks"] = answer(links())
+    said = refused(stack(zones=zones))
+    assert (
+        f"--zone-name privatelink.azurecr.io --name nodes --registration-enabled false --virtual-network {HUB}" in said
+    )
+    assert "azmk8s.io (network.zones) is not linked" not in said
+    azure["virtualNetworkLinks"] = answer({}, 404)
+    assert f"network.zones has a zone that Azure does not have: {ZONE}" in refused(stack(zones=zones))
+
+
+def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answer], warnings: list[str]) -> None:
+    mine = stack(identity=MINE, zones=[ZONE])
+    assert refused(mine) == ""
+    azure["hub/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    said = refused(mine)
+    assert "cluster.identity has not the role Network Contributor on hub" in said
+    assert f"--assignee-object-id {PRINCIPAL} --assignee-principal-type ServicePrincipal --scope {HUB}" in said
+    azure["azmk8s.io/providers/Microsoft.Authorization/roleAssignments"] = answer({"value": []})
+    assert "has not the role Private DNS Zone Contributor on privatelink.eastus.azmk8s.io" in refused(mine)
+    assert not warnings
+
+
+def test_a_role_of_their_own_may_do(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["roleAssignments"] = answer({"value": [{"properties": {"roleDefinitionId": READER}}]})
+    assert refused(stack(identity=MINE)) == ""
+    assert "has not the role Network Contributor" in warnings[0]
+
+
+def test_the_stacks_own_identity_gets_its_roles_from_who_deploys(azure: dict[str, Answer]) -> None:
+    group = NETWORKS.partition("/providers")[0]
+    azure[f"{group}/providers/Microsoft.Authorization/permissions"] = answer({"value": []})
+    assert "may not assign roles" in refused(stack())
+    assert refused(stack(identity=MINE)) == ""
+    azure["providers/Microsoft.ManagedIdentity?"] = answer({"registrationState": "NotRegistered"})
+    assert "az provider register --namespace Microsoft.ManagedIdentity" in refused(stack())
+
+
+def test_the_roles_that_are_looked_for_are_those_that_the_stack_gives() -> None:
+    assert roles.NETWORK_CONTRIBUTOR in SUFFICIENT["Network Contributor"]
+    assert roles.PRIVATE_DNS_ZONE_CONTRIBUTOR in SUFFICIENT["Private DNS Zone Contributor"]

@@ -1,0 +1,65 @@
+"""Which addresses are inside, before there is a cluster to ask."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from components import way_in
+from components.existing import Existing
+from config.schema.network import NetworkSettings
+from tests.support.mocks import SUBSCRIPTION, Azure, deploy
+from tests.support.settings import settings_with
+
+HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
+NEW = Existing({}, "ai-on-aks-test", "ai-on-aks-test", None, {}, None)
+
+
+def peering(state: str, range_: str) -> dict[str, Any]:
+    return {"peeringState": state, "remoteAddressSpace": {"addressPrefixes": [range_]}}
+
+
+PEERINGS = (peering("Connected", "10.9.0.0/16"), peering("Disconnected", "10.8.0.0/16"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "azure", "ranges"),
+    [
+        ({"id": HUB}, Azure(address_space="10.1.0.0/16", peerings=PEERINGS), ["10.1.0.0/16", "10.9.0.0/16"]),
+        ({"id": HUB}, Azure(address_space="10.1.0.0/16"), ["10.1.0.0/16"]),
+        ({"addressSpace": "10.0.0.0/16"}, Azure(address_space="10.0.0.0/16"), ["10.0.0.0/16"]),
+        ({"addressSpace": "10.0.0.0/16"}, Azure(), []),
+    ],
+    ids=["with peered networks", "alone", "made before, whose cluster is gone", "not made yet"],
+)
+def test_they_are_those_of_the_network_and_of_what_is_connected_to_it(
+    wanted: dict[str, Any], azure: Azure, ranges: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+
+    def is_in(found: Any) -> bool:
+        looked.extend(found)
+        return True
+
+    monkeypatch.setattr("components.inside.is_in", is_in)
+    settings = settings_with(network=NetworkSettings.model_validate({"private": True, **wanted}))
+    deploy(lambda: way_in.deploys_inside(settings, NEW), azure)
+    assert looked == ranges
+
+
+def test_a_public_stack_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("answers", "is_in"):
+        monkeypatch.setattr(f"components.inside.{name}", lambda _where: pytest.fail("asked"))
+    azure = Azure(cluster=True)
+    deploy(lambda: way_in.deploys_inside(settings_with(), NEW), azure)
+    assert azure.calls == []
+
+
+def test_a_cluster_that_is_still_public_needs_no_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes it private in the middle of its life is refused elsewhere (components/existing_network.py)."""
+    monkeypatch.setattr("components.inside.answers", lambda _host: pytest.fail("asked"))
+    settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
+    cluster = mock.Mock(private_fqdn=None)
+    assert way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))

@@ -1,0 +1,251 @@
+"""Inside and outside of virtual networks: a real client of the proxy, and where names lead from each network."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote
+from urllib.request import ProxyHandler, build_opener
+
+import httpx
+import pytest
+import requests
+
+from simulator.azure import domains, inside, instance_metadata
+from simulator.azure.data_plane import DataPlane
+from simulator.azure.errors import ArmError
+from simulator.azure.gateway import Gateway
+from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.inside import HTTPS, Reached, Unreached
+from simulator.host.connect import by_proxy
+from tests.support import networks as net
+from tests.support.arm import CLUSTER, Arm, cluster_body
+from tests.support.blob_account import ACCOUNT, account_body
+from tests.support.waiting import eventually
+
+NAME = "models.blob.core.windows.net"
+ZONE = net.zone("privatelink.blob.core.windows.net")
+OTHER = net.NETWORK.replace("/ai", "/other")
+HERE, THERE = parse_id(net.NETWORK), parse_id(OTHER)
+
+
+@pytest.fixture
+def network(arm: Arm) -> Arm:
+    """Two networks; in one of them a private endpoint of an account that lets nobody else in."""
+    net.make_network(arm)
+    net.make(arm, OTHER, net.network_body("10.32.0.0/16"))
+    net.make(arm, ACCOUNT, account_body(publicNetworkAccess="Disabled"))
+    net.make(arm, net.endpoint("blob"), net.endpoint_body(ACCOUNT, "blob"))
+    net.make(arm, ZONE, {"location": "global"})
+    net.make(arm, f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
+    net.make(arm, net.link(ZONE), net.link_body())
+    return arm
+
+
+def reach(arm: Arm, *, name: str = NAME, network: ResourceId | None = HERE) -> Reached:
+    return inside.reach(arm.server.world, name, HTTPS, network)
+
+
+def test_a_private_endpoint_is_reached_in_its_network(network: Arm) -> None:
+    assert reach(network) == Reached(parse_id(ACCOUNT), private=True)
+
+
+def test_elsewhere_the_name_leads_to_the_public_address(network: Arm) -> None:
+    for outside in (None, THERE):
+        assert reach(network, network=outside) == Reached(parse_id(ACCOUNT), private=False)
+
+
+def test_a_zone_that_is_not_linked_is_not_asked(network: Arm) -> None:
+    network.call("DELETE", net.link(ZONE))
+    assert reach(network) == Reached(parse_id(ACCOUNT), private=False)
+
+
+def test_a_zone_without_the_name_says_so(network: Arm) -> None:
+    network.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
+    with pytest.raises(Unreached, match=f"dial tcp: lookup {NAME}: no such host"):
+        reach(network)
+
+
+def test_a_zone_of_another_network_leads_to_an_address_that_does_not_answer(network: Arm) -> None:
+    """There is no peering."""
+    net.make(network, net.link(ZONE, "other"), net.link_body(OTHER))
+    with pytest.raises(Unreached, match=r"dial tcp 10\.16\.16\.4:443: i/o timeout"):
+        reach(network, network=THERE)
+
+
+def test_names_of_azure_that_nothing_has_are_not_looked_up_elsewhere(network: Arm) -> None:
+    for name in ("somebody.blob.core.windows.net", "a.privatelink.eastus.azmk8s.io", "mine.azurecr.io"):
+        with pytest.raises(Unreached, match="no such host"):
+            reach(network, name=name)
+    assert reach(network, name="pypi.org") == Reached()
+
+
+@pytest.mark.parametrize("text", ["ai", "AI", "rg+ai", "RG+ai"])
+def test_a_network_is_found_by_name_and_label(network: Arm, text: str) -> None:
+    assert [inside.label(found) for found in inside.find(network.server.world.store.all(), text)] == ["rg+ai"]
+
+
+def test_a_group_stands_for_its_networks(network: Arm) -> None:
+    there = network.server.world.store.all()
+    assert [each.name for each in inside.find(there, "rg")] == ["ai", "other"]
+    assert inside.find(there, "none") == []
+
+
+# -- clusters in a network ---------------------------------------------------------------------------------------------
+
+
+def nodes(arm: Arm) -> DataPlane:
+    """As those of the cluster reach Azure."""
+    return DataPlane(arm.server.world, arm.server.tokens, 1).at(CLUSTER)
+
+
+@pytest.fixture
+def private(network: Arm) -> Arm:
+    """A private cluster in the network."""
+    body = cluster_body(apiServerAccessProfile={"enablePrivateCluster": True})
+    body["properties"]["agentPoolProfiles"][0]["vnetSubnetID"] = net.NODES
+    net.make(network, CLUSTER, body)
+    network.backend.api_ports[parse_id(CLUSTER).text] = 7
+    return network
+
+
+def test_an_api_server_is_reached_in_its_network_alone(private: Arm) -> None:
+    shown = private.get(CLUSTER)["properties"]
+    assert reach(private, name=shown["privateFQDN"]) == Reached(parse_id(CLUSTER), private=True)
+    assert inside.served_at(private.server.world, parse_id(CLUSTER), HTTPS) == 7
+    for elsewhere in (None, THERE):
+        with pytest.raises(Unreached, match="no such host"):
+            reach(private, name=shown["privateFQDN"], network=elsewhere)
+        with pytest.raises(Unreached, match="i/o timeout"):  # the public name has the private address
+            reach(private, name=shown["fqdn"], network=elsewhere)
+    assert nodes(private).names(CLUSTER) == [shown["privateFQDN"], shown["fqdn"]]
+
+
+def test_its_nodes_reach_an_account_by_their_network(private: Arm) -> None:
+    service = nodes(private).blob_service("models")
+    assert (service.url, service.proxy) == (f"https://{NAME}", "http://rg%2Bai:inside@127.0.0.1:1")
+    outside = DataPlane(private.server.world, private.server.tokens, 1)
+    assert outside.blob_service("models").url == "https://127.0.0.1:1/models"
+
+
+def test_nodes_whose_zone_lacks_the_name_find_no_account(private: Arm) -> None:
+    private.call("DELETE", f"{net.endpoint('blob')}/privateDnsZoneGroups/default")
+    with pytest.raises(Unreached, match="no such host"):
+        nodes(private).blob_service("models")
+
+
+def test_images_come_by_the_registrys_endpoint(private: Arm) -> None:
+    """Without it the registry's public address answers, and lets nobody in."""
+    zone, image = net.zone("privatelink.azurecr.io"), "aiimages.azurecr.io/train:1"
+    net.make(private, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
+    private.server.world.registries.push("aiimages", "train", "1")
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("service=aiimages.azurecr.io: 403 Forbidden")
+    net.make(private, net.endpoint("images"), net.endpoint_body(net.REGISTRY, "registry"))
+    net.make(private, zone, {"location": "global"})
+    net.make(private, net.link(zone), net.link_body())
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("lookup aiimages.azurecr.io: no such host")
+    net.make(private, f"{net.endpoint('images')}/privateDnsZoneGroups/default", net.group_body(zone))
+    assert str(nodes(private).may_pull(CLUSTER, image)).endswith("401 Unauthorized")  # it has no role there
+
+
+# -- machines ----------------------------------------------------------------------------------------------------------
+
+
+def addresses(arm: Arm, label: str) -> list[str]:
+    """What the metadata service says to a machine there."""
+    path = f"{domains.machine(label)}/metadata/instance/network/interface"
+    found = instance_metadata.answer(arm.server.world, unquote(path), {"metadata": "true"})
+    return [each["privateIpAddress"] for interface in found for each in interface["ipv4"]["ipAddress"]]
+
+
+def test_a_machine_learns_its_address(network: Arm) -> None:
+    assert addresses(network, "rg+ai") == ["10.16.255.254"]  # a runner's that nobody has declared
+    net.make(network, net.INTERFACE, net.interface_body())
+    assert addresses(network, "rg+ai") == ["10.16.16.5"]
+
+
+def test_there_is_no_machine_outside(network: Arm) -> None:
+    for label in ("", "rg+none"):
+        with pytest.raises(ArmError, match="no machine"):
+            addresses(network, label)
+
+
+# -- the proxy ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gateway(network: Arm) -> Iterator[Gateway]:
+    started = Gateway(0, network.server.world)
+    yield started
+    started.stop()
+
+
+def connect(gateway: Gateway, host: str, user: str = "", port: int = HTTPS) -> socket.socket:
+    """Asks the proxy for a connection. Raises OSError with what it answers."""
+    return by_proxy((host, port), domains.proxy(gateway.port, user))
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """Stands where something is served."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+@pytest.mark.parametrize(("user", "came_to"), [("rg+ai", parse_id(ACCOUNT)), ("rg+other", None), ("", None)])
+def test_a_service_knows_who_came_to_its_endpoint(
+    network: Arm, gateway: Gateway, listener: socket.socket, user: str, came_to: ResourceId | None
+) -> None:
+    network.blobs.endpoint = f"https://127.0.0.1:{listener.getsockname()[1]}"
+    with connect(gateway, NAME, user) as client:
+        server, (_, port) = listener.accept()
+        with server:
+            assert gateway.came_to(port) == came_to
+            client.sendall(b"hello")
+            assert server.recv(5) == b"hello"
+    eventually(lambda: gateway.came_to(port) is None, "it is forgotten")
+
+
+def _by_urllib(proxy: str, url: str) -> None:
+    build_opener(ProxyHandler({"https": proxy})).open(url, timeout=20)
+
+
+def _by_requests(proxy: str, url: str) -> None:
+    requests.get(url, proxies={"https": proxy}, timeout=20)
+
+
+def _by_httpx(proxy: str, url: str) -> None:
+    with httpx.Client(proxy=proxy, trust_env=False) as client:
+        client.get(url)
+
+
+@pytest.mark.parametrize("get", [_by_urllib, _by_requests, _by_httpx])
+def test_clients_of_python_say_where_they_are(gateway: Gateway, get: Callable[[str, str], None]) -> None:
+    with pytest.raises(Exception, match=r"There is no virtual network rg\+none"):
+        get(domains.proxy(gateway.port, "rg+none"), f"https://{NAME}/")
+
+
+@pytest.mark.parametrize(
+    ("host", "user", "words"),
+    [
+        ("gone.blob.core.windows.net", "", "502 dial tcp: lookup gone.blob.core.windows.net: no such host"),
+        (NAME, "rg+none", "502 There is no virtual network rg+none in simulated Azure"),
+    ],
+)
+def test_what_is_not_reached_is_told_as_a_resolver_would(gateway: Gateway, host: str, user: str, words: str) -> None:
+    with pytest.raises(OSError, match=re.escape(words)):
+        connect(gateway, host, user)
+
+
+def test_an_account_has_no_other_port(gateway: Gateway) -> None:
+    with pytest.raises(OSError, match="connection refused"):
+        connect(gateway, NAME, "rg+ai", port=80)
+
+
+def test_the_world_outside_is_reached_through_it(gateway: Gateway, listener: socket.socket) -> None:
+    with connect(gateway, "127.0.0.1", "rg+ai", listener.getsockname()[1]) as client:
+        server, _ = listener.accept()
+        with server:
+            client.sendall(b"hello")
+            assert server.recv(5) == b"hello"

@@ -1,0 +1,66 @@
+"""Names that sandboxes reach: those of storage accounts, by the proxy that resolves them as the nodes' network does."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import certifi
+import pytest
+
+from simulator.host import connect
+from simulator.sandbox.commands import curl
+from simulator.sandbox.library import uplink
+from simulator.sandbox.uplink import Uplink
+
+NAME = "models.blob.core.windows.net"
+
+
+class _Proxy(socketserver.BaseRequestHandler):
+    """Knows one name, and what is there says what it is told."""
+
+    def handle(self) -> None:
+        wanted = connect.asked(self.request)
+        if wanted is None or wanted.host != NAME:
+            connect.refuse(self.request, "dial tcp: no such host")
+            return
+        here, there = socket.socketpair()
+        with here, there:
+            threading.Thread(target=lambda: there.sendall(there.recv(16)), daemon=True).start()
+            connect.join(self.request, here)
+
+
+@pytest.fixture(autouse=True)
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(uplink, "FOLDER", tmp_path)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Proxy) as proxy:
+        proxy.daemon_threads = True
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{proxy.server_address[1]}"
+        trusted = Path(certifi.where()).read_text()
+        up = Uplink(
+            tmp_path, lambda _: False, trusted, lambda address: url if address[0].endswith(".windows.net") else ""
+        )
+        yield
+        up.stop()
+        proxy.shutdown()
+
+
+def test_a_name_is_reached_by_the_proxy() -> None:
+    with uplink.connect(NAME, 443, 10) as connection:
+        connection.sendall(b"hello")
+        assert connection.recv(16) == b"hello"
+
+
+@pytest.mark.parametrize("host", ["gone.blob.core.windows.net", "pypi.org"])
+def test_others_are_not(host: str) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        uplink.connect(host, 443, 10)
+
+
+def test_curl_says_of_a_name_that_leads_nowhere_what_the_real_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert curl.main(["-sS", "https://gone.blob.core.windows.net/data/x"]) == curl.UNRESOLVED
+    assert capsys.readouterr().err == "curl: (6) Could not resolve host: gone.blob.core.windows.net\n"
