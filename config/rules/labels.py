@@ -27,13 +27,23 @@ _VALUE_RULE = "at most 63 letters, digits, '-', '_' and '.', a letter or digit a
 _KEY_RULE = f"an optional DNS prefix and /, then {_VALUE_RULE}"
 
 
+def is_key(text: str) -> bool:
+    """Whether Kubernetes takes it as the key of a label or a taint."""
+    return _KEY.fullmatch(text) is not None
+
+
+def is_value(text: str) -> bool:
+    """Whether Kubernetes takes it as the value of a label or a taint."""
+    return _VALUE.fullmatch(text) is not None
+
+
 def label_problems(labels: Mapping[str, str], path: Path) -> Iterator[Problem]:
     """What is wrong with a pool's labels."""
     for key, value in labels.items():
         where = (*path, key)
         if what := _key_fault(key):
             yield Problem(where, what, _key_rule(key), remove_command(where))
-        elif not _VALUE.fullmatch(value):
+        elif not is_value(value):
             better = re.sub(r"[^A-Za-z0-9._-]+", "-", value)[:63].strip("-._")
             yield Problem(where, f"is {value!r}, not a label's value", _VALUE_RULE, set_command(where, better))
 
@@ -45,7 +55,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
         where = (*path, index)
         key_and_value, colon, effect = taint.rpartition(":")
         key, _, value = key_and_value.partition("=")
-        if not colon or effect not in _EFFECTS or not _VALUE.fullmatch(value):
+        if not colon or effect not in _EFFECTS or not is_value(value):
             shape = f"key=value:Effect with an effect of {', '.join(_EFFECTS)}"
             yield Problem(where, f"is {taint!r}, not a taint", shape, set_command(where, GPU_TAINT))
         elif what := _key_fault(key):
@@ -57,7 +67,7 @@ def taint_problems(taints: Sequence[str], path: Path) -> Iterator[Problem]:
 
 
 def _key_fault(key: str) -> str:
-    if not _KEY.fullmatch(key):
+    if not is_key(key):
         return f"is not a valid key ({key!r})"
     if key in _OF_AKS:
         return "is a key that AKS sets itself"

@@ -12,6 +12,7 @@ from simulator.azure.errors import (
     conflict,
     group_not_found,
     invalid,
+    not_allowed,
     not_found,
     parent_not_found,
 )
@@ -24,6 +25,8 @@ from simulator.azure.rest import CORRELATION, Request, Response
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.world import World
+
+_SUBSCRIPTION_PARTS = 2  # of `/subscriptions/<id>`
 
 
 class Api:
@@ -49,6 +52,7 @@ class Api:
         if path.tail:
             return self._collection_or_action(request, path, kind)
         resource = ResourceId(path.scope, schema.type, path.names)
+        _check_scope(resource, schema)
         match request.method:
             case "PUT":
                 return self._put(request, resource, schema, kind)
@@ -59,9 +63,7 @@ class Api:
             case "GET" | "HEAD":
                 record = self._find(resource)
                 return Response(HTTPStatus.OK, kind.view(self._world, record), {CORRELATION: record.correlation})
-        raise ArmError(
-            HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a {schema.type}."
-        )
+        raise not_allowed(request.method, f"a {schema.type}")
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -95,8 +97,9 @@ class Api:
             raise invalid(problems)
         with self._world.store.lock:
             record = self._find(resource)
-            record.body["tags"] = body.get("tags") or {}
-            self._world.store.put(record)
+            if "tags" in body:
+                record.body["tags"] = body["tags"] or {}
+                self._world.store.put(record)
         return Response(HTTPStatus.OK, kind.view(self._world, record))
 
     def _delete(self, resource: ResourceId, kind: Kind) -> Response:
@@ -117,25 +120,20 @@ class Api:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _collection_or_action(self, request: Request, path: Path, kind: Kind) -> Response:
-        if request.method == "POST":
-            return self._action(request, path, kind)
+        if act := kind.actions.get(path.tail.lower()):
+            if request.method != "POST":
+                raise not_allowed(request.method, "an action")
+            record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
+            return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
         if request.method != "GET":
-            raise ArmError(
-                HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{request.method} is not allowed on a list."
-            )
+            raise not_allowed(request.method, "a list")
+        self._check_group(path)
         listed = _schema(path).type
         scope = path.scope
         if path.names:  # children of a resource, which must be there
             scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
-
-    def _action(self, request: Request, path: Path, kind: Kind) -> Response:
-        record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
-        act = kind.actions.get(path.tail.lower())
-        if act is None:
-            raise ArmError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", "POST is not allowed on a list.")
-        return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
 
     def _special(self, request: Request, path: Path) -> Response | None:
         """What is no resource of the store: operations, what can be looked up, features."""
@@ -241,6 +239,24 @@ def _check_version(request: Request, what: str, supported: tuple[str, ...] | lis
         f"The supported api-versions are '{versions}' (in the simulator)."
     )
     raise bad_request(message, code="NoRegisteredProviderFound")
+
+
+def _check_scope(resource: ResourceId, schema: Schema) -> None:
+    """Raises ArmError where a type cannot be: each is where its path has it. The refusal's code and text are inferred.
+
+    Groups are in a subscription, extensions on anything that has an id, and all others in a group.
+    """
+    above = parse(resource.scope)
+    in_subscription = resource.scope.count("/") == _SUBSCRIPTION_PARTS
+    if schema.type == GROUP_TYPE:
+        fits = in_subscription
+    elif schema.sdk.path.startswith("/{scope}/"):
+        fits = in_subscription or (above is not None and bool(above.names) and not above.tail)
+    else:
+        fits = above is not None and above.type == GROUP_TYPE and resource.group_id == above.id
+    if not fits:
+        message = f"The resource type '{schema.type}' is not at the scope '{resource.scope}'."
+        raise ArmError(HTTPStatus.NOT_FOUND, "InvalidResourceType", message)
 
 
 def _check_name(resource: ResourceId, schema: Schema) -> None:

@@ -33,8 +33,11 @@ class ClusterBackend(Protocol):
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
         """Makes these groups (object ids of Entra), and no others, administrators of the cluster."""
 
-    def set_nodes(self, cluster_id: str, nodes: list[Node]) -> None:
-        """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes."""
+    def set_nodes(self, cluster_id: str, nodes: list[Node]) -> Mapping[str, str]:
+        """Makes the cluster have exactly these nodes: adds, updates labels and taints, removes.
+
+        Returns why it does not have some, by their names.
+        """
 
 
 class BlobBackend(Protocol):

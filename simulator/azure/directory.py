@@ -13,7 +13,7 @@ from simulator.azure.world import World
 def application(world: World, client_id: str) -> Principal:
     """The service principal of a client id. Raises LoginError."""
     known = (world.subscription.deployer, *world.subscription.directory.values())
-    found = next((each for each in known if each.client_id == client_id.lower() and not each.upn), None)
+    found = next((each for each in known if each.client_id.lower() == client_id.lower() and not each.upn), None)
     if principal := found or managed_identity(world, client_id):
         return principal
     tenant = world.subscription.tenant_id

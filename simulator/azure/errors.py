@@ -64,6 +64,10 @@ def conflict(message: str, *, code: str = "OperationNotAllowed") -> ArmError:
     return ArmError(HTTPStatus.CONFLICT, code, message)
 
 
+def not_allowed(method: str, what: str) -> ArmError:
+    return ArmError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", f"{method} is not allowed on {what}.")
+
+
 def in_progress(what: str) -> ArmError:
     """Another operation is not over yet. AKS's page on pending operations; azure-native does not try again."""
     return conflict(

@@ -92,7 +92,7 @@ def _check_resource(resource: str, tenant: str, tokens: Tokens) -> None:
 
 def _tenant(path: str, tokens: Tokens) -> str:
     name, known = path.strip("/"), tokens.subscription.tenant_id
-    if name != known:
+    if name.lower() != known.lower():
         message = f"Tenant '{name}' not found. The simulated one is '{known}'."
         raise LoginError(HTTPStatus.BAD_REQUEST, "invalid_tenant", 90002, message)
     return known

@@ -36,7 +36,7 @@ def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], worl
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidResource", message)
     deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
     principal: Principal | None
-    if asked in ("", deployer.client_id):
+    if asked in ("", deployer.client_id.lower()):
         principal = (not asked and machines.signed_in(world, path.removesuffix(PATH))) or deployer
     else:
         principal = directory.managed_identity(world, asked)

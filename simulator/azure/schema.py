@@ -197,9 +197,17 @@ def _check(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
         yield from _limits(value, field, path)
         for index, item in enumerate(value):
             if field.items:
-                yield from _check(item, field.items, f"{path}[{index}]", what)
+                yield from _check_inner(item, field.items, f"{path}[{index}]", what)
     else:
         yield from _limits(value, field, path)
+
+
+def _check_inner(value: Any, field: Field, path: str, what: str) -> Iterator[Problem]:
+    """What is in an array or a map: there null leaves nothing out."""
+    if value is None:
+        yield Problem(path, f"'{path}' must be of type {field.type}, not null.")
+    else:
+        yield from _check(value, field, path, what)
 
 
 def _is_json(value: Any, kind: Kind) -> bool:
@@ -226,7 +234,7 @@ def _check_map(value: Mapping[str, Any], field: Field, path: str, what: str) -> 
         yield from tags.problems(what.partition(" ")[0], path, value)
     for key, item in value.items():
         if field.values:
-            yield from _check(item, field.values, f"{path}.{key}", what)
+            yield from _check_inner(item, field.values, f"{path}.{key}", what)
 
 
 def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:

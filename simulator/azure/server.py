@@ -9,9 +9,11 @@ import hmac
 import json
 import logging
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -19,7 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from simulator.azure import guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.backend import BlobBackend, ClusterBackend
-from simulator.azure.errors import ArmError, LoginError
+from simulator.azure.errors import ArmError, LoginError, not_allowed
 from simulator.azure.https import HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
@@ -108,18 +110,24 @@ class _Front:
 
     def _without_token(self, request: Request, content: bytes) -> Any:
         """None where it takes a token."""
-        match request.method, request.path:
-            case "GET", path if path.endswith(managed_identity.PATH):
+        match request.path:
+            case path if path.endswith(managed_identity.PATH):
+                _check_method(request, "GET")
                 return managed_identity.answer(path, request.query, request.headers, self.world, self.tokens)
-            case "GET", metadata.PATH:
+            case metadata.PATH:
+                _check_method(request, "GET")
                 return metadata.answer(request.query.get("api-version", ""), self.tokens)
-            case "GET", path if path.endswith(instance_metadata.PATH):
+            case path if path.endswith(instance_metadata.PATH):
+                _check_method(request, "GET")
                 return instance_metadata.answer(self.world, path, request.headers)
-            case "GET", path if path.endswith(login.DISCOVERY):
+            case path if path.endswith(login.DISCOVERY):
+                _check_method(request, "GET")
                 return login.discovery(path, self.tokens)
-            case "GET", path if path.endswith(login.KEYS):
+            case path if path.endswith(login.KEYS):
+                _check_method(request, "GET")
                 return login.keys(path, self.tokens)
-            case "POST", path if path.endswith(login.TOKEN):
+            case path if path.endswith(login.TOKEN):
+                _check_method(request, "POST")
                 return login.token(path, content, self.world, self.tokens)
         return None
 
@@ -128,9 +136,13 @@ class _Front:
         if not given:
             message = "Authentication failed. The 'Authorization' header is missing."
             raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailed", message)
-        if hmac.compare_digest(given.encode(), f"Bearer {self.tokens.secret}".encode()):
+        scheme, _, token = given.partition(" ")
+        if scheme.lower() != "bearer":  # RFC 9110, 11.1: the scheme's case does not count
+            message = "Authentication failed. The 'Authorization' header is provided in an invalid format."
+            raise ArmError(HTTPStatus.UNAUTHORIZED, "AuthenticationFailedInvalidHeader", message)
+        if hmac.compare_digest(token.encode(), self.tokens.secret.encode()):
             return
-        claims = self.tokens.claims(given.removeprefix("Bearer "))
+        claims = self.tokens.claims(token)
         if claims is None:
             raise ArmError(HTTPStatus.UNAUTHORIZED, "InvalidAuthenticationToken", "The access token is invalid.")
         if claims["aud"].rstrip("/") != self.tokens.arm:
@@ -166,11 +178,22 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_PATCH = do_POST = do_DELETE = _respond
 
     def _answer(self) -> Response:
-        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        content = self._content()
         url = urlsplit(self.path)
         query = {name.lower(): value for name, value in parse_qsl(url.query)}
         headers = {name.lower(): value for name, value in self.headers.items()}
         return self.server.front.answer(Request(self.command, unquote(url.path), query, headers), content)
+
+    def _content(self) -> bytes:
+        """The request's body. Raises ArmError where it has no end that is known; the connection is then of no use."""
+        try:
+            if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+                return b"".join(_chunks(self.rfile))
+            return self.rfile.read(_size(self.headers.get("Content-Length") or "0", 10))
+        except ValueError as error:
+            self.close_connection = True
+            message = f"The length of the request's content is invalid: {error}."
+            raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidRequestContent", message) from error
 
     def _send(self, response: Response) -> None:
         content = json.dumps(response.body).encode() if response.body is not None else b""
@@ -188,11 +211,32 @@ class _Handler(BaseHTTPRequestHandler):
         _log.debug(format, *args)
 
 
+def _check_method(request: Request, method: str) -> None:
+    if request.method != method:
+        raise not_allowed(request.method, request.path)
+
+
+def _chunks(stream: BufferedIOBase) -> Iterator[bytes]:
+    """A body in pieces, each behind its size (RFC 9112, 7.1). Raises ValueError."""
+    while size := _size(stream.readline().decode("latin-1").partition(";")[0].strip(), 16):
+        yield stream.read(size)
+        stream.readline()
+    while stream.readline().strip():
+        pass  # trailers
+
+
+def _size(text: str, base: int) -> int:
+    """Raises ValueError for anything but digits: `int` takes signs and underscores too."""
+    if not text.isalnum():
+        raise ValueError(repr(text))
+    return int(text, base)
+
+
 def _json(content: bytes) -> Any:
     if not content:
         return None
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # too deep
         message = f"The request content was invalid and could not be deserialized: '{error}'."
         raise ArmError(HTTPStatus.BAD_REQUEST, "InvalidRequestContent", message) from error

@@ -24,7 +24,7 @@ STORAGE = "storage"
 """The certificate of storage accounts, which has their names too."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
 _HERE = ("127.0.0.1", "localhost")
-_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+_VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:

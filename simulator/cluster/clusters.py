@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 import yaml
@@ -19,7 +20,7 @@ from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
 from simulator.host import paths, ports
 from simulator.host.network import ClusterNetwork
-from simulator.kube.client import KubeClient, ignore_missing
+from simulator.kube.client import ApiError, KubeClient, ignore_missing
 from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram, Offers
@@ -100,21 +101,26 @@ class Clusters:
         else:
             ignore_missing(functools.partial(kube.delete, binding["apiVersion"], binding["kind"], entra.ADMINS))
 
-    def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> None:
-        """Removes, adds and updates nodes; kubelets then do the rest (pods of removed nodes go with them)."""
+    def set_nodes(self, cluster_id: str, nodes: Sequence[Object]) -> dict[str, str]:
+        """Removes, adds and updates nodes; kubelets then do the rest (pods of removed nodes go with them).
+
+        Returns why the API server finds some invalid, by their names.
+        """
         kube = self.running(cluster_id).kube
         wanted = {node["metadata"]["name"]: node for node in nodes}
         there = {node["metadata"]["name"]: node for node in kube.list("v1", "Node")}
         for name in sorted(there.keys() - wanted.keys()):
             ignore_missing(functools.partial(kube.delete, "v1", "Node", name))
+        refused: dict[str, str] = {}
         for name, node in sorted(wanted.items()):
             node["metadata"].setdefault("annotations", {})[_POOL_LABELS] = ",".join(sorted(node["metadata"]["labels"]))
-            if name not in there:
-                kube.create(node)
-                status = {"status": node["status"]}
-                kube.patch("v1", "Node", name, None, status, subresource="status")
-            else:
-                _update(kube, there[name], node)
+            try:
+                _set(kube, there.get(name), node)
+            except ApiError as error:
+                if error.code != HTTPStatus.UNPROCESSABLE_ENTITY:
+                    raise
+                refused[name] = error.message
+        return refused
 
     def running(self, cluster_id: str) -> RunningCluster:
         """Raises KeyError for a cluster that does not run."""
@@ -142,6 +148,15 @@ class Clusters:
 
 def _name(cluster_id: str) -> str:
     return paths.cluster(cluster_id).name
+
+
+def _set(kube: KubeClient, there: Object | None, wanted: Object) -> None:
+    if there is not None:
+        _update(kube, there, wanted)
+        return
+    kube.create(wanted)
+    status: Object = {"status": wanted["status"]}
+    kube.patch("v1", "Node", wanted["metadata"]["name"], None, status, subresource="status")
 
 
 def _update(kube: KubeClient, there: Object, wanted: Object) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 
 import httpx
@@ -115,11 +116,15 @@ def start() -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not (daemon_state.running_state() or {}).get("ready"):
             if process is not None and process.poll() is not None and daemon_state.running_state() is None:
-                raise Refused(f"the simulator did not start:\n{(paths.home() / 'daemon.log').read_text().strip()}")
+                raise Refused(f"the simulator did not start:\n{_log().read_text().strip()}")
             if time.monotonic() > deadline:
-                raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see .simulator/daemon.log")
+                raise Refused(f"the simulator did not start within {_START_TIMEOUT_S} s; see {_log()}")
             time.sleep(0.1)
     console.print("the simulator runs")
+
+
+def _log() -> Path:
+    return paths.home() / "daemon.log"
 
 
 def _launch() -> subprocess.Popen[bytes]:
@@ -129,7 +134,7 @@ def _launch() -> subprocess.Popen[bytes]:
     ports.check_chosen()
     ports.require_free("arm")
     _require_space()
-    log = paths.home() / "daemon.log"
+    log = _log()
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with log.open("wb") as sink:
         return subprocess.Popen(

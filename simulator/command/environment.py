@@ -110,6 +110,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
         "IDENTITY_HEADER": token_file().read_text().strip(),
         # Where Azure's SDKs look for the metadata service of the machine that they are on.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
+        "CURL_CA_BUNDLE": trusted,
         "REQUESTS_CA_BUNDLE": trusted,
         "SSL_CERT_FILE": trusted,
         **_proxies(),

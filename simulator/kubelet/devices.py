@@ -12,6 +12,8 @@ from diagnosis.nodes import GPU
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
+_REGISTERED = "simulator/device-plugins"
+"""Node annotation with the resources that plugins have registered: a real kubelet's `kubelet_internal_checkpoint`."""
 
 
 def requested(pod: Object) -> dict[str, int]:
@@ -107,23 +109,30 @@ class DeviceManager:
 def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
     """The node status patch that makes it offer these extended resources; None where it does already.
 
-    A resource whose plugin went away stays with 0, as a real kubelet leaves it.
+    A resource whose plugin went away stays with 0, as a real kubelet leaves it; one that no plugin has registered, such
+    as NFD's, is not its own.
     """
-    status = node.get("status", {})
-    known = plugin_resources(status.get("capacity", {}))
-    wanted = {name: str(offered.get(name, 0)) for name in {**known, **offered}}
-    if all(
+    status, before = node.get("status", {}), _registered(node)
+    wanted = {name: str(offered.get(name, 0)) for name in sorted(before | offered.keys())}
+    if before == wanted.keys() and all(
         status.get(kind, {}).get(name) == value
         for kind in ("capacity", "allocatable")
         for name, value in wanted.items()
     ):
         return None
-    return {"status": {"capacity": wanted, "allocatable": wanted}}
+    annotations = {_REGISTERED: ",".join(wanted)}
+    return {"metadata": {"annotations": annotations}, "status": {"capacity": wanted, "allocatable": wanted}}
 
 
-def plugin_resources(amounts: Mapping[str, str]) -> dict[str, int]:
-    """Those of a node's capacity or allocatable amounts that device plugins give."""
-    return {name: int(count) for name, count in amounts.items() if "/" in name and not name.startswith("hugepages")}
+def plugin_resources(node: Object) -> dict[str, int]:
+    """What a node has allocatable by its device plugins, those included that are gone."""
+    amounts = node.get("status", {}).get("allocatable", {})
+    return {name: int(amounts.get(name, 0)) for name in _registered(node)}
+
+
+def _registered(node: Object) -> set[str]:
+    names = node["metadata"].get("annotations", {}).get(_REGISTERED, "")
+    return {name for name in names.split(",") if name}
 
 
 def _works(hca: Hca) -> bool:

@@ -73,7 +73,7 @@ class NodeKeeper:
 
     def allocate(self, pod: Object, node: Object) -> Allocation:
         """Raises Unavailable where its devices are gone since it was scheduled."""
-        before_restart = plugin_resources(node.get("status", {}).get("allocatable", {}))
+        before_restart = plugin_resources(node)
         now = self._offered.get(node["metadata"]["name"])
         offered = before_restart if now is None else {**dict.fromkeys(before_restart, 0), **now}
         runs = pod.get("status", {}).get("phase") == "Running" or RUN_BY in pod["metadata"].get("annotations", {})

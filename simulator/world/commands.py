@@ -22,9 +22,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
     fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
-    fault.add_argument("--gbps", type=int, default=0, help="what is left of a slow link, Gb/s")
+    fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity")
-    fault.add_argument("--seconds", type=int, default=0, help="how long it lasts; until it is healed by default")
+    fault.add_argument("--seconds", type=int, help="how long it lasts; until it is healed by default")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
     heal.add_argument("kind", nargs="?", default="", help=", ".join(FaultKind))
@@ -41,12 +41,19 @@ def _fault(options: argparse.Namespace) -> None:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
-    fault = new_fault(
-        options.kind, options.node, options.device, options.gbps, size=options.size, seconds=options.seconds
-    )
+    gbps, seconds = (_amount(options, name) for name in ("gbps", "seconds"))
+    fault = new_fault(options.kind, options.node, options.device, gbps, size=options.size, seconds=seconds)
     check(fault, known_nodes())
     store.fault(fault)
     print(f"broken: {fault}")
+
+
+def _amount(options: argparse.Namespace, name: str) -> int:
+    """0 where it is left out. Raises FaultError for one that is 0."""
+    given: int | None = getattr(options, name)
+    if given == 0:
+        raise FaultError(f"--{name} 0: it is above 0")
+    return given or 0
 
 
 def _heal(options: argparse.Namespace) -> None:

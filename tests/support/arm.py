@@ -34,7 +34,10 @@ H100 = "Standard_ND96isr_H100_v5"
 
 @dataclass
 class FakeBackend:
-    """Remembers what it was told. `gate` holds operations back; `failure` makes them fail."""
+    """Remembers what it was told. `gate` holds operations back; `failure` makes them fail.
+
+    Of the pool called `refused` it has no node: the API server finds them invalid.
+    """
 
     nodes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     storage: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -43,6 +46,7 @@ class FakeBackend:
     api_ports: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
+    refused: str = ""
 
     def __post_init__(self) -> None:
         self.gate.set()
@@ -81,8 +85,11 @@ class FakeBackend:
     def set_admins(self, cluster_id: str, groups: Sequence[str]) -> None:
         self.admins[cluster_id] = list(groups)
 
-    def set_nodes(self, cluster_id: str, nodes: list[dict[str, Any]]) -> None:
-        self.nodes[cluster_id] = nodes
+    def set_nodes(self, cluster_id: str, nodes: list[dict[str, Any]]) -> dict[str, str]:
+        names = [node["metadata"]["name"] for node in nodes]
+        refused = {name: "is invalid" for name in names if self.refused and name.startswith(f"aks-{self.refused}-")}
+        self.nodes[cluster_id] = [node for node in nodes if node["metadata"]["name"] not in refused]
+        return refused
 
 
 @dataclass

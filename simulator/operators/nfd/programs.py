@@ -30,9 +30,16 @@ STATUS = f"NFD: real {_PINS.version}, on the simulated nodes' /sys"
 
 
 def sources(config: bytes | None) -> list[str]:
-    """The feature sources that nfd-worker.conf enables, as far as they are simulated: names, `all`, `-name` for not."""
-    core = (yaml.safe_load(config or b"") or {}).get("core") or {}
-    chosen = core.get("featureSources", ["all"])
+    """The feature sources that nfd-worker.conf enables, as far as they are simulated: names, `all`, `-name` for not.
+
+    What is wrong with the file NFD itself says: it reads it too.
+    """
+    try:
+        core = yaml.safe_load(config or b"")["core"]
+        chosen = core.get("featureSources", ["all"]) or []
+        chosen = chosen if isinstance(chosen, list) else ["all"]
+    except (yaml.YAMLError, TypeError, KeyError, AttributeError):
+        chosen = ["all"]
     return [name for name in SOURCES if f"-{name}" not in chosen and ("all" in chosen or name in chosen)]
 
 

@@ -65,7 +65,7 @@ class Communicator:
         """What the first collective does. Raises NcclError."""
         setup = self.setup
         _shared_memory(setup, log)
-        _channels(setup, log, sharp=self._sharp)
+        _channels(setup, log, sharp="CollnetChain" in self.algorithms)
         chosen = _choose_algorithms(setup, self.algorithms, log)
         nvls = bool(chosen & {"NVLS", "NVLSTree"})
         _connected(setup, log, nvls=nvls)
@@ -81,10 +81,6 @@ class Communicator:
             aligned=self.aligned,
         )
 
-    @property
-    def _sharp(self) -> bool:
-        return "CollnetChain" in self.algorithms
-
 
 def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Communicator:
     """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
@@ -94,22 +90,18 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
     setup = Setup(devices, pods, by_pod, networks)
     log.version(VERSION)
     _bootstrap(setup, log)
-    algorithms = _algorithms(setup, _sku(known, pods[0]))
+    sku = known.node_of(pods[0])["sku"]
+    algorithms = _algorithms(setup, world.numbers()["skus"].get(sku, {}))
     _networks(setup, log, sharp="CollnetChain" in algorithms)
     _milestone(setup, "START", log)
     aligned = _topology(setup, known, log)
     _milestone(setup, "COMPLETE", log)
-    return Communicator(setup, known.node_of(pods[0])["sku"], algorithms, aligned)
+    return Communicator(setup, sku, algorithms, aligned)
 
 
 def environments(pods: Sequence[world.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
     """What NCCL goes by on each pod, by its key: its /etc/nccl.conf, and above it the ranks' environment."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
-
-
-def _sku(known: world.World, pod: world.Pod) -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = world.numbers()["skus"].get(known.node_of(pod)["sku"], {})
-    return facts
 
 
 def _bootstrap(setup: Setup, log: Log) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -58,30 +60,58 @@ def _package(name: str) -> str:
 MAY_IMPORT |= {
     f"simulator/{floor}": tuple(_package(name) for name in (floor, *below)) for floor, below in FLOORS.items()
 }
+MAY_IMPORT |= {
+    "simulator/charts": (),
+    "simulator/__main__.py": ("simulator.host.interrupts", "simulator.command.cli"),
+}
 
 OURS = {"tests", *(folder.partition("/")[0] for folder in MAY_IMPORT)}
 TESTS = ROOT / "tests"
 SUPPORT = "tests/support"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
 
 def imports(folder: str) -> Iterator[str]:
-    """Modules of this project that the folder's modules import."""
-    for file in sorted((ROOT / folder).rglob("*.py")):
+    """Modules of this project that the modules of a folder, or a module, import; ruff refuses relative imports.
+
+    `from package import name` may import a module of that name too.
+    """
+    there = ROOT / folder
+    for file in [there] if there.is_file() else sorted(there.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
-                names = [node.module]
+                modules = (f"{node.module}.{alias.name}" for alias in node.names)
+                names = [name if _is_module(name) else node.module for name in modules]
             yield from (name for name in names if name.split(".")[0] in OURS)
+
+
+def _is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or path.is_dir()
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_imports_go_one_way(folder: str) -> None:
     allowed = MAY_IMPORT[folder]
     found = set(imports(folder))
-    assert found
+    assert bool(found) == bool(allowed)
     assert not {
         name for name in found if not any(name == prefix or name.startswith(f"{prefix}.") for prefix in allowed)
     }
+
+
+@pytest.mark.parametrize("text", ["from simulator.sandbox import commands", "import simulator.sandbox.commands"])
+def test_what_counts_as_an_import(text: str, tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(text)
+    assert list(imports(str(tmp_path))) == ["simulator.sandbox.commands"]
+
+
+def test_the_floors_are_those_of_the_table() -> None:
+    """Of docs/architecture.md: the floor, what it is, and what it may use."""
+    rows = re.findall(r"^\| `simulator/(\w+)` \|.*\| ([^|]*) \|$", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
+    told = {floor: tuple(re.findall(r"`(\w+)`", uses)) for floor, uses in rows}
+    assert told == FLOORS
 
 
 def test_each_part_of_the_simulator_has_its_floor() -> None:

@@ -6,12 +6,15 @@ import math
 
 from config.facts import skus
 from config.facts.scheduling import SPOT_LABEL
+from config.rules import labels
 from simulator.azure.errors import Problem, bad_request, invalid
 from simulator.azure.store import Body, Record
 
 
 def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None:
     """Raises ArmError; `scaled` is whether the autoscaler had the pool before."""
+    _check_labels(properties)
+    _check_taints(properties)
     _check_spot_upgrades(properties)
     _check_ephemeral_disk(properties, sku)
     checks = {
@@ -25,6 +28,29 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
     problems = [Problem(path, f"Agent pool '{name}': {text}") for path, text in checks.items() if text]
     if problems:
         raise invalid(problems)
+
+
+def _check_labels(properties: Body) -> None:
+    """The refusal as Azure/AKS#1538 quotes it."""
+    for key, value in properties.get("nodeLabels", {}).items():
+        if not (labels.is_key(key) and labels.is_value(value)):
+            message = (
+                f"Node label '{key}: {value}' does not meet syntax and character specifications. Please see "
+                "https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ for more details."
+            )
+            raise bad_request(message, target="properties.nodeLabels")
+
+
+def _check_taints(properties: Body) -> None:
+    """Those that no API server takes. That AKS looks at them says Azure/AKS#1412; the words are ours."""
+    seen: set[tuple[str, str]] = set()
+    for taint in properties.get("nodeTaints", []):
+        pair, _, effect = taint.rpartition(":")
+        key, _, value = pair.partition("=")
+        if not (labels.is_key(key) and labels.is_value(value)) or (key, effect) in seen:
+            message = f"Node taint '{taint}' is invalid: key and value as of labels, each key and effect once."
+            raise bad_request(message, code="InvalidParameter", target="properties.nodeTaints")
+        seen.add((key, effect))
 
 
 def _label_problem(properties: Body) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from config.facts import skus
 from simulator.azure import faults, reservations
 from simulator.azure.backend import Node
+from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import nodes
@@ -47,14 +48,26 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
             world.store.put(now)
 
 
-def boot(world: World, cluster: ResourceId) -> None:
-    """Runs the control plane with the nodes that the pools ask for; what runs already stays."""
+def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
+    """Runs the control plane with the nodes that the pools ask for; what runs already stays.
+
+    Returns why nodes are not there, by their names.
+    """
     record = world.store.get(cluster)
     world.backend.create(cluster.text)
     properties = record.properties if record else {}
     world.backend.set_storage(cluster.text, properties.get("storageProfile", {}))
     world.backend.set_admins(cluster.text, (properties.get("aadProfile") or {}).get("adminGroupObjectIDs") or [])
-    world.backend.set_nodes(cluster.text, node_objects(world, cluster))
+    return world.backend.set_nodes(cluster.text, node_objects(world, cluster))
+
+
+def check_ready(refused: Mapping[str, str], pool: Record) -> None:
+    """Raises ArmError where nodes of this pool are not there. The code is AKS's (Azure/AKS#1412)."""
+    own = {name: why for name, why in refused.items() if name.startswith(f"aks-{pool.id.name}-")}
+    if own:
+        wanted = machines(pool)
+        message = f"Not all nodes reached Ready state. Expected: {wanted}, Actual: {wanted - len(own)}. "
+        raise bad_request(message + next(iter(own.values())), code="NodesNotReady")
 
 
 def node_objects(world: World, cluster: ResourceId, counts: Mapping[str, int] | None = None) -> list[Node]:

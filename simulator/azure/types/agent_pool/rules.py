@@ -72,7 +72,7 @@ class AgentPools(Kind):
         life.allocate(world, record, pause)
 
     def settle(self, world: World, record: Record) -> None:
-        life.boot(world, self.turn(record.id))
+        life.check_ready(life.boot(world, self.turn(record.id)), record)
 
     def succeeded(self, world: World, record: Record) -> None:
         if version := world.subscription.kubernetes(record.properties["orchestratorVersion"]):

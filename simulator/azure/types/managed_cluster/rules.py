@@ -75,7 +75,9 @@ class ManagedClusters(Kind):
         private.prepare(world, record)
 
     def settle(self, world: World, record: Record) -> None:
-        life.boot(world, record.id)
+        refused = life.boot(world, record.id)
+        for pool in of_cluster(world, record.id):
+            life.check_ready(refused, pool)
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
         return of_cluster(world, record.id)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import ssl
+from http.client import HTTPSConnection
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body, pool_body, pool_path
+from simulator.azure.store import Store
+from simulator.azure.subscription import guid
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, TOKEN, Arm, cluster_body, pool_body, pool_path
 
+HERE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 FEATURE = (
-    f"/subscriptions/{SUBSCRIPTION.subscription_id}/providers/Microsoft.Features/featureProviders"
+    f"{HERE}/providers/Microsoft.Features/featureProviders"
     "/Microsoft.ContainerService/subscriptionFeatureRegistrations/AKSInfinibandSupport"
 )
 
@@ -41,9 +47,16 @@ def test_every_request_needs_the_token(arm: Arm) -> None:
         ("", "AuthenticationFailed"),
         ("Bearer x", "InvalidAuthenticationToken"),
         (f"Bearer {storage}", "InvalidAuthenticationTokenAudience"),
+        (TOKEN, "AuthenticationFailedInvalidHeader"),
+        (f"Basic {TOKEN}", "AuthenticationFailedInvalidHeader"),
     ]:
         answer = arm.client.get(GROUP, headers={"Authorization": given})
         assert arm.refusal(answer)[:2] == (401, code)
+
+
+def test_the_scheme_of_a_token_has_no_case(arm: Arm) -> None:
+    answer = arm.client.get(GROUP, headers={"Authorization": f"bearer {TOKEN}"}, params={"api-version": "2024-03-01"})
+    assert arm.refusal(answer)[:2] == (404, "ResourceGroupNotFound")
 
 
 def test_who_does_not_trust_its_authority_says_nothing(arm: Arm) -> None:
@@ -58,9 +71,74 @@ def test_strict_clients_trust_its_certificate(arm: Arm) -> None:
     assert httpx.get(arm.server.endpoint, trust_env=False, verify=strict).status_code == 401
 
 
-def test_body_that_is_no_json(arm: Arm) -> None:
-    answer = arm.client.put(GROUP, params={"api-version": "2024-03-01"}, content=b"{")
+@pytest.mark.parametrize("content", [b"{", b"[" * 100_000 + b"]" * 100_000], ids=["broken", "too deep"])
+def test_body_that_is_no_json(arm: Arm, content: bytes) -> None:
+    answer = arm.client.put(GROUP, params={"api-version": "2024-03-01"}, content=content)
     assert arm.refusal(answer)[:2] == (400, "InvalidRequestContent")
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1_0"])
+def test_length_that_is_none(arm: Arm, length: str) -> None:
+    """Not by httpx, which would not send it."""
+    trusting = ssl.create_default_context(cafile=arm.ca_file)
+    raw = HTTPSConnection(arm.client.base_url.netloc.decode(), timeout=10, context=trusting)
+    raw.putrequest("PUT", GROUP)
+    raw.putheader("Content-Length", length)
+    raw.endheaders()
+    answer = raw.getresponse()
+    assert (answer.status, json.load(answer)["error"]["code"]) == (400, "InvalidRequestContent")
+    raw.close()
+
+
+def test_body_in_pieces(arm: Arm) -> None:
+    pieces = iter([b'{"location":', b'"eastus"', b"}"])
+    answer = arm.client.put(GROUP, params={"api-version": "2024-03-01"}, content=pieces)
+    assert "Content-Length" not in answer.request.headers
+    assert (answer.status_code, answer.json()["location"]) == (201, "eastus")
+    assert arm.get(GROUP)["name"] == "rg", "the connection goes on"
+
+
+IDENTITY = "providers/Microsoft.ManagedIdentity/userAssignedIdentities/i"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{GROUP}/providers/Microsoft.Resources/resourceGroups/inner",
+        f"{HERE}/providers/Microsoft.Storage/storageAccounts/x1234",
+        f"{GROUP}/providers/Microsoft.Storage/storageAccounts/missing/{IDENTITY}",
+        f"{HERE}/resourceGroups/rg/more/{IDENTITY}",
+        f"{HERE}/more/providers/Microsoft.Authorization/roleAssignments/{guid('role')}",
+    ],
+)
+def test_each_type_has_its_place(arm: Arm, tmp_path: Path, path: str) -> None:
+    """What is somewhere else would have no id by which the simulator finds it at its next start."""
+    arm.put(GROUP, {"location": "eastus"})
+    role = {"principalId": guid("somebody"), "roleDefinitionId": guid("role")}
+    body = {"properties": role} if "roleAssignments" in path else {"location": "eastus"}
+    assert arm.refusal(arm.put(path, body))[:2] == (404, "InvalidResourceType")
+    assert [record.id.text for record in Store(tmp_path / "azure").all()] == [GROUP]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", GROUP.rpartition("/")[0]),
+        ("POST", f"{CLUSTER}/agentPools"),
+        ("PUT", f"{CLUSTER}/agentPools"),
+        ("GET", f"{CLUSTER}/listClusterAdminCredential"),
+        ("PUT", "/metadata/endpoints"),
+        ("POST", "/identity/token"),
+        ("GET", f"/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"),
+    ],
+)
+def test_methods_that_nothing_answers(cluster: Arm, method: str, path: str) -> None:
+    assert cluster.refusal(cluster.call(method, path))[:2] == (405, "MethodNotAllowed")
+
+
+def test_a_list_of_a_group_that_is_not_there(arm: Arm) -> None:
+    missing = CLUSTER.replace("/rg/", "/other/").rpartition("/")[0]
+    assert arm.refusal(arm.call("GET", missing))[:2] == (404, "ResourceGroupNotFound")
 
 
 def test_ids_ignore_case(cluster: Arm) -> None:
@@ -108,6 +186,7 @@ def test_group_that_goes_takes_nothing_in(cluster: Arm) -> None:
 def test_tags_can_be_patched(cluster: Arm) -> None:
     answer = cluster.call("PATCH", CLUSTER, {"tags": {"team": "a"}})
     assert answer.json()["tags"] == {"team": "a"}
+    assert cluster.call("PATCH", CLUSTER, {}).json()["tags"] == {"team": "a"}, "what is left out stays"
     assert cluster.call("PATCH", CLUSTER, {"location": "x"}).status_code == 400
 
 

@@ -10,7 +10,7 @@ from config.facts import skus
 from simulator.azure.types.agent_pool.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
 from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
-from tests.support.arm import H100, pool_path
+from tests.support.arm import H100, Arm, pool_body, pool_path
 
 
 def _pool(**changes: Any) -> Pool:
@@ -115,3 +115,16 @@ def test_driver_that_aks_installs_is_marked() -> None:
 def test_zones_are_taken_in_turn() -> None:
     nodes = manifests(_pool(availabilityZones=["1", "3"]), skus.sku(H100))
     assert [node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in nodes] == ["eastus-1", "eastus-3"]
+
+
+def test_nodes_that_cannot_be_made_fail_their_own_pool_alone(cluster: Arm) -> None:
+    cluster.backend.refused = "bad"
+    accepted = cluster.put(pool_path("bad"), pool_body(count=1))
+    cluster.done()
+    operation = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()
+    assert (operation["status"], operation["error"]["code"]) == ("Failed", "NodesNotReady")
+    assert "Expected: 1, Actual: 0. is invalid" in operation["error"]["message"]
+    cluster.put(pool_path("good"), pool_body(count=1))
+    cluster.done()
+    assert cluster.get(pool_path("good"))["properties"]["provisioningState"] == "Succeeded"
+    assert len(cluster.node_names()) == 3

@@ -27,7 +27,7 @@ TOKENS = Tokens("secret", generate_private_key(65537, 2048), SUBSCRIPTION, "http
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
-    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "no_proxy", "NO_PROXY"):
+    for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -78,6 +78,11 @@ def test_a_service_principal_signs_in_by_its_secret(arm: Arm) -> None:
     assert where["token_endpoint"] == f"{arm.server.endpoint}/{SUBSCRIPTION.tenant_id}/oauth2/v2.0/token"
     answer = sign_in(arm).json()
     assert arm.server.tokens.principal(answer["access_token"]) == SUBSCRIPTION.object_id
+
+
+def test_guids_have_no_case(arm: Arm) -> None:
+    answer = sign_in(arm, tenant=SUBSCRIPTION.tenant_id.upper(), client_id=AUTOMATION.client_id.upper())
+    assert claims_of(arm, answer)["oid"] == AUTOMATION.object_id
 
 
 @pytest.mark.parametrize(
@@ -211,11 +216,13 @@ def test_trusts_what_this_machine_trusts_and_our_authority(home: Path) -> None:
     assert len(context.get_ca_certs()) > 1
 
 
-def test_keeps_the_authority_that_the_user_chose(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_keeps_the_authority_that_the_user_chose(home: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = home / "company.pem"
     chosen.write_text("# the company's\n" + trust.authority().pem)
-    monkeypatch.setenv("SSL_CERT_FILE", str(chosen))
+    monkeypatch.setenv(variable, str(chosen))
     assert trust.bundle().read_text().startswith("# the company's\n")
+    assert environment.settings()[variable] == str(trust.bundle())
 
 
 def test_entering_twice_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ FULL = {f"tag{number}": "x" * 256 for number in range(49)}
         ({"n" * 513: ""}, "InvalidTagName", "Following tag name 'nnn"),
         ({"a": "v" * 257}, "InvalidTagValueLength", "Maximum allowed length for tag value - '256' characters."),
         ({"a": 1}, "InvalidParameter", "'tags.a' must be of type string"),
+        ({"a": None}, "InvalidParameter", "'tags.a' must be of type string, not null"),
     ],
 )
 def test_tags_refused(cluster: Arm, path: str, tags: dict[str, Any], code: str, part: str) -> None:

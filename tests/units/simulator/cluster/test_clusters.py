@@ -16,6 +16,7 @@ from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.host import paths, ports
 from simulator.host.processes import Process, leftovers
+from simulator.kube.client import ApiError
 
 ONE, OTHER = (f"/subscriptions/s/resourceGroups/rg/providers/p/managedClusters/{name}" for name in ("one", "other"))
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -128,5 +129,21 @@ def test_nodes_of_an_upgraded_pool_report_its_version(now: str, patched: bool, m
     kube = SimpleNamespace(list=lambda *_: [node("v1.35.4")], patch=patch)
     made = Clusters((), lambda *_: {})
     monkeypatch.setattr(made, "running", lambda _: SimpleNamespace(kube=kube))
-    made.set_nodes(ONE, [node(now)])
+    assert made.set_nodes(ONE, [node(now)]) == {}
     assert patches == ([({"status": {"nodeInfo": {"kubeletVersion": now}}}, "status")] if patched else [])
+
+
+def test_nodes_that_the_api_server_finds_invalid_stand_in_nobody_s_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+
+    def create(wanted: dict[str, Any]) -> None:
+        if wanted["metadata"]["name"] == "bad":
+            raise ApiError(422, "Invalid", "a valid label must be")
+        names.append(wanted["metadata"]["name"])
+
+    kube = SimpleNamespace(list=lambda *_: [], create=create, patch=lambda *_, **__: None)
+    made = Clusters((), lambda *_: {})
+    monkeypatch.setattr(made, "running", lambda _: SimpleNamespace(kube=kube))
+    wanted = [node("v1") | {"metadata": {"name": name, "labels": {}}} for name in ("bad", "good")]
+    assert made.set_nodes(ONE, wanted) == {"bad": "a valid label must be"}
+    assert names == ["good"]

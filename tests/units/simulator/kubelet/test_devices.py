@@ -11,7 +11,7 @@ from config.facts.skus import catalogue
 from diagnosis.cluster import Object
 from diagnosis.nodes import GPU
 from simulator.kubelet.admission import Admission
-from simulator.kubelet.devices import DeviceManager, Unavailable
+from simulator.kubelet.devices import DeviceManager, Unavailable, plugin_resources, status_patch
 from simulator.kubelet.events import Teller
 from simulator.world.hardware import NodeHardware, node_hardware
 from tests.support.fake_kube import FakeKube
@@ -96,6 +96,22 @@ def test_what_is_in_use_is_not_available_and_a_broken_device_in_use_counts_once(
 def test_a_resource_that_no_plugin_has_registered_is_let_pass() -> None:
     """`isDevicePluginResource`: what no device plugin is known for is no matter of the device manager."""
     assert DeviceManager(list).allocate(pod("a"), HARDWARE, {})["gpus"] == []
+
+
+def test_a_node_offers_what_plugins_register_and_leaves_what_others_wrote() -> None:
+    """NFD writes the extended resources of its rules into a node's status itself."""
+    of_a_rule = "feature.node.kubernetes.io/sockets"
+    amounts = {of_a_rule: "2", "hugepages-2Mi": "0"}
+    there: Object = {"metadata": {"name": NODE}, "status": {"capacity": dict(amounts), "allocatable": dict(amounts)}}
+    assert status_patch(there, {}) is None
+    for offered in ({GPU: 8}, {}):
+        patch = status_patch(there, offered)
+        assert patch
+        wanted = {GPU: str(offered.get(GPU, 0))}
+        assert patch["status"] == {"capacity": wanted, "allocatable": wanted}
+        there = {"metadata": {"name": NODE, **patch["metadata"]}, "status": patch["status"]}
+        assert status_patch(there, offered) is None
+        assert plugin_resources(there) == {GPU: int(wanted[GPU])}
 
 
 def test_a_pod_that_runs_keeps_its_devices_when_the_simulator_starts_again() -> None:

@@ -44,6 +44,11 @@ KERNEL, OS = f"{FEATURES}/kernel-version.full", f"{FEATURES}/system-os_release.V
         ("", ["kernel", "pci", "system"]),
         ("core: {featureSources: [all, -kernel]}", ["pci", "system"]),
         ("core: {featureSources: [cpu, pci]}", ["pci"]),
+        ("core: {featureSources: null}", []),
+        *(
+            (broken, ["kernel", "pci", "system"])
+            for broken in ("core: 5", "core:", "[a]", "{", "core: {featureSources: 5}")
+        ),
     ],
 )
 def test_a_worker_looks_at_what_is_simulated_of_the_sources_that_are_enabled(config: str, enabled: list[str]) -> None:

@@ -181,6 +181,7 @@ def test_faults_of_azure_need_no_node(
         ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
         ("fault --seconds 3", "say what kind"),
         ("fault --gbps 3", "say what kind"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: it is above 0"),
         ("heal disk", "kinds are"),
         ("heal --node nowhere", f"the nodes are {NODE}"),
     ],
