@@ -123,4 +123,4 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
     yield "To look at it from here:"
     yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
     yield "To take all of it down from here, with what other stacks have on it:"
-    yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy -s {stack}"
+    yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s {stack}"

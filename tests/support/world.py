@@ -123,7 +123,8 @@ class Stack:
     world: World
     name: str
     folder: Path
-    variables: dict[str, str] = field(default_factory=dict)
+    inside: str = ""
+    """The network that commands are run in, as commands of the simulator name it; outside of all where empty."""
     pushes_images: bool = True
     """While an `up` runs, the images of `docker/` are pushed to the registries there are, as `make up` does."""
 
@@ -164,13 +165,18 @@ class Stack:
         else:
             program.symlink_to(paths.ROOT / "__main__.py")
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """As `make shell` has it, there."""
+        return self.world.entered("--inside", self.inside) if self.inside else self.world.environment
+
     def pulumi(self, *arguments: str, check: bool = True) -> str:
         """What pulumi printed, both streams."""
         command = ["pulumi", *arguments, "--non-interactive"]
         chosen = ["--stack", self.name] if arguments[0] != "stack" else []
         pushed = images.pushed_meanwhile(Registries(self.world.home / "registries"))
         with pushed if arguments[0] == "up" and self.pushes_images else contextlib.nullcontext():
-            answer = self.world.run([*command, *chosen], cwd=self.folder, check=check)
+            answer = self.world.run([*command, *chosen], cwd=self.folder, check=check, environment=self.environment)
         self.returncode = answer.returncode
         return answer.stdout + answer.stderr
 
@@ -215,6 +221,7 @@ class Stack:
         answer = self.world.run(
             ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive", *arguments],
             cwd=self.folder,
+            environment=self.environment,
         )
         found: Object = json.loads(answer.stdout)
         return found

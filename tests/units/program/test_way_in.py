@@ -96,7 +96,7 @@ def test_what_is_in_the_cluster_is_not_taken_down_from_outside() -> None:
     why = refused(azure)
     assert why.startswith("cluster ai-on-aks-test does not answer this machine: it is private")
     assert "    az aks command invoke --resource-group ai-on-aks-test --name ai-on-aks-test --command" in why
-    assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy -s test" in why
+    assert "    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test" in why
     assert "az network bastion ssh" not in why
     assert "az network bastion ssh" in refused(up(SECOND, inside=False), {**OURS, "jumpBox": JUMP_BOX})
 
