@@ -50,7 +50,7 @@ def token_file() -> Path:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = file.with_name(f"arm-token.{os.getpid()}")
         fresh.touch(mode=0o600)
-        fresh.write_text(secrets.token_urlsafe(32))
+        fresh.write_text(secrets.token_hex(32))  # as an option too it is one word: no hyphen in front
         with contextlib.suppress(FileExistsError):
             file.hardlink_to(fresh)
         fresh.unlink()
