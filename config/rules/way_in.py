@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
+from config.schema.jump_box import PUBLIC_KEY, is_public_key
 from config.schema.models import StackFile
 from config.schema.network import NetworkSettings
 
@@ -37,11 +38,15 @@ def _needless(network: NetworkSettings) -> Iterator[Problem]:
 
 
 def _key(network: NetworkSettings) -> Iterator[Problem]:
-    if network.jump_box and network.jump_box.ssh_public_key is None:
-        path = ("network", "jumpBox", "sshPublicKey")
-        command = 'pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
-        how = say(f"set it to your public key (`ssh-keygen -t ed25519` makes one): {command}")
-        yield Problem(path, "is not set, and nobody could log in", "a public key", how, shows_value=False)
+    """Says not a word of what is given: it may be the private key."""
+    given = network.jump_box and network.jump_box.ssh_public_key
+    if network.jump_box is None or (given and is_public_key(given)):
+        return
+    path = ("network", "jumpBox", "sshPublicKey")
+    command = 'pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
+    how = say(f"set it to your public key (`ssh-keygen -t ed25519` makes one): {command}")
+    what = "is no public key that Azure takes" if given else "is not set, and nobody could log in"
+    yield Problem(path, what, PUBLIC_KEY, how, shows_value=False)
 
 
 def _outbound(network: NetworkSettings) -> Iterator[Problem]:

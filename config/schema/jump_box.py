@@ -19,15 +19,13 @@ DISK_GB, DISK_TYPE = 64, "Premium_LRS"
 """Its disk: room for what Pulumi downloads."""
 _KINDS = ("ssh-ed25519", "ssh-rsa")
 """What Azure's Linux machines take (SshEncryptionTypes of Microsoft.Compute); of ecdsa it says nothing."""
-_KEY = "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA... or ssh-rsa AAAA..."
+PUBLIC_KEY = "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA... or ssh-rsa AAAA..."
 
 
-def _public_key(text: str) -> str:
-    """Refuses what is none, without a word of it: it may be the private one."""
-    kind, _, rest = text.strip().partition(" ")
-    if kind not in _KINDS or "\n" in text.strip() or not _is_of(kind, rest.partition(" ")[0]):
-        raise unfit("is no public key that Azure takes", None, allowed=_KEY)
-    return text.strip()
+def is_public_key(text: str) -> bool:
+    """Whether Azure takes it."""
+    kind, _, rest = text.partition(" ")
+    return kind in _KINDS and "\n" not in text and _is_of(kind, rest.partition(" ")[0])
 
 
 def _is_of(kind: str, body: str) -> bool:
@@ -47,14 +45,14 @@ def _small_machine(name: str) -> str:
     return name
 
 
-PublicKey = Annotated[Text, AfterValidator(_public_key), may_be(_KEY)]
+StrippedText = Annotated[Text, AfterValidator(str.strip), may_be(PUBLIC_KEY)]
 PlainSku = Annotated[str, AfterValidator(_small_machine), may_be("a VM size of config/facts/skus.yaml without a GPU")]
 
 
 class JumpBoxSettings(Model):
     """A machine in the network, with Pulumi, kubectl and K9s on it, which one reaches by Azure Bastion."""
 
-    ssh_public_key: PublicKey | None = None
+    ssh_public_key: StrippedText | None = None
     """Who may log in: the text of an SSH public key; needed. On a machine that is up, `az vm user update` changes it.
     """
     vm_sku: PlainSku = "Standard_D2s_v5"

@@ -35,7 +35,7 @@ WRONG_CHART_KEY = mistake(
     "kubernetes:helm.sh/v3:Release", "volcano", "props['values'] = {**props['values'], 'nonsense': True}"
 )
 WITHOUT_PREFLIGHT = "from components import preflight_azure\npreflight_azure.check_subscription = lambda *_: None\n"
-WITHOUT_FEATURE_CHECK = "from components import feature_check\nfeature_check.check_infiniband = lambda pools: None\n"
+WITHOUT_FEATURE_CHECK = "from components import feature_check\nfeature_check.check_infiniband = lambda *_, **__: None\n"
 
 
 def fixed_pool(name: str) -> str:

@@ -31,6 +31,7 @@ class VirtualNetworks(Kind):
         ranges = [_range(text) for text in body["properties"]["addressSpace"]["addressPrefixes"]]
         if inline is None:
             _check_inside(world, record, ranges)
+        body["properties"].pop("enableVmProtection", None)  # which SDKs send, and Azure does not show
         body["properties"]["provisioningState"] = "Succeeded"
         record.body = body
         if inline is not None:
