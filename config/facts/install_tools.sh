@@ -29,7 +29,8 @@ release() { # tool url checksums members
     *.zip) unzip -q "$file" -d "$1.d" ;;
     *) mv "$file" "$1.d/$1" ;;
     esac
-    local members=("$1.d"/${4:-$1}) # a pattern
+    # shellcheck disable=SC2206  # a pattern
+    local members=("$1.d"/${4:-$1})
     install --mode 0755 --target-directory "${BIN:-/usr/local/bin}" "${members[@]}"
 }
 
