@@ -47,12 +47,18 @@ class PrivateEndpoints(Component):
     def lead_to(self, name: str, target: pulumi.Input[str], uses: tuple[Use, ...], key: str = "") -> None:
         """Makes an endpoint for each use of a resource, by its id and its name in ARM.
 
-        `key` tells apart what a stack has several of: names in ARM change, those of Pulumi must not.
+        `key` tells apart what a stack has several of: names in ARM change, those of Pulumi must not. One after the
+        other: two at once to one account fail by StorageAccountOperationInProgress
+        (hashicorp/terraform-provider-azurerm#28112).
         """
+        last: list[pulumi.Resource] = []
         for use in uses:
-            self._endpoint(f"{use}-{key}" if key else use, name, target, use)
+            last = [self._endpoint(f"{use}-{key}" if key else use, name, target, use, last)]
+            self.ready += last
 
-    def _endpoint(self, logical: str, name: str, target: pulumi.Input[str], use: Use) -> None:
+    def _endpoint(
+        self, logical: str, name: str, target: pulumi.Input[str], use: Use, after: list[pulumi.Resource]
+    ) -> pulumi.Resource:
         endpoint = azure.PrivateEndpoint(
             f"endpoint-{logical}",
             private_endpoint_name=f"{name}-{use}",
@@ -62,9 +68,9 @@ class PrivateEndpoints(Component):
             private_link_service_connections=[
                 azure.PrivateLinkServiceConnectionArgs(name=use, private_link_service_id=target, group_ids=[use])
             ],
-            opts=self.child(),
+            opts=self.child(depends_on=after),
         )
-        group = azure.PrivateDnsZoneGroup(
+        return azure.PrivateDnsZoneGroup(
             f"names-{logical}",
             private_dns_zone_group_name="default",
             private_endpoint_name=endpoint.name,
@@ -72,7 +78,6 @@ class PrivateEndpoints(Component):
             private_dns_zone_configs=[azure.PrivateDnsZoneConfigArgs(name=use, private_dns_zone_id=self._zone(use))],
             opts=self.child(),
         )
-        self.ready.append(group)
 
     def _zone(self, use: Use) -> pulumi.Input[str]:
         """The zone of these names, which all endpoints of a kind share."""

@@ -47,8 +47,9 @@ def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
 
 def _is_inside(settings: Settings, existing: Existing) -> bool:
     if existing.cluster:
-        host = existing.cluster.private_fqdn
-        return not host or inside.answers(host)
+        profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
+        # One whose making failed may have no name yet: nobody is inside of that.
+        return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
     return settings.network.inside or inside.is_in(_ranges(settings, existing.group))
 
 

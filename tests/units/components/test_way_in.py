@@ -61,5 +61,15 @@ def test_a_cluster_that_is_still_public_needs_no_inside(monkeypatch: pytest.Monk
     """What makes it private in the middle of its life is refused elsewhere (components/existing_network.py)."""
     monkeypatch.setattr("components.inside.answers", lambda _host: pytest.fail("asked"))
     settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
-    cluster = mock.Mock(private_fqdn=None)
+    cluster = mock.Mock(private_fqdn=None, api_server_access_profile=None)
     assert way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+
+
+def test_nobody_is_inside_of_a_private_cluster_that_failed_before_it_had_a_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("components.inside.answers", lambda _host: pytest.fail("asked"))
+    monkeypatch.setattr(way_in, "_has_nothing_inside", lambda _existing: True)
+    settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
+    cluster = mock.Mock(private_fqdn=None, api_server_access_profile=mock.Mock(enable_private_cluster=True))
+    assert not way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
