@@ -18,6 +18,8 @@ TOKEN = "a-token"
 SUBSCRIPTION = subscription.load()
 GROUP = f"/subscriptions/{SUBSCRIPTION.subscription_id}/resourceGroups/rg"
 CLUSTER = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/aks"
+PATIENCE_S = 120
+"""For what ends in a second on an idle machine; as long as Azurite may take to start."""
 API = {
     "resourceGroups": "2024-03-01",
     "Microsoft.ContainerService": "2025-09-01",
@@ -52,13 +54,13 @@ class FakeBackend:
         self.gate.set()
 
     def create(self, cluster_id: str) -> None:
-        self.gate.wait(20)
+        self.gate.wait(PATIENCE_S)
         if self.failure:
             raise RuntimeError(self.failure)
         self.nodes.setdefault(cluster_id, [])
 
     def delete(self, cluster_id: str) -> None:
-        self.gate.wait(20)
+        self.gate.wait(PATIENCE_S)
         self.nodes.pop(cluster_id, None)
         self.deleted.append(cluster_id)
 
@@ -142,13 +144,13 @@ class Arm:
         return found
 
     def done(self) -> None:
-        assert self.server.wait_idle(20)
+        assert self.server.wait_idle(PATIENCE_S)
 
     def stop(self) -> None:
         self.backend.gate.set()
         self.client.close()
         self.server.stop()
-        self.server.wait_idle(20)
+        self.server.wait_idle(PATIENCE_S)
 
     def refusal(self, response: httpx.Response) -> tuple[int, str, str]:
         """Status, code and message of an error in ARM's shape."""
