@@ -177,7 +177,7 @@ def _install_crds(kube: KubeClient) -> None:
 def _is_served(kube: KubeClient, name: str) -> bool:
     crd = kube.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name)
     conditions = crd.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions or ())
 
 
 @pytest.fixture
