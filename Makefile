@@ -55,7 +55,7 @@ lock-images: ## writes the digests of base images into docker/, where registries
 test: ## the tests, but for the suites below
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
 
-test-long: ## the tests that are marked long: drift, sizes, refusals, nodes without InfiniBand, A100, drivers, more settings
+test-long: ## the tests that are marked long: drift, sizes, refusals, nodes without InfiniBand, A100, drivers, borrowed data, second cases, more settings
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in

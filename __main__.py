@@ -73,6 +73,7 @@ def _all_that_is_made() -> list[pulumi.Resource]:
 def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Platform | BorrowedPlatform]:
     """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
     if settings.lender:
+        way_in.check_guest(settings, settings.lender)
         lending = settings.lender.lending
         mounted = [container for name, container in lending.containers.items() if settings.users(name)]
         if lending.federation and any(map(by_identity, mounted)):

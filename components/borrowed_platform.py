@@ -17,6 +17,7 @@ from components.node_pools import gpu_pools
 from components.sas import check_expiry
 from components.workspace import Workspace
 from config.schema.models import Lender, Settings
+from config.schema.storage import SHARED_CLASS
 
 
 class BorrowedPlatform(Component):
@@ -74,6 +75,7 @@ class BorrowedPlatform(Component):
             rdma_resource=self.settings.rdma_resource,
             image=self.image,
             volumes=self.workspace.volumes,
+            shared_class=SHARED_CLASS if self.settings.shared_files == "nfs" else None,
             ready=[],
         )
 

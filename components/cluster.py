@@ -8,9 +8,10 @@ from typing import Any
 import pulumi
 from pulumi_azure_native import containerservice
 
+from components import roles
 from components._base import Component
-from components.cluster_network import Ground, api_server, identity, network_profile
-from components.role_delay import patience_at_the_door
+from components.cluster_network import OwnNetwork, api_server, identity, network_profile
+from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
 from config.schema.maintenance import MaintenanceWindow, reimages
@@ -44,16 +45,16 @@ class Cluster(Component):
         *,
         node_os_channel: str | None = None,
         ip_ranges: Sequence[str] = (),
-        ground: Ground | None = None,
+        own_network: OwnNetwork | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up; no `ground` is AKS's network."""
+        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up; no `own_network` is AKS's."""
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
-        self.subnet = ground.subnet if ground else None
+        self.subnet = own_network.subnet if own_network else None
         ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges)
-        self.resource = self._cluster(chosen_channel(settings, node_os_channel), ranges, ground)
+        self.resource = self._cluster(chosen_channel(settings, node_os_channel), ranges, own_network)
         self.name = self.resource.name
         if window := settings.cluster.maintenance_window:
             self._node_os_window(window)
@@ -61,12 +62,13 @@ class Cluster(Component):
         found = self._found()
         self.kubelet_object_id = found.identity_profile.apply(_kubelet_object_id)
         self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
+        self._let_admins_in()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
 
     def _cluster(
-        self, node_os_channel: str, ip_ranges: list[str], ground: Ground | None
+        self, node_os_channel: str, ip_ranges: list[str], own: OwnNetwork | None
     ) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
         return containerservice.ManagedCluster(
@@ -78,7 +80,7 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
-            identity=identity(cluster, ground),
+            identity=identity(cluster, own),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
@@ -94,12 +96,13 @@ class Cluster(Component):
             auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
                 upgrade_channel="none", node_os_upgrade_channel=node_os_channel
             ),
+            auto_scaler_profile=_autoscaler_profile(self.settings),
             storage_profile=_storage_profile(self.settings.storage),
             agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet)],
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
-                depends_on=ground.needs if ground else None,
-                hooks=patience_at_the_door() if ground and ground.needs else None,
+                depends_on=own.needs if own else None,
+                hooks=patience_to_join() if own and own.needs else None,
             ),
         )
 
@@ -129,6 +132,13 @@ class Cluster(Component):
             enable_azure_rbac=True,
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
+
+    def _let_admins_in(self) -> None:
+        """Lets groups of cluster admins get a kubeconfig, which being an admin inside does not."""
+        cluster = self.settings.cluster
+        for group in sorted({str(each) for each in cluster.admin_group_object_ids}) if cluster.entra else ():
+            who = roles.Principal(object_id=pulumi.Output.from_input(group), kind="Group")
+            roles.assign(f"kubeconfig-{group}", role=roles.CLUSTER_USER, scope=self.id, principal=who, parent=self)
 
     def _found(self) -> pulumi.Output[Any]:
         """Asked of Azure: in the preview of an update the resource's own outputs are unknown.
@@ -203,6 +213,19 @@ def _kubelet_object_id(identities: Mapping[str, Any] | None) -> str:
 def _system_pool_version(pools: Iterable[Any] | None) -> str | None:
     """What its nodes run."""
     return next((pool.current_orchestrator_version for pool in pools or () if pool.name == SYSTEM_POOL), None)
+
+
+def _autoscaler_profile(settings: Settings) -> containerservice.ManagedClusterPropertiesAutoScalerProfileArgs | None:
+    """Stated whole where any pool scales: what is left out keeps what it was once set to."""
+    if not any(pool.autoscale for pool in settings.gpu_pools().values()):
+        return None
+    chosen = settings.cluster.autoscaler
+    return containerservice.ManagedClusterPropertiesAutoScalerProfileArgs(
+        expander=chosen.expander,
+        scale_down_unneeded_time=f"{chosen.unneeded_minutes}m",
+        scale_down_delay_after_add=f"{chosen.delay_after_add_minutes}m",
+        max_graceful_termination_sec=str(chosen.max_termination_seconds),
+    )
 
 
 def _storage_profile(storage: StorageSettings) -> containerservice.ManagedClusterStorageProfileArgs:

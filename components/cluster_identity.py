@@ -27,6 +27,7 @@ class ClusterIdentity(Component):
     """
 
     id: pulumi.Input[str]
+    principal: roles.Principal
     roles: list[pulumi.Resource]
     """What the cluster has to wait for."""
 
@@ -41,10 +42,10 @@ class ClusterIdentity(Component):
         super().__init__(name, opts)
         self._settings = settings
         self._network = network
-        self.id, principal = self._theirs(settings.cluster.identity) or self._ours(resource_group)
-        who = roles.Principal(object_id=principal, kind="ServicePrincipal")
+        self.id, object_id = self._theirs(settings.cluster.identity) or self._ours(resource_group)
+        self.principal = roles.Principal(object_id=object_id, kind="ServicePrincipal")
         self.roles = [
-            roles.assign(role_name, role=role, scope=scope, principal=who, parent=self)
+            roles.assign(role_name, role=role, scope=scope, principal=self.principal, parent=self)
             for role_name, role, scope in self._needed()
         ]
         self.register_outputs({"id": self.id})
@@ -73,12 +74,16 @@ class ClusterIdentity(Component):
     def _needed(self) -> Iterator[tuple[str, str, pulumi.Output[str]]]:
         """Name, role and scope of each assignment.
 
-        On the whole network, since AKS joins that too when it links its zone (MicrosoftDocs/azure-aks-docs#110).
+        On the whole network, since AKS joins that too when it links its zone (MicrosoftDocs/azure-aks-docs#110). On the
+        gateway too: who writes a subnet must be able to join what the subnet has, and the cluster does so for some
+        Services (LinkedAuthorizationFailed, microsoft/tyger#320).
         """
         settings, network = self._settings, self._network
         ours = settings.cluster.identity is None
         zone = settings.network.zone("cluster", settings.location)
         if ours or network.made:
             yield "cluster-network", roles.NETWORK_CONTRIBUTOR, network.id
+        if network.nat_gateway:
+            yield "cluster-gateway", roles.NETWORK_CONTRIBUTOR, network.nat_gateway
         if ours and zone:
             yield "cluster-zone", roles.PRIVATE_DNS_ZONE_CONTRIBUTOR, pulumi.Output.from_input(zone)

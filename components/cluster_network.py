@@ -16,8 +16,8 @@ SYSTEM_ZONE = "system"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
-    """What a cluster in another network than AKS's stands on."""
+class OwnNetwork:
+    """What a cluster in another network than AKS's has of it."""
 
     subnet: pulumi.Input[str]
     """Of all its nodes."""
@@ -27,10 +27,10 @@ class Ground:
     """What has to be there before it."""
 
 
-def identity(cluster: ClusterSettings, ground: Ground | None) -> containerservice.ManagedClusterIdentityArgs:
+def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
     """Of the control plane. Another one changes in place (AKS's page on managed identities)."""
     kinds = containerservice.ResourceIdentityType
-    id_ = ground.identity if ground else cluster.identity
+    id_ = own.identity if own else cluster.identity
     if id_ is None:
         return containerservice.ManagedClusterIdentityArgs(type=kinds.SYSTEM_ASSIGNED)
     return containerservice.ManagedClusterIdentityArgs(type=kinds.USER_ASSIGNED, user_assigned_identities=[id_])

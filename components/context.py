@@ -21,11 +21,18 @@ class GpuPool:
     taints: tuple[str, ...]
     min_nodes: int
     max_nodes: int
+    shares: int = 1
+    """As how many GPUs its nodes offer each of theirs: slices, or partitions."""
     scratch: str | None = None
     """Folder on its nodes that lies on the file system made of all local NVMe disks; it is there once that is mounted.
 
     Pods mount it as a hostPath of type Directory, and so wait for it. None where nodes have no such scratch.
     """
+
+    @property
+    def gpus(self) -> int:
+        """What a node offers as GPUs."""
+        return self.sku.gpus * self.shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,8 @@ class WorkloadContext:
     """Reference of an image of `docker/`, by the name of its folder."""
     volumes: Mapping[str, BlobVolume]
     """Blob containers of the platform by name."""
+    shared_class: pulumi.Input[str] | None
+    """StorageClass of shared files that all mount by NFS; None where a workload makes its own, of SMB."""
     ready: Sequence[pulumi.Resource]
     """Jobs depend on these: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None

@@ -26,6 +26,7 @@ from config.rules.vcpu_quota import Nodes
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
 from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
+from config.schema.regions import region_name
 from config.schema.storage import Account
 
 Found = TypeVar("Found")
@@ -121,7 +122,7 @@ def _address_space(
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     cluster = existing.cluster
     if found := cluster or next(iter(existing.accounts.values()), None):
-        place = Place(_region(found.location), existing.group, existing.cluster_name)
+        place = Place(region_name(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
             yield moving_refusal(settings, place, _held(existing))
             return
@@ -133,11 +134,6 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
         there = existing.accounts.get(account.key)
         if there and bool(there.is_hns_enabled) is not account.settings.hierarchical_namespace:
             yield account_refusal(there.name, account, settings.stack)
-
-
-def _region(location: str) -> str:
-    """A region's name, for which ARM also takes and gives the one that it displays: East US."""
-    return location.replace(" ", "").lower()
 
 
 def _accounts(settings: Settings, group: str) -> dict[str, storage.GetStorageAccountResult]:

@@ -17,6 +17,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener, urlopen
 
 _TIMEOUT_S = 10.0
+_MOST_BYTES = 64 * 1024
 _METADATA_TIMEOUT_S = 2.0
 """It answers from the machine's own host, or not at all."""
 _METADATA = "AZURE_POD_IDENTITY_AUTHORITY_HOST"
@@ -27,18 +28,31 @@ _INTERFACES = "/metadata/instance/network/interface?api-version=2021-02-01"
 def answers(host: str) -> bool:
     """Whether an API server answers, by whatever proxy the environment names: kubectl and the plugins go that way too.
 
-    Who it is, its certificate need not prove: nothing is told to it. A proxy that refuses is no answer of its.
+    Which one it is, its certificate need not prove: nothing is told to it. But it is one of Kubernetes: a name may also
+    lead to a portal or a proxy that answers everything.
     """
+    try:
+        return _is_of_kubernetes(json.loads(_body(f"https://{host}/version")))
+    except (OSError, HTTPException, ValueError):
+        return False
+
+
+def _body(url: str) -> bytes:
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     try:
-        with urlopen(f"https://{host}/livez", timeout=_TIMEOUT_S, context=trusting):
-            return True
-    except HTTPError as error:
-        error.close()
-        return True  # 401, mostly
-    except (OSError, HTTPException, ValueError):
+        with urlopen(url, timeout=_TIMEOUT_S, context=trusting) as answer:  # noqa: S310 - a URL of HTTPS
+            return bytes(answer.read(_MOST_BYTES))
+    except HTTPError as error:  # 401, mostly
+        with error:
+            return error.read(_MOST_BYTES)
+
+
+def _is_of_kubernetes(found: Any) -> bool:
+    """Its version, or why it is not told: a Status (Kubernetes' API reference, "Status v1 meta")."""
+    if not isinstance(found, dict):
         return False
+    return "gitVersion" in found or (found.get("kind"), found.get("apiVersion")) == ("Status", "v1")
 
 
 def is_in(ranges: Iterable[str]) -> bool:

@@ -12,11 +12,11 @@ from pulumi_azure_native import network as azure
 from components import roles
 from components._base import Component
 from components.cluster import Cluster
-from components.network import Network
+from components.network import Network, public_address
 from components.resource_group import ResourceGroup
 from components.subscription import subscription_id
 from config.facts import jump_box as facts
-from config.schema.jump_box import DISK_GB, DISK_TYPE, USER, JumpBoxSettings
+from config.schema.jump_box import DISK_TYPE, USER, JumpBoxSettings
 from config.schema.models import Settings
 from config.schema.network import BASTION, JUMP_BOX
 
@@ -128,20 +128,13 @@ class JumpBox(Component):
 
     def _bastion(self) -> None:
         """Of the tier that lets ssh through (Azure's page on Bastion's configuration settings)."""
-        address = azure.PublicIPAddress(
-            "bastion-address",
-            public_ip_address_name=f"{self._name}-bastion",
-            resource_group_name=self._group.name,
-            location=self._settings.location,
-            public_ip_allocation_method=azure.IPAllocationMethod.STATIC,
-            sku=azure.PublicIPAddressSkuArgs(name=azure.PublicIPAddressSkuName.STANDARD),
-            opts=self.child(),
-        )
+        name, location = f"{self._name}-bastion", self._settings.location
+        address = public_address(self, "bastion-address", name, self._group.name, location)
         azure.BastionHost(
             "bastion",
             bastion_host_name=self._name,
             resource_group_name=self._group.name,
-            location=self._settings.location,
+            location=location,
             sku=azure.SkuArgs(name=azure.BastionHostSkuName.STANDARD),
             enable_tunneling=True,
             ip_configurations=[
@@ -183,7 +176,7 @@ def _disk() -> compute.StorageProfileArgs:
         os_disk=compute.OSDiskArgs(
             create_option=compute.DiskCreateOptionTypes.FROM_IMAGE,
             delete_option=compute.DiskDeleteOptionTypes.DELETE,
-            disk_size_gb=DISK_GB,
+            disk_size_gb=facts.jump_box().disk_gb,
             managed_disk=compute.ManagedDiskParametersArgs(storage_account_type=DISK_TYPE),
         ),
     )

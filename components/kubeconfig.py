@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -12,6 +13,17 @@ import yaml
 def decode(value: str) -> str:
     """The YAML text of a credential's base64 value."""
     return base64.b64decode(value).decode()
+
+
+def private_server(kubeconfig: str) -> str | None:
+    """Host and port of a private cluster's API server; None for a public one.
+
+    Names of private ones are in a zone `privatelink.<region>.azmk8s.io`, or in one below (AKS's page on private
+    clusters).
+    """
+    clusters = yaml.safe_load(kubeconfig).get("clusters") or [{}]
+    place = urlsplit(clusters[0].get("cluster", {}).get("server", ""))
+    return place.netloc if ".privatelink." in (place.hostname or "") else None
 
 
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")

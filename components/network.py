@@ -17,6 +17,8 @@ class Network(Component):
     node_subnet: pulumi.Output[str]
     endpoint_subnet: pulumi.Output[str]
     """Of no use but to what is private."""
+    nat_gateway: pulumi.Output[str] | None = None
+    """The id of the one that the stack makes."""
     made: bool
     """Whether the stack has made it."""
 
@@ -45,7 +47,7 @@ class Network(Component):
     def _virtual_network(self, address_space: str) -> azure.VirtualNetwork:
         """With its subnets inline: as resources of their own, two that are written at once would be a 409."""
         subnets = layout(address_space)
-        outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
+        self.nat_gateway = outbound = self._nat_gateway().id if self._settings.network.nat_gateway else None
         way_in = [
             _subnet(JUMP_BOX, str(subnets.jump_box), outbound),
             azure.SubnetArgs(name=BASTION, address_prefix=str(subnets.bastion)),  # which Azure manages
@@ -71,15 +73,7 @@ class Network(Component):
     def _nat_gateway(self) -> azure.NatGateway:
         """AKS's own cannot be had in one's own network (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
-        address = azure.PublicIPAddress(
-            "outbound-address",
-            public_ip_address_name=f"{name}-outbound",
-            resource_group_name=self._resource_group,
-            location=location,
-            public_ip_allocation_method=azure.IPAllocationMethod.STATIC,
-            sku=azure.PublicIPAddressSkuArgs(name=azure.PublicIPAddressSkuName.STANDARD),
-            opts=self.child(),
-        )
+        address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
         return azure.NatGateway(
             "nat-gateway",
             nat_gateway_name=name,
@@ -89,6 +83,21 @@ class Network(Component):
             public_ip_addresses=[azure.SubResourceArgs(id=address.id)],
             opts=self.child(),
         )
+
+
+def public_address(
+    parent: Component, logical: str, name: str, resource_group: pulumi.Input[str], location: str
+) -> azure.PublicIPAddress:
+    """One that stays the same, of the tier that NAT gateways and Bastions want."""
+    return azure.PublicIPAddress(
+        logical,
+        public_ip_address_name=name,
+        resource_group_name=resource_group,
+        location=location,
+        public_ip_allocation_method=azure.IPAllocationMethod.STATIC,
+        sku=azure.PublicIPAddressSkuArgs(name=azure.PublicIPAddressSkuName.STANDARD),
+        opts=parent.child(),
+    )
 
 
 def _subnet(name: str, prefix: str, nat_gateway: pulumi.Input[str] | None = None) -> azure.SubnetArgs:

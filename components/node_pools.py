@@ -110,6 +110,7 @@ def gpu_pool(key: str, pool: PoolSettings, scratch_folder: str | None) -> GpuPoo
         taints=node_taints(pool),
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
+        shares=pool.shares,
         scratch=scratch_folder if pool.scratch else None,
     )
 
@@ -138,5 +139,8 @@ def _upgrades(pool: PoolSettings) -> dict[str, Any]:
 def _priority(pool: PoolSettings) -> dict[str, Any]:
     if not pool.spot:
         return {"scale_set_priority": "Regular"}
-    # -1: pay up to the price of a regular node, never evicted for the price.
-    return {"scale_set_priority": "Spot", "scale_set_eviction_policy": "Delete", "spot_max_price": -1.0}
+    return {
+        "scale_set_priority": "Spot",
+        "scale_set_eviction_policy": "Delete",
+        "spot_max_price": pool.spot_max_price,
+    }

@@ -9,9 +9,10 @@ import pulumi
 
 from components import images, storage, way_in
 from components._base import Component
+from components.autoscaler_priorities import AutoscalerPriorities
 from components.cluster import Cluster
 from components.cluster_identity import ClusterIdentity
-from components.cluster_network import Ground
+from components.cluster_network import OwnNetwork
 from components.context import WorkloadContext
 from components.existing import Existing
 from components.identity import Federation
@@ -23,6 +24,7 @@ from components.operators import Operator, Operators
 from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
+from components.shared_files import SharedFiles
 from components.storage import Storage
 from components.workspace import Workspace
 from config.rules import platform_stack
@@ -42,6 +44,7 @@ class Platform(Component):
     network: Network | None
     """None where nodes are in AKS's."""
     jump_box: JumpBox | None
+    shared_files: SharedFiles | None
     cluster: Cluster
     within: bool
     """Whether there is what stands below: it needs the inside of a private network."""
@@ -71,12 +74,15 @@ class Platform(Component):
         self.registry = Registry("registry", settings, group, opts=self.child())
         self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
         self.jump_box = self._way_in(self.network) if self.network else None
-        private = self.network if settings.network.private else None
-        endpoints = PrivateEndpoints("endpoints", settings, private, group, opts=self.child()) if private else None
-        self.storage = [self._storage(account, group, endpoints) for account in settings.storage.made_accounts()]
+        entered = self.network if settings.entrances() else None
+        endpoints = PrivateEndpoints("endpoints", settings, entered, group, opts=self.child()) if entered else None
+        private = endpoints if settings.network.private else None
+        self.storage = [self._storage(account, group, private) for account in settings.storage.made_accounts()]
         self._containers = {name: access for each in self.storage for name, access in each.containers.items()}
-        if endpoints:
-            endpoints.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        if private:
+            private.lead_to(self.registry.name, self.registry.resource.id, OF_REGISTRY)
+        identity = self._identity(self.network, group) if self.network else None
+        self.shared_files = self._shared_files(group, endpoints, identity) if endpoints and identity else None
         self._entrances = endpoints.ready if endpoints else []
         self.cluster = Cluster(
             "cluster",
@@ -84,7 +90,7 @@ class Platform(Component):
             group,
             node_os_channel=existing.node_os_channel,
             ip_ranges=existing.ip_ranges,
-            ground=self._ground(self.network, group) if self.network else None,
+            own_network=self._own_network(self.network, identity) if self.network and identity else None,
             opts=self.child(),
         )
         self.registry.attach(self.cluster)
@@ -109,11 +115,15 @@ class Platform(Component):
         self.pools = NodePools(
             "pools", self.cluster, settings, counts=existing.node_counts, after=policies, opts=self.child()
         )
+        if settings.cluster.autoscaler.expander == "priority":
+            AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
         # All of them, also for pods that users bring along.
         self._federation = self._identities(group) if settings.storage.by_identity() else None
         self.workspace = Workspace(
             "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
+        offered = self.shared_files.offer(self.access.provider, hooks) if self.shared_files else None
+        self._shared_class = offered.metadata["name"] if offered else None
 
     def _way_in(self, network: Network) -> JumpBox | None:
         chosen = self.settings.network.jump_box
@@ -135,9 +145,18 @@ class Platform(Component):
             opts=self.child(),
         )
 
-    def _ground(self, network: Network, group: pulumi.Output[str]) -> Ground:
-        identity = ClusterIdentity("identity", self.settings, network, group, opts=self.child())
-        return Ground(subnet=network.node_subnet, identity=identity.id, needs=identity.roles)
+    def _shared_files(
+        self, group: pulumi.Output[str], endpoints: PrivateEndpoints, identity: ClusterIdentity
+    ) -> SharedFiles | None:
+        if self.settings.shared_files != "nfs":
+            return None
+        return SharedFiles("files", self.settings, group, endpoints, identity.principal, opts=self.child())
+
+    def _identity(self, network: Network, group: pulumi.Output[str]) -> ClusterIdentity:
+        return ClusterIdentity("identity", self.settings, network, group, opts=self.child())
+
+    def _own_network(self, network: Network, identity: ClusterIdentity) -> OwnNetwork:
+        return OwnNetwork(subnet=network.node_subnet, identity=identity.id, needs=identity.roles)
 
     def _identities(self, group: pulumi.Output[str]) -> Federation:
         settings, cluster = self.settings, self.cluster
@@ -160,6 +179,7 @@ class Platform(Component):
             rdma_resource=self.settings.rdma_resource,
             image=self.image,
             volumes=self.workspace.volumes,
+            shared_class=self._shared_class,
             # A registry or a pool that Azure refuses must stop jobs from being replaced by ones that could not run.
             ready=[self.registry.resource, *self._entrances, *self.pools.resources, *self.operators.webhooks],
         )
@@ -177,8 +197,10 @@ class Platform(Component):
         if not self.within:
             group = self.settings.names.resource_group
             return {**made, way_in.OUTPUT: way_in.next_command(self.settings, group)}
+        done = {way_in.OUTPUT: way_in.NOTHING} if self.settings.network.two_phases else {}
         return {
             **made,
+            **done,
             "kubeconfig": self.access.kubeconfig,  # secret
             "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
             "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),

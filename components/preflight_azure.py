@@ -19,10 +19,12 @@ from components.cluster import SYSTEM_POOL
 from components.existing import Existing
 from components.preflight_network import groups_for_roles
 from components.questions import Question, looked_up
+from components.roles import HANDED_OUT
 from config.rules.subscription import (
     IDENTITY_PROVIDERS,
     PROVIDERS,
     Objection,
+    condition_objections,
     provider_objections,
     refusal,
     rights_objections,
@@ -33,6 +35,7 @@ from config.schema.models import Settings
 
 _COMPUTE = "/providers/Microsoft.Compute"
 _PERMISSIONS = "/providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
+_ASSIGNMENTS = "/providers/Microsoft.Authorization/roleAssignments?api-version=2022-04-01&$filter="
 
 
 def check_subscription(settings: Settings, existing: Existing, reserved: Mapping[str, int]) -> None:
@@ -47,7 +50,7 @@ def check_rights(resource_group: str, region: str) -> None:
     """The same of the rights alone: an identity of a stack on another's platform has its roles in that one's group."""
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
-    _tell(looked_up([_about_rights(group, login.object_id)], connect(region)))
+    _tell(looked_up(list(_about_rights(group, login.object_id)), connect(region)))
 
 
 def _tell(found: Iterable[Objection]) -> None:
@@ -69,9 +72,9 @@ def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, i
     asked = list(_about_pools(settings, growing, scope)) if growing else []
     if existing.cluster is None:
         asked += _about_providers(PROVIDERS, scope)
-        asked += [_about_rights(group, login.object_id) for group in groups_for_roles(settings)]
+        asked += (each for group in groups_for_roles(settings) for each in _about_rights(group, login.object_id))
     if existing.cluster is None or identities:
-        asked.append(_about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id))
+        asked += _about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id)
     if identities or (existing.cluster is None and settings.network.own and settings.cluster.identity is None):
         asked += _about_providers(IDENTITY_PROVIDERS, scope)
     arm = connect(settings.location)
@@ -108,11 +111,17 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
         )
 
 
-def _about_rights(group: str, deployer: str) -> Question:
+def _about_rights(group: str, deployer: str) -> Iterator[Question]:
     """On a resource group, by its id."""
     scope = group.partition("/resourceGroups/")[0]
-    return Question(
+    yield Question(
         "whether whoever deploys may assign roles",
         (f"{group}{_PERMISSIONS}", f"{scope}{_PERMISSIONS}"),  # the group may not be there yet
         lambda answer: rights_objections(answer, deployer, scope),
+    )
+    chosen = quote(f"atScope() and assignedTo('{deployer}')")
+    yield Question(
+        "whether that right has a condition",
+        (f"{group}{_ASSIGNMENTS}{chosen}", f"{scope}{_ASSIGNMENTS}{chosen}"),
+        lambda answer: condition_objections(answer, HANDED_OUT),
     )

@@ -14,6 +14,7 @@ from components.arm import Arm, Unread
 from components.existing import if_there
 from components.questions import Question, answers_at, looked_up
 from config.rules.network_answers import (
+    dns_servers,
     link_objections,
     network_objections,
     role_objections,
@@ -21,7 +22,7 @@ from config.rules.network_answers import (
 )
 from config.rules.subscription import Objection
 from config.schema.models import Settings
-from config.schema.network import OF_ACCOUNT, OF_REGISTRY, ZONE_NAMES, Use
+from config.schema.network import ZONE_NAMES, Use
 from config.schema.resource_ids import ResourceName, group_id
 
 _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
@@ -37,7 +38,8 @@ def groups_for_roles(settings: Settings) -> list[str]:
 
 def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
     """All that stands in the way of a new cluster there."""
-    asked = [*_about_the_network(settings), *_about_roles(settings), *_about_zones(settings)]
+    asked = [*_about_the_network(settings), *_about_roles(settings)]
+    asked += _about_zones(settings, forwarded=_has_dns_servers(settings, arm))
     if network := settings.network.id:
         asked += _about_other_zones(settings, network, arm)
     if asked:
@@ -48,10 +50,23 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
     if id_ := settings.network.id:
         yield Question(
             f"the network {ResourceName.of(id_).name}",
-            (f"{id_}?api-version={_NETWORK_API}",),
+            (_path_of(id_),),
             lambda answer: network_objections(answer, settings),
             absent=f"network.id is a network that Azure does not have: {id_}",
         )
+
+
+def _path_of(network: str) -> str:
+    return f"{network}?api-version={_NETWORK_API}"
+
+
+def _has_dns_servers(settings: Settings, arm: Arm | Unread) -> bool:
+    """Whether `network.id` has some of its own; asked only where links of the user's zones depend on it."""
+    if not (settings.network.id and settings.network.zones):
+        return False
+    path = _path_of(settings.network.id)
+    answer = answers_at(arm, [path])[path]
+    return not isinstance(answer, Unread) and bool(dns_servers(answer))
 
 
 def _about_roles(settings: Settings) -> Iterator[Question]:
@@ -77,7 +92,7 @@ def _principal(settings: Settings) -> str | None:
     return found.principal_id if found else None
 
 
-def _about_zones(settings: Settings) -> Iterator[Question]:
+def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
     """Of the user's: AKS links its own, the stack what it makes the network of, and the user the rest."""
     cluster = settings.network.zone("cluster", settings.location)
     for zone in settings.network.zones:
@@ -86,7 +101,9 @@ def _about_zones(settings: Settings) -> Iterator[Question]:
         yield Question(
             f"the zone {ResourceName.of(zone).name}",
             (links,),
-            partial(link_objections, zone=zone, network=network, wanted=True) if network else lambda _: (),
+            partial(link_objections, zone=zone, network=network, wanted=True, forwarded=forwarded)
+            if network
+            else lambda _: (),
             absent=f"network.zones has a zone that Azure does not have: {zone}",
         )
 
@@ -112,7 +129,5 @@ def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> I
 
 def made_zones(settings: Settings) -> list[Use]:
     """What the stack makes zones for."""
-    if not settings.network.private:
-        return []
-    uses = (*OF_REGISTRY, *(OF_ACCOUNT if settings.storage.made_accounts() else ()))
+    uses = dict.fromkeys(settings.entrances())
     return [use for use in uses if settings.network.zone(use, settings.location) is None]

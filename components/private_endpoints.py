@@ -18,6 +18,7 @@ from components._base import Component
 from components.network import Network
 from config.schema.models import Settings
 from config.schema.network import ZONE_NAMES, Use
+from config.schema.resource_ids import ResourceName
 
 _EVERYWHERE: Final = "Global"
 
@@ -89,8 +90,8 @@ class PrivateEndpoints(Component):
         """The user's, linked to a network that the stack makes. A network that is there, they have linked."""
         found = self._settings.network.zone(use, self._settings.location)
         if found and self._network.made:
-            *_, group, _, _, _, name = found.split("/")
-            self._link(use, name, group)
+            place = ResourceName.of(found)
+            self._link(use, place.name, place.group)
         return found
 
     def _ours(self, use: Use) -> pulumi.Output[str]:

@@ -17,6 +17,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import remove_command, run
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings
+from config.schema.regions import region_name
 from config.schema.resource_ids import ResourceName
 
 KEY = "capacityReservationGroup"
@@ -117,4 +118,4 @@ def _group(resource_id: str) -> Group | None:
         for member in found.capacity_reservations
     ]
     reserved = {str(member.sku.name): int(member.sku.capacity or 0) for member in members}
-    return Group(found.location.replace(" ", "").lower(), reserved)
+    return Group(region_name(found.location), reserved)

@@ -29,7 +29,7 @@ async def again_while_forbidden(args: pulumi.ErrorHookArgs) -> bool:
     return await _again(args, late="forbidden" in args.errors[0].lower())
 
 
-async def again_while_outside(args: pulumi.ErrorHookArgs) -> bool:
+async def again_until_joined(args: pulumi.ErrorHookArgs) -> bool:
     """The same of a cluster whose identity may not join its network."""
     return await _again(args, late=bool(_NOT_JOINED.search(args.errors[0])))
 
@@ -46,6 +46,6 @@ def patience() -> pulumi.ResourceHookBinding:
     return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("role-not-acting-yet", again_while_forbidden)])
 
 
-def patience_at_the_door() -> pulumi.ResourceHookBinding:
+def patience_to_join() -> pulumi.ResourceHookBinding:
     """For a cluster that joins a network by a new role."""
-    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", again_while_outside)])
+    return pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("network-role-not-acting-yet", again_until_joined)])

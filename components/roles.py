@@ -10,32 +10,37 @@ import pulumi
 from pulumi_azure_native import authorization
 
 from components._base import Component
+from config.facts.azure_roles import guid, name_of
 from config.schema.models import ClusterSettings, PrincipalType
 
-RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-"""Azure Kubernetes Service RBAC Cluster Admin."""
-CONTRIBUTOR = "b24988ac-6180-42a0-ab88-20f7382dd24c"
-RBAC_ADMINISTRATOR = "f58310d9-a9f6-439a-9e8d-f62e7b41a168"
-"""Role Based Access Control Administrator."""
-ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
-"""Storage Blob Data Reader."""
-BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
-"""Storage Blob Data Contributor."""
-BLOB_DATA_OWNER = "b7e6dc6d-f1e8-4753-8033-0f276bb0955b"
-"""Storage Blob Data Owner, who alone may set permissions of files."""
-NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
-PRIVATE_DNS_ZONE_CONTRIBUTOR = "b12aa53e-6015-4669-85d0-8515ebb3ae7f"
-HANDED_OUT = (
-    RBAC_CLUSTER_ADMIN,
-    ACR_PULL,
-    BLOB_DATA_READER,
-    BLOB_DATA_CONTRIBUTOR,
-    BLOB_DATA_OWNER,
-    NETWORK_CONTRIBUTOR,
-    PRIVATE_DNS_ZONE_CONTRIBUTOR,
-)
-"""Those that this program gives to others: whoever deploys must be able to."""
+RBAC_CLUSTER_ADMIN = guid("Azure Kubernetes Service RBAC Cluster Admin")
+CLUSTER_USER = guid("Azure Kubernetes Service Cluster User Role")
+"""`az aks get-credentials` (AKS's page on access to kubeconfigs)."""
+CONTRIBUTOR = guid("Contributor")
+RBAC_ADMINISTRATOR = guid("Role Based Access Control Administrator")
+ACR_PULL = guid("AcrPull")
+BLOB_DATA_READER = guid("Storage Blob Data Reader")
+BLOB_DATA_CONTRIBUTOR = guid("Storage Blob Data Contributor")
+BLOB_DATA_OWNER = guid("Storage Blob Data Owner")
+"""Who alone may set permissions of files."""
+NETWORK_CONTRIBUTOR = guid("Network Contributor")
+PRIVATE_DNS_ZONE_CONTRIBUTOR = guid("Private DNS Zone Contributor")
+STORAGE_ACCOUNT_CONTRIBUTOR = guid("Storage Account Contributor")
+HANDED_OUT = {
+    role: name_of(role)
+    for role in (
+        RBAC_CLUSTER_ADMIN,
+        CLUSTER_USER,
+        ACR_PULL,
+        BLOB_DATA_READER,
+        BLOB_DATA_CONTRIBUTOR,
+        BLOB_DATA_OWNER,
+        NETWORK_CONTRIBUTOR,
+        PRIVATE_DNS_ZONE_CONTRIBUTOR,
+        STORAGE_ACCOUNT_CONTRIBUTOR,
+    )
+}
+"""Those that this program gives to others, by name: whoever deploys must be able to."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
 """Of the assignments' names: ARM wants GUIDs, and the same one each time."""

@@ -18,12 +18,20 @@ from pulumi_azure_native import resources
 from components import inside
 from components.existing import Existing, if_there
 from components.jump_box import login_command
+from components.kubeconfig import private_server
 from config.problems.fixes import set_command
-from config.schema.models import Settings
+from config.reading.loader import outputs_of
+from config.schema.models import Lender, Settings
 from config.schema.resource_ids import ResourceName
 
 OUTPUT = "next"
-"""The stack's output that has the command to go on with, after the first phase."""
+"""The output of a stack in two phases that has the command to go on with, after the first."""
+NOTHING = "# nothing: both phases are done"
+"""The same after the second; to a shell it is no command."""
+_BY_ADDRESS = (
+    "This machine is taken to be inside the private network: its address in Azure lies there. Where it is a machine of "
+    "another network with the same addresses, what needs the inside will fail with `no such host` (docs/way-in.md)."
+)
 _TAG = "ai-on-aks-phase"
 _FIRST, _SECOND = "outside", "inside"
 
@@ -40,6 +48,20 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
     raise pulumi.RunError("\n".join(_refusal(settings, existing)))
 
 
+def check_guest(settings: Settings, lender: Lender) -> None:
+    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not reach a private cluster."""
+    kubeconfig = outputs_of(str(lender.stack)).get("kubeconfig")
+    host = private_server(kubeconfig) if kubeconfig else None
+    if host and not inside.answers(host):
+        raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))
+
+
+def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
+    yield f"the cluster of {lender.stack} does not answer this machine: it is private, and this machine is outside; or"
+    yield "it is off. Nothing was changed. Go on from inside (docs/way-in.md):"
+    yield f"    pulumi up -s {settings.stack}    # on its jump box, or where that stack was brought up"
+
+
 def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:
     """Those of the resource group."""
     return {_TAG: _SECOND if within else _FIRST} if settings.network.two_phases else None
@@ -50,7 +72,15 @@ def _is_inside(settings: Settings, existing: Existing) -> bool:
         profile, host = existing.cluster.api_server_access_profile, existing.cluster.private_fqdn
         # One whose making failed may have no name yet: nobody is inside of that.
         return inside.answers(host) if host else not (profile and profile.enable_private_cluster)
-    return settings.network.inside or inside.is_in(_ranges(settings, existing.group))
+    return settings.network.inside or _seems_inside(settings, existing.group)
+
+
+def _seems_inside(settings: Settings, group: str) -> bool:
+    """By its address, which a machine of another network may have too: so it is told."""
+    found = inside.is_in(_ranges(settings, group))
+    if found:
+        pulumi.log.info(_BY_ADDRESS)
+    return found
 
 
 def _ranges(settings: Settings, group: str) -> Iterator[str]:

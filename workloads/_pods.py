@@ -51,6 +51,8 @@ class GpuPod:
     """A pod on a node of a GPU pool, as a workload describes it; `template` adds all that the hardware asks for."""
 
     pool: GpuPool
+    others: Sequence[GpuPool] = ()
+    """More pools whose nodes may take it."""
     rdma_resource: str
     container: Manifest
     """Name, image, command and the like; devices, environment, mounts and rights are added."""
@@ -58,7 +60,7 @@ class GpuPod:
     """Environment of the container."""
     mounts: Sequence[Mount] = ()
     gpus: int | None = None
-    """GPUs to take; None takes the whole node with all of its HCAs. Part of a node comes without RDMA."""
+    """GPUs to take, or slices of them; None takes the whole node with all HCAs. Part of a node comes without RDMA."""
     spec: Manifest = field(default_factory=dict)
     """More of the pod's spec: service account, subdomain, restart policy."""
     overrides: Manifest = field(default_factory=dict)
@@ -76,8 +78,8 @@ class GpuPod:
         spec = {
             "restartPolicy": "Never",
             "schedulerName": SCHEDULER,
-            "tolerations": tolerations(self.pool.taints),
-            "affinity": one_pool(self.pool),
+            "tolerations": tolerations(taint for pool in (self.pool, *self.others) for taint in pool.taints),
+            "affinity": on_pools(self.pool, *self.others),
             "containers": [merge(added, self.container)],
             **self.spec,
         }
@@ -102,7 +104,9 @@ def pod_template(spec: Manifest, mounts: Sequence[Mount]) -> Manifest:
 
 
 def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manifest:
-    """Requests and limits of `gpus` GPUs, or of all devices of a node. Without the RDMA resource NCCL would use TCP.
+    """Requests and limits of `gpus` GPUs, or of all devices of a node: of sliced GPUs all slices, and nobody shares.
+
+    Without the RDMA resource NCCL would use TCP.
 
     Quantities are text, as webhooks write them back: a number would show as changed for ever. None of them is 0: by
     such a request a pod counts as one that uses GPUs, and the GPU driver's upgrade would wait for it to go
@@ -110,7 +114,7 @@ def devices(pool: GpuPool, rdma_resource: str, gpus: int | None = None) -> Manif
     """
     if gpus == 0:
         return {}
-    found = {GPU_RESOURCE: str(pool.sku.gpus if gpus is None else gpus)}
+    found = {GPU_RESOURCE: str(pool.gpus if gpus is None else gpus)}
     if gpus is None and pool.sku.infiniband:
         found[rdma_resource] = str(pool.sku.infiniband.hcas)
     return {"requests": dict(found), "limits": dict(found)}
@@ -144,9 +148,9 @@ def blob(name: str, volume: BlobVolume, path: str) -> Mount:
     )
 
 
-def one_pool(pool: GpuPool) -> Manifest:
-    """Affinity to the nodes of exactly one agent pool, which is one scale set and so one InfiniBand fabric."""
-    here = {"key": AGENT_POOL_LABEL, "operator": "In", "values": [pool.agent_pool]}
+def on_pools(*pools: GpuPool) -> Manifest:
+    """Affinity to the nodes of these agent pools alone; of one, which is one scale set and so one InfiniBand fabric."""
+    here = {"key": AGENT_POOL_LABEL, "operator": "In", "values": [pool.agent_pool for pool in pools]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [here]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 

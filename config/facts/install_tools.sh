@@ -44,6 +44,7 @@ package() { # package=version repository distribution key fingerprint
     mkdir -p "${keyring%/*}"
     gpg --batch --yes --dearmor --output "$keyring" key.asc
     echo "deb [arch=amd64 signed-by=$keyring] $2 $3 main" >/etc/apt/sources.list.d/azure-cli.list
-    apt-get update
-    apt-get install --yes --allow-downgrades "$1"
+    # Ubuntu's own upgrades may hold the lock for minutes after a first boot.
+    apt-get -o DPkg::Lock::Timeout=600 update
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install --yes --allow-downgrades "$1"
 }

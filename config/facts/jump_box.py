@@ -54,6 +54,7 @@ class JumpBox(_Fact):
     """Its image, and all that is put on it."""
 
     image: dict[str, str]
+    disk_gb: int
     packages: list[str]
     azure_cli: AzureCli
     tools: dict[str, Tool]

@@ -12,17 +12,19 @@ from config.schema.storage import Account, AccountSettings, StorageSettings
 
 def account_problems(stack: StackFile) -> Iterator[Problem]:
     """All of them."""
-    yield from _of_no_account(stack.storage)
+    yield from _of_no_account(stack)
     yield from _containers_of_two(stack.storage)
     yield from _names_of_two(stack.storage)
 
 
-def _of_no_account(storage: StorageSettings) -> Iterator[Problem]:
+def _of_no_account(stack: StackFile) -> Iterator[Problem]:
     """Keys of the account of `storage` itself where only others have containers: these may be what is meant."""
+    storage = stack.storage
     if storage.containers or not storage.accounts:
         return
+    of_others = {"containers", *(("protect",) if stack.shared_files == "nfs" else ())}
     for name, field in AccountSettings.model_fields.items():
-        if name in storage.model_fields_set and name != "containers":
+        if name in storage.model_fields_set - of_others:
             key = str(field.alias)
             what = "is of the account with storage.containers, of which there are none"
             allowed = f"nothing, or storage.containers; others have a key of their own: storage.accounts.<key>.{key}"

@@ -10,7 +10,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, say, set_command
 from config.schema.ip_ranges import elsewhere
 from config.schema.models import StackFile
-from config.schema.network import NetworkSettings, layout, usable
+from config.schema.network import NetworkSettings, Use, layout, usable
 from config.schema.pools import PoolSettings
 
 _SURGE = 1
@@ -23,8 +23,8 @@ _NODE_PREFIX = 24
 _SERVICES_PREFIX = 13
 """AKS's overview of CNI Overlay: less than a /12."""
 _WIDTHS = range(24, 7, -1)
-_OF_REGISTRY, _OF_ACCOUNT = 2, 2
-"""Private addresses: of a registry itself and of its data; of an account's blob and dfs, an endpoint each."""
+_ADDRESSES: Mapping[Use, int] = {"registry": 2}
+"""Of an endpoint: a registry's are its own and that of its data; all others have one."""
 
 Ranges = Mapping[str, IPv4Network]
 
@@ -51,7 +51,7 @@ def addresses_needed(stack: StackFile) -> int:
 
 def endpoint_addresses(stack: StackFile) -> int:
     """How many the endpoints' subnet must have to give."""
-    return _OF_REGISTRY + _OF_ACCOUNT * len(stack.storage.made_accounts()) if stack.network.private else 0
+    return sum(_ADDRESSES.get(use, 1) for use in stack.entrances())
 
 
 def address_problems(stack: StackFile) -> Iterator[Problem]:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from config.facts.jump_box import jump_box as jump_box_facts
 from config.facts.prices import price_list
 from config.problems.fixes import path_text
-from config.schema.jump_box import DISK_GB as JUMP_BOX_DISK_GB
 from config.schema.models import SYSTEM_DISK_GB, Settings
-from config.schema.network import OF_ACCOUNT, OF_REGISTRY
 from config.schema.pools import PoolSettings, agent_pool_name
 
 OUTPUT = "price"
@@ -94,7 +93,7 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
 def _way_in(settings: Settings) -> Iterator[Item]:
     if jump_box := settings.network.jump_box:
         yield _nodes(settings, "jump box", jump_box.vm_sku, 1)
-        yield _disks("jump box", JUMP_BOX_DISK_GB, 1)
+        yield _disks("jump box", jump_box_facts().disk_gb, 1)
         yield Item("address of the Bastion", price_list().public_address)
         yield Item("Bastion, Standard", None)
 
@@ -114,9 +113,7 @@ def _network(settings: Settings) -> Iterator[Item]:
         yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
     elif network.address_space:
         yield Item("NAT gateway and its address", prices.nat_gateway + prices.public_address)
-    if network.private:
-        uses = (*OF_REGISTRY, *OF_ACCOUNT * len(settings.storage.made_accounts()))
-        yield Item("private endpoint", prices.private_endpoint, len(uses))
+    yield Item("private endpoint", prices.private_endpoint, len(settings.entrances()))
 
 
 def _nodes(settings: Settings, name: str, size: str, count: int, pool: PoolSettings | None = None) -> Item:

@@ -21,7 +21,7 @@ def network_problems(stack: StackFile) -> Iterator[Problem]:
     """All of them."""
     network = stack.network
     yield from _which_network(network)
-    yield from _subnets(network)
+    yield from _subnets(stack)
     yield from _of_no_network(network)
     yield from _private(stack)
     yield from _zones(stack)
@@ -40,9 +40,10 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
         yield Problem(path, what, _OF_ONES_OWN, set_command(path, _USUAL), shows_value=False)
 
 
-def _subnets(network: NetworkSettings) -> Iterator[Problem]:
+def _subnets(stack: StackFile) -> Iterator[Problem]:
     """Subnets are those of the network that is there."""
-    wanted = {"nodeSubnet": True, "endpointSubnet": network.private}
+    network = stack.network
+    wanted = {"nodeSubnet": True, "endpointSubnet": bool(stack.entrances())}
     for (key, needed), given in zip(wanted.items(), (network.node_subnet, network.endpoint_subnet), strict=True):
         path: Path = ("network", key)
         if given and network.id is None:
@@ -100,7 +101,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
 
 def _zones(stack: StackFile) -> Iterator[Problem]:
     network, seen = stack.network, set[str]()
-    if network.zones and not network.private:
+    if network.zones and not (network.private or stack.entrances()):
         path: Path = ("network", "zones")
         yield Problem(path, "is of what is private, and network.private is false", "nothing", remove_command(path))
         return
@@ -123,8 +124,10 @@ def _names(stack: StackFile) -> Iterator[Problem]:
         path: Path = ("cluster", "resourceGroup")
         what = f"is {group!r}, {len(group)} characters long, and holds the nodes' network"
         yield Problem(path, what, allowed, set_command(path, group[:MAX_DNS_LABEL].strip("-.")))
-    parts = network.id.split("/")[4::4] if network.id else []
-    named = [*(("id", name) for name in parts), ("nodeSubnet", (network.node_subnet or "").rpartition("/")[2])]
+    named = [("nodeSubnet", (network.node_subnet or "").rpartition("/")[2])]
+    if network.id:
+        place = ResourceName.of(network.id)
+        named = [("id", place.group), ("id", place.name), *named]
     for key, name in named:
         if len(name) > MAX_DNS_LABEL:
             what = f"has the name {name!r}, {len(name)} characters long"

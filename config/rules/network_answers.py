@@ -10,34 +10,28 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Any
 
+from config.facts.azure_roles import guid
 from config.rules.addresses import addresses_needed, endpoint_addresses
 from config.rules.subscription import Json, Objection
 from config.schema.ip_ranges import RESERVED
 from config.schema.models import Settings
-from config.schema.network import usable
+from config.schema.network import ZONE_NAMES, usable
+from config.schema.regions import region_name
 from config.schema.resource_ids import ResourceName, same_id
 
+_ABOVE = ("Network Contributor", "Contributor", "Owner")
 SUFFICIENT: Mapping[str, Collection[str]] = {
-    "Network Contributor": (
-        "4d97b98b-1d4f-4787-a291-c67834d212e7",
-        "b24988ac-6180-42a0-ab88-20f7382dd24c",
-        "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
-    ),
-    "Private DNS Zone Contributor": (
-        "b12aa53e-6015-4669-85d0-8515ebb3ae7f",
-        "4d97b98b-1d4f-4787-a291-c67834d212e7",
-        "b24988ac-6180-42a0-ab88-20f7382dd24c",
-        "8e3af657-a8ff-443c-a75c-2fe8c4bcb635",
-    ),
+    "Network Contributor": {guid(name) for name in _ABOVE},
+    "Private DNS Zone Contributor": {guid(name) for name in ("Private DNS Zone Contributor", *_ABOVE)},
 }
-"""Built-in roles that hold what a role does: itself, and those above it (Network Contributor, Contributor, Owner)."""
-_ALLOWED_POLICIES = ("Disabled",)
+"""The GUIDs of built-in roles that hold what a role does: itself, and those above it."""
+_NO_POLICIES = "Disabled"
 
 
 def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
     """Of a network in another region, and of its subnets. `answer` is of Microsoft.Network/virtualNetworks."""
     network, properties = settings.network, answer["properties"]
-    region = str(answer.get("location")).replace(" ", "").lower()
+    region = region_name(str(answer.get("location")))
     if region != settings.location:
         yield Objection(f"network.id is in {region}, and the cluster is in {settings.location}", (_LIST,))
     spaces = [IPv4Network(prefix) for prefix in properties["addressSpace"]["addressPrefixes"] if ":" not in prefix]
@@ -47,8 +41,33 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
     if clash := next((each for each in spaces for kept in RESERVED if each.overlaps(kept)), None):
         yield Objection(f"network.id has addresses that AKS keeps for itself: {clash}")
     yield from _node_subnet(properties, settings)
-    if network.private:
+    if settings.entrances() and (servers := dns_servers(answer)):
+        yield _forwarding(servers, settings)
+    if settings.entrances():
         yield from _endpoint_subnet(properties, settings)
+
+
+def dns_servers(answer: Json) -> list[str]:
+    """Those of its own that a network's machines ask; none for Azure's."""
+    return list((answer["properties"].get("dhcpOptions") or {}).get("dnsServers") or ())
+
+
+def _forwarding(servers: Iterable[str], settings: Settings) -> Objection:
+    """A warning: nobody can ask these servers from here.
+
+    Without an answer of theirs nodes do not find the API server, and the cluster fails when it is half made (AKS's page
+    on private clusters, "Hub and spoke with custom DNS" and what it says of a custom DNS server before).
+    """
+    names = "the API server, registry and blobs" if settings.network.private else "the shared files' account"
+    what = (
+        f"network.id has DNS servers of its own, {', '.join(servers)}: nodes look up {names} there. They "
+        "must forward the private zones to Azure's 168.63.129.16, in a network linked to these"
+    )
+    how = ["zones of yours that are linked there, in network.zones (docs/private-clusters.md)"]
+    if settings.network.private and settings.network.zone("cluster", settings.location) is None:
+        name = ZONE_NAMES["cluster"].format(region=settings.location)
+        how.append(f"{name} among them: AKS's own, without it, is linked to network.id alone")
+    return Objection(what, tuple(how), stops=False)
 
 
 _LIST = "az network vnet list --output table    # networks and their regions"
@@ -112,19 +131,23 @@ def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
     server's among them (Azure's page on network policies for private endpoints); nodes have been cut off by that
     (MicrosoftDocs/azure-docs#101612).
     """
-    policies = subnet.get("privateEndpointNetworkPolicies") or "Disabled"
+    policies = subnet.get("privateEndpointNetworkPolicies") or _NO_POLICIES
     rules = [name for name in ("networkSecurityGroup", "routeTable") if subnet.get(name)]
-    if policies not in _ALLOWED_POLICIES and rules:
+    if policies != _NO_POLICIES and rules:
         what = (
             f"network.{key} has policies for private endpoints ({policies}) and {' and '.join(rules)}: these must let "
             "nodes reach the endpoints"
         )
-        off = f"az network vnet subnet update --ids {id_} --private-endpoint-network-policies Disabled"
+        off = f"az network vnet subnet update --ids {id_} --private-endpoint-network-policies {_NO_POLICIES}"
         yield Objection(what, (f"{off}    # or else",), stops=False)
 
 
-def link_objections(answer: Json, zone: str, network: str, *, wanted: bool) -> Iterator[Objection]:
+def link_objections(
+    answer: Json, zone: str, network: str, *, wanted: bool, forwarded: bool = False
+) -> Iterator[Objection]:
     """Of a zone of the user's that is not linked to their network, or of another of a name that the stack will make.
+
+    Where the network has DNS servers of its own (`forwarded`), a link to theirs is enough: a warning.
 
     A network has one zone of a name (ARM's 400 "A virtual network cannot be linked to multiple zones with overlapping
     namespaces", MicrosoftDocs/azure-aks-docs#212). `answer` is of privateDnsZones/virtualNetworkLinks.
@@ -135,9 +158,8 @@ def link_objections(answer: Json, zone: str, network: str, *, wanted: bool) -> I
     names = f"--resource-group {place.group} --zone-name {place.name}"
     if wanted and linked is None:
         make = f"az network private-dns link vnet create {names} --name nodes --registration-enabled false"
-        yield Objection(
-            f"{place.name} (network.zones) is not linked to network.id", (f"{make} --virtual-network {network}",)
-        )
+        what = f"{place.name} (network.zones) is not linked to network.id"
+        yield Objection(what, (f"{make} --virtual-network {network}",), stops=not forwarded)
     elif linked and not wanted:
         what = f"network.id is linked to a zone {place.name} already, in group {place.group}; it can be to one alone"
         undo = f"az network private-dns link vnet delete {names} --name {linked.get('name')} --yes    # or else"
@@ -151,7 +173,7 @@ def role_objections(answer: Json, role: str, principal: str, scope: str) -> Iter
     too. Of roles of the user's own it says nothing of what they allow, so they are a warning.
     """
     found = {_guid(each) for each in answer.get("value", ())}
-    if found & set(SUFFICIENT[role]):
+    if not found.isdisjoint(SUFFICIENT[role]):
         return
     grant = (
         f"az role assignment create --role '{role}' --assignee-object-id {principal} "

@@ -5,7 +5,8 @@ It runs on the pool that it is told. Else the best one has, in this order:
 1. what the workload asks for: InfiniBand; as many nodes, there for certain rather than by autoscaling; as many GPUs in
    a node; and what only it knows, such as their memory;
 2. on-demand nodes, and not Spot;
-3. no InfiniBand where it takes some GPUs of a node: the node is lost for jobs of whole nodes meanwhile;
+3. no InfiniBand where it takes some GPUs of a node: the node is lost for jobs of whole nodes meanwhile; and GPUs that
+   nobody shares where it takes whole nodes;
 4. most GPUs: for the workload, then in the pool.
 """
 
@@ -23,13 +24,13 @@ from pydantic import ValidationError
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.base import at
 from config.schema.models import DEFAULT_POOL, Placement
 from config.schema.operators import Capability, Installation, key_of
 from config.schema.pools import PoolSettings
 from config.schema.translate import problems_of
-from config.schema.workload import Ground, Requirements, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
+from config.schema.workload import Ground, WorkloadCatalogue, WorkloadOptions, WorkloadSpec
 
 _NUM_NODES = "numNodes"
 """The option by which workloads take another number of nodes than their pool has."""
@@ -100,7 +101,7 @@ class Placer:
         """On the best of the pools that it may have, or on each that is certain to have the nodes."""
         grounds = [self._ground(spec, options, key) for key in self._pool_keys(spec, options)]
         grounds.sort(key=lambda ground: _rank(spec, options, ground))
-        certain = [ground for ground in grounds if ground.nodes <= ground.pool.min_nodes] if spec.every_pool else []
+        certain = [ground for ground in grounds if _is_certain(spec, options, ground)] if spec.every_pool else []
         # Not the number of pools that it runs on: else another number of nodes could give its jobs other names.
         named = spec.every_pool and options.pool is None and len(self._pools) > 1
         for ground in certain or grounds[:1]:
@@ -110,7 +111,11 @@ class Placer:
 
     def _is_fit(self, spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
         """Notes what is wrong with a workload where it is placed; False if that place has not the nodes."""
-        unfit = [*too_many_gpus(spec, options, ground), *spec.problems(options, ground)]
+        unfit = [
+            *too_many_gpus(spec, options, ground),
+            *partitioned(spec, options, ground),
+            *spec.problems(options, ground),
+        ]
         too_few = ground.nodes > ground.pool.max_nodes
         edited = {part for problem in unfit for edit in problem.mending.edits for part in edit.path}
         if too_few and _NUM_NODES not in edited:  # else it is mended by another number of them
@@ -128,13 +133,15 @@ class Placer:
             pool_path=self._path(key),
             most_path=self._most_path(key),
             nodes=_nodes(spec, options, pool),
+            pools=self._pools,
             storage=self._stack.storage,
+            shared_files=self._stack.shared_files,
             scratch=pool.scratch and self._installation.brought("NVMe scratch").enabled,
         )
 
     def _pool_keys(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> list[str]:
         """The pool asked for, else those that have what the workload requires."""
-        suitable = [key for key, pool in self._pools.items() if _suits(pool, spec.requires)]
+        suitable = [key for key, pool in self._pools.items() if _suits(spec, options, pool)]
         if not self._pools:
             return []
         if options.pool is None:
@@ -176,9 +183,14 @@ def _nodes(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings
     return max(1, spec.nodes(options, pool.min_nodes))
 
 
-def _suits(pool: PoolSettings, requires: Requirements) -> bool:
+def _is_certain(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> bool:
+    """Whether the nodes will be there, with GPUs that it can use."""
+    return ground.nodes <= ground.pool.min_nodes and not any(partitioned(spec, options, ground))
+
+
+def _suits(spec: WorkloadSpec[Any], options: WorkloadOptions, pool: PoolSettings) -> bool:
     """Whether the pool's hardware will do."""
-    return not requires.infiniband or pool.sku.infiniband is not None
+    return pool.sku.infiniband is not None or not spec.requires.infiniband_on(_nodes(spec, options, pool))
 
 
 def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> tuple[int, ...]:
@@ -186,21 +198,42 @@ def _rank(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> 
     pool, gpus = ground.pool, options.gpus_on(ground.pool.sku)
     asked = (
         ground.nodes > pool.max_nodes,
-        max(0, gpus - pool.sku.gpus),
-        len(list(spec.problems(options, ground))),
+        max(0, gpus - most_gpus(options, pool)),
+        len([*spec.problems(options, ground), *partitioned(spec, options, ground)]),
         ground.nodes > pool.min_nodes,
     )
-    wasteful = bool(options.gpus_per_node and pool.sku.infiniband)
+    wasteful = bool(options.gpus_per_node and pool.sku.infiniband) or (
+        options.gpus_per_node is None and pool.shares > 1
+    )
     return (*asked, pool.spot, wasteful, -ground.nodes * gpus, -pool.min_nodes * pool.sku.gpus)
 
 
 def too_many_gpus(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
-    """A workload that takes more GPUs of a node than it has."""
-    gpus, most = options.gpus_on(ground.pool.sku), ground.pool.sku.gpus
+    """A workload that takes more GPUs of a node than it offers."""
+    pool = ground.pool
+    gpus, most = options.gpus_on(pool.sku), most_gpus(options, pool)
     if gpus > most:
         path = ("workloadOptions", spec.name, _GPUS)
-        what = f"is {gpus}, more than a {ground.pool.vm_sku} has"
+        where = f"a {pool.vm_sku} has" if pool.shares == 1 else f"a node of pool {ground.pool_key} offers"
+        what = f"is {gpus}, more than {where}"
         yield Problem(path, what, f"at most {most}", set_command(path, most))
+
+
+def most_gpus(options: WorkloadOptions, pool: PoolSettings) -> int:
+    """How many a workload can have of a node: slices or partitions, unless it takes whole nodes, and so whole GPUs."""
+    return pool.sku.gpus if options.gpus_per_node is None else pool.gpus
+
+
+def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Ground) -> Iterator[Problem]:
+    """A workload of whole nodes whose GPUs are partitioned: a process has one partition, and NCCL joins none of a GPU.
+
+    NVIDIA's MIG User Guide: no GPU-to-GPU P2P, and CUDA sees one compute instance alone.
+    """
+    if options.gpus_per_node is None and ground.pool.mig_profile:
+        path = ("pools", ground.pool_key, "migProfile")
+        what = f"partitions the GPUs, and workload {spec.name} takes nodes with whole ones"
+        allowed = f"nothing, or a pool of whole GPUs in {path_text(('workloadOptions', spec.name, 'pool'))}"
+        yield Problem(path, what, allowed, remove_command(path))
 
 
 def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Iterator[Problem]:
@@ -231,7 +264,7 @@ def missing_operators(
     """One problem for each operator that is off, or without a part, and that the workload needs where it is placed."""
     takes_hcas = any(each.options.gpus_per_node is None and each.pool.sku.infiniband for each in placed)
     needs: dict[Capability, str] = {"GPUs": "for its GPUs", "scheduler": "as its scheduler"}
-    if spec.requires.infiniband or takes_hcas:
+    if takes_hcas or spec.requires.infiniband_on(max((each.nodes for each in placed), default=1)):
         needs["InfiniBand"] = "for InfiniBand"
     for capability, why in needs.items():
         brought = installation.brought(capability, spec.requires.scheduler if capability == "scheduler" else None)

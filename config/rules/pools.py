@@ -9,12 +9,14 @@ from config.facts.scheduling import SCRATCH_LABEL
 from config.facts.skus import catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
+from config.rules.gpu_sharing import sharing_problems
 from config.rules.labels import label_problems, taint_problems
 from config.schema.os_disk import MIN_OS_DISK_GB, most_ephemeral
 from config.schema.pools import (
     MAX_NODES,
     MAX_POOL_KEY,
     MAX_POOL_NAME,
+    REGULAR_PRICE,
     SUFFIX_LENGTH,
     PoolSettings,
     gpu_sizes,
@@ -28,6 +30,8 @@ def pool_problems(key: str, pool: PoolSettings, path: Path) -> Iterator[Problem]
     yield from _disk_problems(pool, path)
     yield from _scratch_problems(pool, path)
     yield from _reservation_problems(pool, path)
+    yield from _price_problems(pool, path)
+    yield from sharing_problems(pool, path)
     yield from label_problems(pool.labels, (*path, "labels"))
     yield from taint_problems(pool.taints, (*path, "taints"))
 
@@ -106,3 +110,10 @@ def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
         yield Problem(
             where, "is set, but Spot nodes cannot be reserved", "nothing, or spot false", remove_command(where)
         )
+
+
+def _price_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
+    if pool.spot_max_price == REGULAR_PRICE or pool.spot:
+        return
+    where = (*path, "spotMaxPrice")
+    yield Problem(where, "is set, but the pool is not a Spot pool", "nothing, or spot true", remove_command(where))

@@ -15,6 +15,7 @@ from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
+from config.rules.shared_files import shared_files_problems
 from config.rules.way_in import way_in_problems
 from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
@@ -129,6 +130,20 @@ def _identity(stack: StackFile) -> Iterator[Problem]:
     yield Problem(("cluster", "identity"), what, "the id of an identity with that role", say(how), shows_value=False)
 
 
+def _priorities(stack: StackFile) -> Iterator[Problem]:
+    """The expander `priority` and the pools' priorities go together."""
+    scaled = {key: pool.autoscale for key, pool in stack.pools.items() if pool.autoscale}
+    ranked = [key for key, each in scaled.items() if each.priority is not None]
+    path, chosen = ("cluster", "autoscaler", "expander"), stack.cluster.autoscaler.expander
+    if ranked and chosen != "priority":
+        names = ", ".join(f"pools.{key}" for key in ranked)
+        what = f"is {chosen}, which asks for no priorities, and {names} {'have' if len(ranked) > 1 else 'has'} one"
+        yield Problem(path, what, "priority, or no autoscale.priority", set_command(path, "priority"))
+    elif chosen == "priority" and not ranked:
+        what = "is priority, but no pool has an autoscale.priority"
+        yield Problem(path, what, "random, least-waste or most-pods; or a priority", remove_command(path))
+
+
 def _maintenance(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if cluster.maintenance_window and cluster.node_os_channel not in ROLLING:
@@ -172,8 +187,10 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     _login,
     _identity,
     _maintenance,
+    _priorities,
     account_problems,
     identity_problems,
     network_problems,
+    shared_files_problems,
     way_in_problems,
 )

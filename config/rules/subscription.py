@@ -10,6 +10,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from config.facts.azure_roles import guid
+from config.schema.regions import region_name
+
 Json = Mapping[str, Any]
 PROVIDERS = (
     "Microsoft.Compute",
@@ -28,6 +31,10 @@ fails when it is half made (dotnet/core#3776).
 IDENTITY_PROVIDERS = ("Microsoft.ManagedIdentity",)
 """Of identities that the stack makes (`auth` of storage accounts, or in a network of one's own)."""
 ASSIGN = "Microsoft.Authorization/roleAssignments/write"
+_ASSIGNERS = tuple(
+    guid(name) for name in ("Owner", "User Access Administrator", "Role Based Access Control Administrator")
+)
+"""Built-in roles that assign others."""
 _USABLE = ("Registered", "Registering")
 """While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and
 types").
@@ -64,7 +71,7 @@ def size_objections(sizes: Mapping[str, str], answer: Json, region: str) -> Iter
     offered = {
         str(sku.get("name")).lower(): sku
         for sku in answer.get("value", ())
-        if sku.get("resourceType") == "virtualMachines" and region in _lower(sku.get("locations"))
+        if sku.get("resourceType") == "virtualMachines" and region in _regions(sku.get("locations"))
     }
     if not offered:
         yield Objection(f"VM sizes of {region} could not be read: Azure lists none", stops=False)
@@ -84,14 +91,13 @@ def _of_region(sku: Json, region: str) -> Iterator[Json]:
     """Restrictions that close the whole region."""
     for restriction in sku.get("restrictions") or ():
         info = restriction.get("restrictionInfo") or {}
-        where = {*_lower(restriction.get("values")), *_lower(info.get("locations"))}
+        where = {*_regions(restriction.get("values")), *_regions(info.get("locations"))}
         if restriction.get("type") == "Location" and region in where:
             yield restriction
 
 
-def _lower(names: Iterable[str] | None) -> Collection[str]:
-    """ARM gives regions as it displays them at times: EastUS."""
-    return [name.replace(" ", "").lower() for name in names or ()]
+def _regions(names: Iterable[str] | None) -> Collection[str]:
+    return [region_name(name) for name in names or ()]
 
 
 def provider_objections(namespace: str, answer: Json) -> Iterator[Objection]:
@@ -113,6 +119,26 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
     grant = f"az role assignment create --role 'User Access Administrator' --assignee {deployer} --scope {scope}"
     what = f"whoever deploys may not assign roles in this subscription ({ASSIGN})"
     yield Objection(what, (f"{grant}    # by an owner; or activate such a role, and log in again",))
+
+
+def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
+    """Of a deployer who may assign roles on a condition alone that does not name all those that the program gives.
+
+    What roles allow says nothing of conditions: these are the assignments' (Azure's page on delegating the assignment
+    of roles). `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. A warning: whether a
+    condition lets something through, only Azure knows.
+    """
+    found = (each["properties"] for each in answer.get("value", ()))
+    assigners = [each for each in found if str(each["roleDefinitionId"]).rpartition("/")[2].lower() in _ASSIGNERS]
+    conditions = [str(each.get("condition") or "") for each in assigners]
+    if not conditions or "" in conditions:
+        return
+    lacking = min(([guid for guid in given if guid not in text.lower()] for text in conditions), key=len)
+    if lacking:
+        names = ", ".join(given[guid] for guid in lacking)
+        what = f"whoever deploys may assign roles on a condition alone, which does not name {names}"
+        step = "have its owner add those that this stack gives    # or Azure refuses them"
+        yield Objection(what, (step,), stops=False)
 
 
 def allows(role: Json, action: str) -> bool:

@@ -14,6 +14,7 @@ from string import hexdigits
 from config.facts.skus import VmSku, catalogue
 from config.problems.fixes import Path, set_command
 from config.rules.subscription import Json, Objection
+from config.schema.jump_box import JumpBoxSettings
 from config.schema.models import Settings
 from config.schema.pools import SUFFIX_LENGTH, PoolSettings, agent_pool_name
 from config.schema.regions import cloud
@@ -85,6 +86,8 @@ def growths(
     """
     found = [_system_growth(settings, there.get(system_pool), system_pool)]
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
+    if settings.network.jump_box and not there:
+        found.append(_jump_box_growth(settings.network.jump_box))
     return [each for each in found if each.new or each.now or each.later]
 
 
@@ -92,6 +95,11 @@ def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
     pool, count = settings.cluster.system_pool, has.count if has else 0
     key: Path = ("cluster", "systemPool", "count")
     return Growth(f"pool {name}", pool.sku, False, key, count, max(pool.count - count, 0), 0, has is None)
+
+
+def _jump_box_growth(chosen: JumpBoxSettings) -> Growth:
+    """Of the machine by which one gets in, which comes with the cluster; one that comes later is not looked up."""
+    return Growth("the jump box", catalogue()[chosen.vm_sku], False, ("network", "jumpBox", "vmSku"), 0, 1, 0, True)
 
 
 def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str, Nodes], reserved: int) -> Growth:

@@ -24,6 +24,7 @@ def way_in_problems(stack: StackFile) -> Iterator[Problem]:
         yield from _key(stack.network)
         yield from _outbound(stack.network)
         yield from _login(stack)
+        yield from _identity(stack)
 
 
 def _needless(network: NetworkSettings) -> Iterator[Problem]:
@@ -63,6 +64,17 @@ def _login(stack: StackFile) -> Iterator[Problem]:
         path = ("cluster", "login")
         what = f"is {cluster.login}, and the jump box deploys by its managed identity, which has no file and no secret"
         yield Problem(path, what, f"{' or '.join(_LOGINS)}, or no network.jumpBox", set_command(path, "msi"))
+
+
+def _identity(stack: StackFile) -> Iterator[Problem]:
+    """The box has rights in the stack's group alone: it could not read an identity in another one (403)."""
+    if not stack.cluster.identity:
+        return
+    users = any(pool.capacity_reservation_group for pool in stack.pools.values())
+    path: Path = ("network", "jumpBox")
+    what = "deploys with rights in the stack's own resource group, and cluster.identity lies in another"
+    how = remove_command(path) if users else remove_command(("cluster", "identity"))
+    yield Problem(path, what, "no cluster.identity, or no network.jumpBox: deploy from inside", how, shows_value=False)
 
 
 def _inside(network: NetworkSettings) -> Iterator[Problem]:

@@ -15,8 +15,8 @@ from config.schema.base import Model, Text, may_be, unfit
 
 USER = "azureuser"
 """Who logs in to it, by key alone."""
-DISK_GB, DISK_TYPE = 64, "Premium_LRS"
-"""Its disk: room for what Pulumi downloads."""
+DISK_TYPE = "Premium_LRS"
+"""Of its disk."""
 _KINDS = ("ssh-ed25519", "ssh-rsa")
 """What Azure's Linux machines take (SshEncryptionTypes of Microsoft.Compute); of ecdsa it says nothing."""
 PUBLIC_KEY = "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA... or ssh-rsa AAAA..."

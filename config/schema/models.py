@@ -13,17 +13,18 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, StringConstraints, 
 from config.facts.near import hint, near
 from config.facts.skus import VmSku, catalogue, sku
 from config.facts.versions import versions
+from config.schema.autoscaler import AutoscalerSettings
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, may_be, unfit, unfits
 from config.schema.ip_ranges import IpRanges
 from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.names import Names, StackName
-from config.schema.network import NetworkSettings
+from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
 from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
 from config.schema.resource_ids import UserAssignedIdentityId
-from config.schema.storage import StorageSettings
+from config.schema.storage import SharedFiles, StorageSettings
 from config.schema.workload import Chosen
 
 DEFAULT_POOL = "gpu"
@@ -106,7 +107,7 @@ class ClusterSettings(Model):
     login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
     """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
     admin_group_object_ids: tuple[ObjectId, ...] = ()
-    """Entra groups of cluster admins."""
+    """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
     deployer_object_id: ObjectId | None = None
     """Who gets the role of cluster admin; by default who deploys."""
     deployer_type: PrincipalType | None = None
@@ -130,6 +131,8 @@ class ClusterSettings(Model):
     """`Free`, `Standard` or `Premium`."""
     system_pool: SystemPool = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
+    autoscaler: AutoscalerSettings = AutoscalerSettings()
+    """The autoscaler's profile, for all pools with `autoscale`."""
 
 
 class Charts(Model):
@@ -196,6 +199,17 @@ class StackFile(Model):
         if faults := [_of_no_size(name) for name in prices if name not in catalogue()]:
             raise unfits(faults)
         return prices
+
+    @property
+    def shared_files(self) -> SharedFiles:
+        """What shared files are kept on: with `network.private`, on nothing that has a public address."""
+        return self.storage.shared_files or ("none" if self.network.private else "smb")
+
+    def entrances(self) -> tuple[Use, ...]:
+        """What there are private endpoints for, a use for each."""
+        accounts = OF_ACCOUNT * len(self.storage.made_accounts())
+        private = (*OF_REGISTRY, *accounts) if self.network.private else ()
+        return (*private, *OF_FILES) if self.shared_files == "nfs" else private
 
     def gpu_pools(self) -> dict[str, PoolSettings]:
         """All GPU pools by key: `pools`, or else the one that `vmSku` and `nodeCount` describe."""

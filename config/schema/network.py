@@ -30,17 +30,19 @@ _ENDPOINTS_PREFIX, _JUMP_BOX_PREFIX, _BASTION_PREFIX = 27, 27, 26
 RESERVED_ADDRESSES = 5
 """Of each subnet, Azure keeps the first four addresses and the last (AKS's overview of CNI Overlay)."""
 
-Use = Literal["cluster", "registry", "blob", "dfs"]
+Use = Literal["cluster", "registry", "blob", "dfs", "file"]
 """What a private DNS zone has the names of."""
 ZONE_NAMES: Mapping[Use, str] = {
     "cluster": "privatelink.{region}.azmk8s.io",
     "registry": "privatelink.azurecr.io",
     "blob": "privatelink.blob.core.windows.net",
     "dfs": "privatelink.dfs.core.windows.net",
+    "file": "privatelink.file.core.windows.net",
 }
 """In the public cloud (Azure's page on private endpoint DNS zone values)."""
 OF_REGISTRY: tuple[Use, ...] = ("registry",)
 OF_ACCOUNT: tuple[Use, ...] = ("blob", "dfs")
+OF_FILES: tuple[Use, ...] = ("file",)
 """What has private endpoints. blobfuse2 reaches a hierarchical namespace by dfs; what has none answers there too."""
 
 
@@ -56,7 +58,9 @@ class NetworkSettings(Model):
     node_subnet: SubnetId | None = None
     """Its subnet for nodes; needed with `network.id`."""
     endpoint_subnet: SubnetId | None = None
-    """Its subnet for private endpoints; needed with `network.id` and `network.private`."""
+    """Its subnet for private endpoints; needed with `network.id` where there are any (`network.private`,
+    `storage.sharedFiles` `nfs`).
+    """
     private: bool = False
     """Let API server, registry and data be reached from within the network alone; whoever deploys must be inside."""
     jump_box: JumpBoxSettings | None = None
@@ -67,8 +71,8 @@ class NetworkSettings(Model):
     """
     zones: Annotated[tuple[PrivateZoneId, ...], Field(max_length=len(ZONE_NAMES))] = ()
     """Private DNS zones of yours in place of new ones, each told by its name: `privatelink.<region>.azmk8s.io`,
-    `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`; with
-    `network.id`, all but the first must be linked to it.
+    `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`,
+    `privatelink.file.core.windows.net`; with `network.id`, all but the first must be linked to it.
     """
     outbound: Literal["natGateway", "loadBalancer"] = "natGateway"
     """How nodes of a network of one's own reach the internet: `natGateway`, which the stack makes, or which the subnet

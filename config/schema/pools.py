@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from math import inf
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
+from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, slicing_profile
 from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
 from config.facts.skus import VmSku, catalogue
@@ -47,6 +49,32 @@ GpuSku = Annotated[
 """Name of a VM size that GPU pools can have."""
 NodeCount = Annotated[int, Field(ge=0, le=MAX_NODES), PLAIN_DIGITS]
 
+REGULAR_PRICE = -1.0
+"""As a Spot node's maximum price: up to the price of a regular node, and no eviction for the price."""
+_CENTS = 5  # decimals that Azure takes
+MAX_SLICES = 250
+"""More than pods of a node: AKS allows 250 (its page on quotas), of which each takes one slice at least."""
+
+
+def _spot_price(value: Any) -> float:
+    """AKS: -1, or positive with five decimals at most (its page on Spot node pools, Limitations)."""
+    try:
+        price = float("nan") if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        price = float("nan")
+    if price == REGULAR_PRICE or (0 < price < inf and round(price, _CENTS) == price):
+        return price
+    rounded = round(price, _CENTS) if 0 < price < inf else 0
+    allowed = f"-1, up to the price of a regular node, or US dollars an hour, {_CENTS} decimals at most, as in 0.98765"
+    raise unfit(f"is {value!r}, which Azure takes for no price", rounded or int(REGULAR_PRICE), allowed=allowed)
+
+
+SpotPrice = Annotated[float, BeforeValidator(_spot_price)]
+"""What a Spot node may cost at most, US dollars an hour, or `REGULAR_PRICE`."""
+
+
+MAX_PRIORITY = 1000
+
 
 class Autoscale(Model):
     """Bounds of the cluster autoscaler; the pool's count is then only where it starts."""
@@ -57,6 +85,15 @@ class Autoscale(Model):
     """
     max: NodeCount
     """To so many."""
+    priority: Annotated[int | None, Field(ge=0, le=MAX_PRIORITY), PLAIN_DIGITS] = None
+    """With `cluster.autoscaler.expander` `priority`: of pools that would do, the one with the highest number grows, and
+    the next while Azure has no node for it; 0 unless set.
+    """
+
+    @property
+    def rank(self) -> int:
+        """Its priority, set or not."""
+        return self.priority or 0
 
 
 class PoolSettings(Model):
@@ -70,6 +107,10 @@ class PoolSettings(Model):
     """
     spot: bool = False
     """Spot nodes."""
+    spot_max_price: SpotPrice = REGULAR_PRICE
+    """What a Spot node may cost at most, US dollars an hour, with up to five decimals: nodes above it are evicted; `-1`
+    pays up to the price of a regular node. Another price makes the pool anew.
+    """
     autoscale: Autoscale | None = None
     """Let the cluster autoscaler say how many nodes it has."""
     labels: dict[str, Text] = {}
@@ -88,6 +129,16 @@ class PoolSettings(Model):
     """
     local_nvme_scratch: bool | None = None
     """Make one scratch file system of its local NVMe disks; by default where the VM size has such disks."""
+    gpu_slices: Annotated[int, Field(ge=1, le=MAX_SLICES), PLAIN_DIGITS] = 1
+    """How many pods may share each GPU, by turns (time slicing): a node offers each GPU so many times, and nothing
+    keeps the pods from each other's memory.
+    """
+    mig_profile: str | None = None
+    """Partition each GPU (MIG), by a configuration of NVIDIA's MIG manager that its model has, such as `all-1g.10gb`;
+    nodes offer the partitions as GPUs.
+
+    config/facts/mig.yaml lists them.
+    """
     capacity_reservation_group: CapacityReservationGroupId | None = None
     """Take nodes from this group's reservations; it needs `cluster.identity`, and a VM size of which Azure reserves
     capacity; another group makes the pool anew.
@@ -127,6 +178,21 @@ class PoolSettings(Model):
         return self.model_copy(update={"os_disk_gb": disk.gb, "os_disk_type": disk.type})
 
     @property
+    def shares(self) -> int:
+        """As how many GPUs its nodes offer each of theirs: slices, or partitions."""
+        return mig_profiles(self.sku.gpu_product).get(self.mig_profile, 1) if self.mig_profile else self.gpu_slices
+
+    @property
+    def gpus(self) -> int:
+        """What a node offers as GPUs."""
+        return self.sku.gpus * self.shares
+
+    @property
+    def slicing_profile(self) -> str | None:
+        """The device plugin's configuration on its nodes; None for the default, whole GPUs."""
+        return slicing_profile(self.sku, self.gpu_slices) if self.gpu_slices > 1 else None
+
+    @property
     def scratch(self) -> bool:
         """Whether its nodes are to have NVMe scratch."""
         return self.sku.nvme is not None if self.local_nvme_scratch is None else self.local_nvme_scratch
@@ -145,6 +211,8 @@ class PoolSettings(Model):
 def agent_pool_name(key: str, pool: PoolSettings) -> str:
     """The pool's name in ARM: its key and a suffix of what ARM cannot change, so that old and new fit side by side."""
     fixed: tuple[object, ...] = (pool.vm_sku, pool.spot, pool.disk.gb, pool.disk.type)
+    if pool.spot_max_price != REGULAR_PRICE:
+        fixed += (pool.spot_max_price,)
     if pool.capacity_reservation_group:
         fixed += (pool.capacity_reservation_group.lower(),)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
@@ -159,7 +227,9 @@ def node_labels(key: str, pool: PoolSettings) -> dict[str, str]:
     """Labels of the pool's nodes: the user's, ours, and AKS's of a Spot pool."""
     ours = {POOL_LABEL: key, GPU_LABEL: "true", **({SCRATCH_LABEL: "true"} if pool.scratch else {})}
     spot = {SPOT_LABEL: "spot"} if pool.spot else {}
-    return dict(sorted({**pool.labels, **ours, **spot}.items()))
+    shared = {SLICING_LABEL: pool.slicing_profile, MIG_LABEL: pool.mig_profile}
+    sharing = {label: profile for label, profile in shared.items() if profile}
+    return dict(sorted({**pool.labels, **ours, **spot, **sharing}.items()))
 
 
 def node_taints(pool: PoolSettings) -> tuple[str, ...]:

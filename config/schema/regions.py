@@ -24,6 +24,11 @@ def regions() -> tuple[str, ...]:
     return (*found["public"], *found["us_government"], *found["china"])
 
 
+def region_name(location: str) -> str:
+    """A region's name, for which ARM also takes and gives the one that it displays: East US."""
+    return location.replace(" ", "").lower()
+
+
 @dataclass(frozen=True)
 class Cloud:
     """One of Azure's clouds, by the URLs of two of its services."""

@@ -42,6 +42,11 @@ AccountKey = Annotated[
     may_be(f"1 to {MAX_ACCOUNT_KEY} lower-case letters and digits, the first a letter"),
 ]
 SasKind = Literal["service", "user-delegation"]
+SharedFiles = Literal["smb", "nfs", "none"]
+SHARED_CLASS = "shared-files"
+"""The StorageClass of `nfs`, which is the whole cluster's."""
+_FILES_KEY = "0files"
+"""It begins as no key of an account does, so that no other has a name that is made of it."""
 
 
 class ContainerSettings(Model):
@@ -194,6 +199,17 @@ class StorageSettings(AccountSettings):
 
     The two have the same names, and Pulumi would turn the add-on on before it takes the chart away.
     """
+
+    shared_files: SharedFiles | None = None
+    """What workloads keep shared files on: `smb`, Azure Files in an account with a public address, which AKS makes and
+    workloads have a class for; `nfs`, Azure Files in an account of the stack's, which is reached from a network of
+    one's own alone; `none`. By default `smb`, with `network.private` `none`. Another value is other shares: files are
+    not copied.
+    """
+
+    def files_account(self, names: Names, subscription_id: str) -> str:
+        """The name in ARM of the account of `nfs`."""
+        return global_name(names, subscription_id, MAX_ACCOUNT_NAME, _FILES_KEY)
 
     def all_accounts(self) -> list[Account]:
         """The account of `storage` itself, then the others by key."""

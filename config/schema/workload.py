@@ -18,7 +18,7 @@ from config.schema.base import EMPTY_IS_UNSET, Model
 from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
 from config.schema.references import Image
-from config.schema.storage import StorageSettings
+from config.schema.storage import SharedFiles, StorageSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +26,14 @@ class Requirements:
     """What a platform must have for a workload to run at all, beside GPUs, which all need."""
 
     infiniband: bool = False
+    one_node_without: bool = False
+    """On one node alone it does without InfiniBand."""
     scheduler: str = SCHEDULER
     """Which one its pods name."""
+
+    def infiniband_on(self, nodes: int) -> bool:
+        """Whether it needs InfiniBand on so many nodes."""
+        return self.infiniband and not (self.one_node_without and nodes == 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +93,12 @@ class Ground:
     most_path: Path
     """Where the most nodes that the pool can have are set."""
     nodes: int
+    pools: Mapping[str, PoolSettings]
+    """All GPU pools of the platform, by key."""
     storage: StorageSettings
     """Of the platform: its blob containers, and the accounts that they are in."""
+    shared_files: SharedFiles
+    """What the platform keeps shared files on."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
 

@@ -11,7 +11,7 @@ from config.facts.scheduling import GPU_RESOURCE
 from config.problems.errors import Problem
 from config.schema.operators import NVIDIA_NAMESPACE, Capability, ChartSettings, Installation
 from operators.gpu_operator.component import NAME, GpuOperator
-from operators.gpu_operator.problems import one_kind_of_fabric
+from operators.gpu_operator.problems import one_kind_of_fabric, sharing_is_the_pools
 
 _OFED = "network-operator"
 
@@ -29,7 +29,8 @@ class _GpuOperator(Operator[ChartSettings]):
         return {"GPUs": GPU_RESOURCE}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        return one_kind_of_fabric(self, installation)
+        yield from one_kind_of_fabric(self, installation)
+        yield from sharing_is_the_pools(self, installation)
 
     def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
         upgrades, ofed = site.settings.operators.driver_upgrades, site.installed.get(_OFED)

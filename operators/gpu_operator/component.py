@@ -8,13 +8,16 @@ from typing import Any
 import pulumi
 
 from components.operators import Installed, Site
-from config.facts.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.schema.operators import ChartSettings, DriverUpgrades
+from config.schema.pools import PoolSettings
 from operators._driver_changes import settings_of, told
 from operators._driver_upgrades import upgrade_policy
 from operators._release import Values, release
 
 NAME = "gpu-operator"
+WHOLE_GPUS = "whole-gpus"
+"""Name of the device plugin's configuration on nodes whose GPUs are not sliced."""
 
 
 class GpuOperator(Installed):
@@ -39,7 +42,7 @@ class GpuOperator(Installed):
             NAME,
             site,
             parent=self,
-            values=values(upgrades, rdma=bool(after)),
+            values=values(upgrades, rdma=bool(after), pools=site.settings.gpu_pools()),
             user_values=settings.values,
             depends_on=after,
             hooks=told("the GPU driver", driver_made_of, upgrades),
@@ -58,7 +61,7 @@ def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
     return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
 
 
-def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:
+def values(upgrades: DriverUpgrades, *, rdma: bool, pools: Mapping[str, PoolSettings]) -> Values:
     """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
 
     It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
@@ -69,12 +72,41 @@ def values(upgrades: DriverUpgrades, *, rdma: bool) -> Values:
         "daemonsets": {"tolerations": ANY_TAINT},
         "driver": {"enabled": True, "rdma": {"enabled": rdma}, "upgradePolicy": _upgrade_policy(upgrades)},
         "toolkit": {"enabled": True},
-        # Partitions and virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
-        "migManager": {"enabled": False},
+        **_slices(pools),
+        "migManager": _mig_manager(pools),
+        # Virtual machines, which AKS nodes do not have (Azure/ai-infrastructure-on-azure).
         "vgpuDeviceManager": {"enabled": False},
         "vfioManager": {"enabled": False},
         "sandboxDevicePlugin": {"enabled": False},
     }
+
+
+def _slices(pools: Mapping[str, PoolSettings]) -> Values:
+    """The device plugin's configurations by name, of which the nodes' labels choose.
+
+    The default is named, and has whole GPUs: else a node without a label may take what configuration there is, if there
+    is but one (NVIDIA/k8s-device-plugin, cmd/config-manager/main.go, fallback strategy single).
+    """
+    chosen = {name: pool.gpu_slices for pool in pools.values() if (name := pool.slicing_profile)}
+    if not chosen:
+        return {}
+    data = {WHOLE_GPUS: "version: v1\n", **{name: _time_slicing(chosen[name]) for name in sorted(chosen)}}
+    return {"devicePlugin": {"config": {"create": True, "name": "gpu-slices", "default": WHOLE_GPUS, "data": data}}}
+
+
+def _time_slicing(slices: int) -> str:
+    resources = f"    - name: {GPU_RESOURCE}\n      replicas: {slices}\n"
+    return f"version: v1\nsharing:\n  timeSlicing:\n    resources:\n{resources}"
+
+
+def _mig_manager(pools: Mapping[str, PoolSettings]) -> Values:
+    """It reboots a node whose GPUs do not change their mode (NVIDIA/mig-parted, reconfigure_mig.go): an A100 has to be
+    reset for it (NVIDIA's MIG User Guide). AKS's own gpuInstanceProfile does nothing with driver None (AgentBaker,
+    cse_main.sh).
+    """
+    if not any(pool.mig_profile for pool in pools.values()):
+        return {"enabled": False}
+    return {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
 
 
 def _upgrade_policy(upgrades: DriverUpgrades) -> Values:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.problems.errors import Problem
-from config.problems.fixes import set_command
+from config.problems.fixes import Path, remove_command, set_command
 from config.schema.operators import ChartSettings, Installation, OperatorSpec
 
 _RDMA = ("driver", "rdma", "enabled")
+_STRATEGY = ("mig", "strategy")
+_VALUES: Path = ("operators", "gpuOperator", "values")
 
 
 def one_kind_of_fabric(operator: OperatorSpec[ChartSettings], installation: Installation) -> Iterator[Problem]:
@@ -22,10 +24,30 @@ def one_kind_of_fabric(operator: OperatorSpec[ChartSettings], installation: Inst
     mixed = without and any(size.infiniband for size in sizes.values())
     enabled = installation.brought("InfiniBand").enabled and installation.stack.operators.of(operator).enabled
     if mixed and enabled and installation.value(operator, *_RDMA) is not False:
-        path = ("operators", "gpuOperator", "values", *_RDMA)
+        path = (*_VALUES, *_RDMA)
         what = (
             f"is on, but pool {', '.join(without)} has no InfiniBand, beside pools that do: its GPU driver would wait "
             "for OFED for ever"
         )
         allowed = "false, which leaves GPUDirect RDMA to DMA-BUF; or stacks of their own for pools without InfiniBand"
         yield Problem(path, what, allowed, set_command(path, False))
+
+
+def sharing_is_the_pools(operator: OperatorSpec[ChartSettings], installation: Installation) -> Iterator[Problem]:
+    """Values of the chart that would take away what pools say of their GPUs."""
+    pools = installation.stack.gpu_pools()
+    sliced = [key for key, pool in pools.items() if pool.slicing_profile]
+    partitioned = [key for key, pool in pools.items() if pool.mig_profile]
+    taken = {
+        ("devicePlugin", "config"): (sliced, "gpuSlices", None),
+        ("migManager", "enabled"): (partitioned, "migProfile", True),
+        ("migManager", "config"): (partitioned, "migProfile", None),
+        _STRATEGY: (partitioned, "migProfile", "single"),
+    }
+    for value, (keys, setting, needed) in taken.items():
+        given = installation.value(operator, *value)
+        if keys and given not in (None, needed):
+            path = (*_VALUES, *value)
+            what = f"is set, and pools.{keys[0]}.{setting} needs the program's own"
+            allowed = "nothing" if needed is None else f"nothing, or {str(needed).lower()}"
+            yield Problem(path, what, allowed, remove_command(path), shows_value=False)

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from simulator.azure import faults, features, lookups, reservations
+from simulator.azure.arm_world import World
 from simulator.azure.errors import (
     ArmError,
     bad_request,
@@ -20,11 +21,10 @@ from simulator.azure.ids import GROUP_TYPE, Path, ResourceId, parse
 from simulator.azure.kind import Kind
 from simulator.azure.operations import Operations, remove
 from simulator.azure.polling import Polling
-from simulator.azure.registry import kinds
-from simulator.azure.rest import CORRELATION, Request, Response
+from simulator.azure.rest import CORRELATION, CREATOR, Request, Response
+from simulator.azure.rooms import kinds
 from simulator.azure.schema import Schema, schemas
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 _SUBSCRIPTION_PARTS = 2  # of `/subscriptions/<id>`
 
@@ -38,9 +38,7 @@ class Api:
     def handle(self, request: Request) -> Response:
         path = parse(request.path)
         if path is None:
-            raise ArmError(
-                HTTPStatus.NOT_FOUND, "NotFound", f"The path '{request.path}' names nothing in Azure Resource Manager."
-            )
+            return self._above_groups(request)
         self._check_subscription(path)
         faults.check_rate(self._world, request.method)
         special = self._special(request, path)
@@ -60,9 +58,12 @@ class Api:
                 return self._patch(request, resource, schema, kind)
             case "DELETE":
                 return self._delete(resource, kind)
-            case "GET" | "HEAD":
+            case "GET":
                 record = self._find(resource)
-                return Response(HTTPStatus.OK, kind.view(self._world, record), {CORRELATION: record.correlation})
+                return Response(HTTPStatus.OK, kind.view(self._world, record), {CREATOR: record.correlation})
+            case "HEAD":  # as in azure-rest-api-specs: ResourceGroups_CheckExistence, Resources_CheckExistenceById
+                self._find(resource)
+                return Response(HTTPStatus.NO_CONTENT)
         raise not_allowed(request.method, f"a {schema.type}")
 
     # -- changing ------------------------------------------------------------------------------------------------------
@@ -135,6 +136,19 @@ class Api:
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
         return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
 
+    def _above_groups(self, request: Request) -> Response:
+        """What is in no subscription, and a subscription itself. Raises ArmError."""
+        lookup = lookups.above_groups(self._world.subscription, request.path)
+        if lookup is None:
+            raise ArmError(
+                HTTPStatus.NOT_FOUND, "NotFound", f"The path '{request.path}' names nothing in Azure Resource Manager."
+            )
+        faults.check_rate(self._world, request.method)
+        if request.method != "GET":
+            raise not_allowed(request.method, request.path)
+        _check_version(request, lookup.what, lookup.api_versions)
+        return Response(HTTPStatus.OK, lookup.view(request.query))
+
     def _special(self, request: Request, path: Path) -> Response | None:
         """What is no resource of the store: operations, what can be looked up, features."""
         if operation := self._polling.find(path):
@@ -162,10 +176,7 @@ class Api:
         if len(parts) < 3 or parts[1] != "subscriptions":
             message = "The request did not have a subscription or a valid tenant level resource provider."
             raise ArmError(HTTPStatus.NOT_FOUND, "MissingSubscription", message)
-        mine = self._world.subscription.subscription_id
-        if parts[2].lower() != mine:
-            message = f"The subscription '{parts[2]}' could not be found. The simulated one is '{mine}'."
-            raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
+        lookups.check_subscription(self._world.subscription, parts[2])
 
     def _check_group(self, path: Path) -> None:
         """Raises ArmError where the path is of a group that is not there."""
@@ -231,7 +242,7 @@ def _check_version(request: Request, what: str, supported: tuple[str, ...] | lis
         raise bad_request(message, code="MissingApiVersionParameter")
     if version in supported:
         return
-    if what == GROUP_TYPE:
+    if what in (GROUP_TYPE, lookups.ACCOUNT):
         message = f"The api-version '{version}' is invalid. The supported versions are '{versions}'."
         raise bad_request(message, code="InvalidApiVersionParameter")
     message = (

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.azure import domains, federation, guard, inside, trust
+from simulator.azure import domains, federation, file_shares, guard, inside, trust
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.inside import HTTPS, Unreached
 from simulator.azure.login import DISCOVERY
@@ -17,7 +18,6 @@ from simulator.azure.types.container_registry import rules as container_registri
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import rules as accounts
-from simulator.azure.world import World
 
 _IMAGE = re.compile(r"(?P<registry>[a-zA-Z0-9]+)\.azurecr\.io/(?P<repository>[^:@]+)(:(?P<tag>[^@]+))?(@.+)?")
 _LATEST = "latest"
@@ -126,6 +126,15 @@ class DataPlane:
         Raises LoginError, a PermissionError.
         """
         return federation.exchange(self._world, self._tokens, client_id, assertion, STORAGE)
+
+    def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
+        """Why a cluster's control plane cannot make a share in an account; without a group, in that of its nodes."""
+        cluster = self._world.store.get(parse_id(cluster_id))
+        return file_shares.refusal(self._world, cluster, group, account, nfs=nfs) if cluster else None
+
+    def nfs_refusal(self, server: str, export: str) -> str | None:
+        """Why the cluster's nodes cannot mount a share by NFS, as mount.nfs says it; None where they can."""
+        return file_shares.mount_refusal(self._world, server, export, self._network(self._cluster))
 
     def _network(self, cluster_id: str) -> ResourceId | None:
         return inside.network_of(self._world, parse_id(cluster_id)) if cluster_id else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import LoginError
 from simulator.azure.subscription import Principal
 from simulator.azure.types.user_assigned_identity import rules as identities
-from simulator.azure.world import World
 
 
 def application(world: World, client_id: str) -> Principal:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-BLOBS, DFS = "blob.core.windows.net", "dfs.core.windows.net"
+BLOBS, DFS, FILES = "blob.core.windows.net", "dfs.core.windows.net", "file.core.windows.net"
 REGISTRIES = "azurecr.io"
 CLUSTERS = "azmk8s.io"
-ALL = (BLOBS, DFS, REGISTRIES, CLUSTERS)
+ALL = (BLOBS, DFS, FILES, REGISTRIES, CLUSTERS)
 INSIDE = "/inside/"
 
 

@@ -1,7 +1,8 @@
 """What the user breaks in Azure itself (`python -m simulator fault throttle|capacity|roles`), in Azure's words.
 
 Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; the text is in reports of it
-(aka.ms/arm-throttling). Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, and Azure/AKS#1272. Roles:
+(aka.ms/arm-throttling). Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, and Azure/AKS#1272;
+of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and jenkins-infra/helpdesk#4337. Roles:
 Azure's page "Troubleshoot Azure RBAC", which gives assignments up to ten minutes, and its section on new principals.
 """
 
@@ -10,14 +11,22 @@ from __future__ import annotations
 import math
 from http import HTTPStatus
 
+from simulator.azure import reservations
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, conflict
 from simulator.azure.store import Record
-from simulator.azure.world import World
 from simulator.world.faults import FaultKind
 
 CREATED = "created"
 """Of a record's facts: when it was made, in seconds since 1970."""
 _READS = ("GET", "HEAD")
+_ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
+_OF_SPOT = (
+    "Low Priority VMs",
+    "Networking Constraints (such as Accelerated Networking or IPv6)",
+    "Preemptible VMs (VM might be preempted by another VM with a higher priority)",
+    "VM Size",
+)
 
 
 def check_rate(world: World, method: str) -> None:
@@ -36,17 +45,37 @@ def check_rate(world: World, method: str) -> None:
     raise ArmError(HTTPStatus.TOO_MANY_REQUESTS, code, message, headers={"Retry-After": str(seconds)})
 
 
-def allocation_failure(world: World, pool: Record) -> ArmError | None:
-    """Why the pool gets no more machines of its size; None where it does."""
-    if world.faults.find(FaultKind.CAPACITY, pool.properties["vmSize"]) is None:
+def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
+    """How many more machines the pool can get, which has some; None for any number.
+
+    `spot` is how many Spot machines of its size there are in all pools. Machines that are reserved for it are there.
+    """
+    fault = world.faults.find(FaultKind.CAPACITY, pool.properties["vmSize"])
+    if fault is None or (fault.spot is not None and pool.properties.get("scaleSetPriority") != "Spot"):
         return None
-    zonal = bool(pool.properties.get("availabilityZones"))
+    reserved = max(reservations.free(world, pool.properties, pool.id) - has, 0)
+    return max((fault.spot or 0) - spot, reserved)
+
+
+def allocation_failure(pool: Record) -> ArmError:
+    """What the pool's operation ends with where there are fewer machines than it asks for."""
+    properties = pool.properties
+    zonal = bool(properties.get("availabilityZones"))
+    if properties.get("scaleSetPriority") != "Spot":
+        message = (
+            f"Allocation failed. We do not have sufficient capacity for the requested VM size in this "
+            f"{'zone' if zonal else 'region'}. Read more about improving likelihood of allocation success at "
+            "https://aka.ms/allocation-guidance"
+        )
+        return conflict(message, code="ZonalAllocationFailed" if zonal else "AllocationFailed")
+    ephemeral = properties.get("osDiskType") == "Ephemeral"
+    applied = [_ZONE] * zonal + [_EPHEMERAL] * ephemeral + list(_OF_SPOT)
     message = (
-        f"Allocation failed. We do not have sufficient capacity for the requested VM size in this "
-        f"{'zone' if zonal else 'region'}. Read more about improving likelihood of allocation success at "
-        "https://aka.ms/allocation-guidance"
+        "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too "
+        "restrictive. Please remove some constraints and try again. Constraints applied are:"
+        + "".join(f"\n  - {constraint}" for constraint in applied)
     )
-    return conflict(message, code="ZonalAllocationFailed" if zonal else "AllocationFailed")
+    return conflict(message, code=f"Overconstrained{'Zonal' if zonal else ''}AllocationRequest")
 
 
 def waits(world: World, record: Record) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import envelope
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Features/featureProviders/subscriptionFeatureRegistrations"
 API_VERSIONS = ("2021-07-01",)

@@ -13,12 +13,12 @@ from http import HTTPStatus
 from typing import Any
 
 from simulator.azure import directory
+from simulator.azure.arm_world import World
 from simulator.azure.errors import LoginError
 from simulator.azure.store import Record
 from simulator.azure.tokens import Tokens
 from simulator.azure.types.managed_cluster import rules as clusters
 from simulator.azure.types.user_assigned_identity import rules as identities
-from simulator.azure.world import World
 
 _HELP = "https://learn.microsoft.com/entra/workload-id/workload-identity-federation"
 

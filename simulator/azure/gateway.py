@@ -11,9 +11,9 @@ import socketserver
 import threading
 
 from simulator.azure import inside
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.inside import Reached, Unreached
-from simulator.azure.world import World
 from simulator.host import connect
 
 PORT = "proxy"

@@ -13,9 +13,9 @@ from typing import Any
 
 from config.facts import data
 from config.rules.subscription import allows
+from simulator.azure.arm_world import World
 from simulator.azure.store import Body
 from simulator.azure.types.role_assignment import allowed as roles
-from simulator.azure.world import World
 
 PATH = "/guard"
 """Behind the id of a cluster."""

@@ -8,9 +8,12 @@ from functools import cached_property
 GROUP_TYPE = "Microsoft.Resources/resourceGroups"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResourceId:
-    """The id of a resource. `scope` is what stands before its last `/providers/` (or the subscription)."""
+    """The id of a resource: one and the same in all spellings.
+
+    `scope` is what stands before its last `/providers/` (or the subscription).
+    """
 
     scope: str
     type: str
@@ -24,10 +27,16 @@ class ResourceId:
         pairs = "/".join(f"{kind}/{name}" for kind, name in zip(kinds, self.names, strict=True))
         return f"{self.scope}/providers/{namespace}/{pairs}"
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The same for all spellings of the id."""
         return self.text.lower()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResourceId) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     @property
     def name(self) -> str:

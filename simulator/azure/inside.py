@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from simulator.azure import names
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import Record
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account.rules import TYPE as ACCOUNTS
+from simulator.azure.types.storage_account.rules import has_blobs
 from simulator.azure.types.subnet.rules import network_id
 from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
-from simulator.azure.world import World
 
 HTTPS = 443
 
@@ -82,15 +83,16 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
         return network_of(world, service) == network
     for endpoint in endpoints.of_service(world, service):
         subnet = parse_id(endpoint.properties["subnet"]["id"])
-        if address in endpoint.facts["addresses"] and network_id(subnet).key == network.key:
+        if address in endpoint.facts["addresses"] and network_id(subnet) == network:
             return True
     return False
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """None for what nothing serves: registries, and a cluster that starts."""
+    """None for what nothing serves: registries, accounts of files, and a cluster that starts."""
     if service.type.lower() == ACCOUNTS.lower():
-        return urlsplit(world.blobs.endpoint).port
+        account = world.store.get(service)
+        return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None
     if service.type.lower() == CLUSTERS.lower():
         try:
             return world.backend.api_port(service.text)

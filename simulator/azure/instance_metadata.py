@@ -11,10 +11,10 @@ from http import HTTPStatus
 from ipaddress import ip_network
 
 from simulator.azure import machines
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body
-from simulator.azure.world import World
 
 PATH = "/metadata/instance/network/interface"
 

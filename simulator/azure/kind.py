@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 Action = Callable[[World, Record, Mapping[str, str], Body], Body]
 """A POST: answers from the resource, the query and the request's body; raises ArmError."""

@@ -14,11 +14,11 @@ from http import HTTPStatus
 from urllib.parse import parse_qsl
 
 from simulator.azure import directory, federation
+from simulator.azure.arm_world import World
 from simulator.azure.errors import LoginError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import LIFETIME_S, Tokens
-from simulator.azure.world import World
 
 DISCOVERY = "/.well-known/openid-configuration"
 KEYS = "/discovery/keys"

@@ -1,7 +1,7 @@
 """What can be looked up in a subscription and is no resource: vCPUs in use, VM sizes, resource providers, rights.
 
-In the shapes of azure-rest-api-specs: Usage_List, ListAvailableResourceSkusForARegion, Providers_Get and
-Permissions_ListForResourceGroup, which a subscription answers too.
+In the shapes of azure-rest-api-specs: Tenants_List, Subscriptions_List and _Get, Usage_List, Providers_Get,
+ListAvailableResourceSkusForARegion, and Permissions_ListForResourceGroup, which a subscription answers too.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from http import HTTPStatus
 
 from config.facts.skus import VmSku, catalogue
 from simulator.azure import quota
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request
 from simulator.azure.ids import Path
 from simulator.azure.store import Body
 from simulator.azure.subscription import Subscription
-from simulator.azure.world import World
 
 _FILTER = re.compile(r"location eq '(\w+)'")
 _SIZES = ("microsoft.compute", "skus")
 _USAGES = ("microsoft.compute/locations", "usages")
+_DISPLAYED = "Simulator"
+ACCOUNT = "Microsoft.Resources/subscriptions"
 _RIGHTS = ("microsoft.authorization", "permissions")
 
 
@@ -32,6 +34,30 @@ class Lookup:
     what: str
     api_versions: tuple[str, ...]
     view: Callable[[Mapping[str, str]], Body]
+
+
+def above_groups(subscription: Subscription, path: str) -> Lookup | None:
+    """What the path of a tenant's lists, or of a subscription, looks up; None for others. Raises ArmError."""
+    match [part.lower() for part in path.split("/") if part]:
+        case ["tenants"]:
+            tenant = {"tenantId": subscription.tenant_id, "tenantCategory": "Home", "displayName": _DISPLAYED}
+            found: Body = {"value": [{"id": f"/tenants/{subscription.tenant_id}", **tenant}]}
+        case ["subscriptions"]:
+            found = {"value": [_subscription(subscription)]}
+        case ["subscriptions", asked]:
+            check_subscription(subscription, asked)
+            found = _subscription(subscription)
+        case _:
+            return None
+    return Lookup(ACCOUNT, ("2022-12-01",), lambda _: found)
+
+
+def check_subscription(subscription: Subscription, asked: str) -> None:
+    """Raises ArmError (404) for another one."""
+    mine = subscription.subscription_id
+    if asked.lower() != mine:
+        message = f"The subscription '{asked}' could not be found. The simulated one is '{mine}'."
+        raise ArmError(HTTPStatus.NOT_FOUND, "SubscriptionNotFound", message)
 
 
 def find(world: World, path: Path) -> Lookup | None:
@@ -62,6 +88,18 @@ def check_registered(subscription: Subscription, resource_type: str) -> None:
         "See https://aka.ms/rps-not-found for how to register subscriptions."
     )
     raise ArmError(HTTPStatus.CONFLICT, code, message, details=[Problem(namespace, message, code)])
+
+
+def _subscription(subscription: Subscription) -> Body:
+    return {
+        "id": f"/subscriptions/{subscription.subscription_id}",
+        "subscriptionId": subscription.subscription_id,
+        "tenantId": subscription.tenant_id,
+        "displayName": _DISPLAYED,
+        "state": "Enabled",
+        "authorizationSource": "RoleBased",
+        "managedByTenants": [],
+    }
 
 
 def _provider(subscription: Subscription, namespace: str) -> Body:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from simulator.azure import domains, inside
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import Record
 from simulator.azure.subscription import Principal
 from simulator.azure.types.network_interface import rules as interfaces
-from simulator.azure.types.subnet.rules import network_id
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_machine import rules as machines
-from simulator.azure.world import World
 
 
 def network(world: World, here: str) -> ResourceId | None:
@@ -23,8 +22,8 @@ def network(world: World, here: str) -> ResourceId | None:
 
 def address(world: World, place: ResourceId) -> str | None:
     """That of the first interface in a network."""
-    uses = (use for record in world.store.all(interfaces.TYPE) for use in interfaces.KIND.uses(world, record))
-    return next((use.address for use in uses if network_id(parse_id(use.of)).key == place.key), None)
+    there = (each for each in world.store.all(interfaces.TYPE) if interfaces.network_of(each) == place)
+    return next((interfaces.address(each) for each in there), None)
 
 
 def signed_in(world: World, here: str) -> Principal | None:
@@ -45,7 +44,5 @@ def signed_in(world: World, here: str) -> Principal | None:
 
 
 def _is_in(world: World, machine: Record, place: ResourceId) -> bool:
-    interface = next(iter(machines.KIND.uses(world, machine))).of
-    record = world.store.get(parse_id(interface))
-    used = interfaces.KIND.uses(world, record) if record else []
-    return any(network_id(parse_id(use.of)).key == place.key for use in used)
+    interface = world.store.get(parse_id(machines.interface(machine.properties)))
+    return interface is not None and interfaces.network_of(interface) == place

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from simulator.azure import directory, machines
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import Tokens
-from simulator.azure.world import World
 
 PATH = "/identity/token"
 _HEADER = "x-identity-header"

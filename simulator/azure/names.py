@@ -17,16 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from simulator.azure import domains
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import ZoneRecord
-from simulator.azure.registry import kinds
+from simulator.azure.rooms import kinds
 from simulator.azure.store import Record
 from simulator.azure.types.private_endpoint import rules as endpoints
-from simulator.azure.world import World
 
 LINKS = "Microsoft.Network/privateDnsZones/virtualNetworkLinks"
 _PRIVATE = "privatelink."
-_ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS)
+_ALIASED = (domains.REGISTRIES, domains.BLOBS, domains.DFS, domains.FILES)
 """Domains whose names are aliases once they have a private endpoint."""
 
 
@@ -63,7 +63,7 @@ def records(world: World, zone: ResourceId) -> list[ZoneRecord]:
     found: list[ZoneRecord] = []
     for record in world.store.all():
         if kind := kinds().get(record.id.type.lower()):
-            found += [each for each in kind.zone_records(world, record) if each.zone.key == zone.key]
+            found += [each for each in kind.zone_records(world, record) if each.zone == zone]
     return found
 
 

@@ -11,12 +11,12 @@ import threading
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind
-from simulator.azure.registry import kinds
+from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 _log = logging.getLogger(__name__)
 _THREADS = 8

@@ -12,13 +12,13 @@ import binascii
 from concurrent.futures import Future
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import conflict
 from simulator.azure.ids import Path, ResourceId, parse_id
 from simulator.azure.kind import Kind
-from simulator.azure.registry import kinds
 from simulator.azure.rest import Response
+from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 _STATUSES, _RESULTS = "operations", "operationresults"
 _SOON = {"Retry-After": "1"}

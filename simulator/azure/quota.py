@@ -5,10 +5,10 @@ from __future__ import annotations
 from config.facts import skus
 from config.rules.vcpu_quota import SPOT, TOTAL
 from simulator.azure import reservations
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body
-from simulator.azure.world import World
 
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
 

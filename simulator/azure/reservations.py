@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, not_found
 from simulator.azure.ids import Path, ResourceId, parse_id
 from simulator.azure.kind import envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import Reservation, guid
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Compute/capacityReservationGroups"
 MEMBERS = f"{TYPE}/capacityReservations"

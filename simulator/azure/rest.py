@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 CORRELATION = "x-ms-correlation-request-id"
+CREATOR = "x-simulator-creator"
+"""Of a GET's answer, and not Azure's: what its creation had as `CORRELATION`."""
 
 
 @dataclass(frozen=True)

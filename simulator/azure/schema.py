@@ -34,6 +34,12 @@ _JSON: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
+def sdk_name(name: str) -> str:
+    """A nested property as Pulumi's SDKs call it: scan-interval is scanInterval."""
+    first, *others = name.split("-")
+    return first + "".join(map(str.capitalize, others))
+
+
 class Field(BaseModel):
     """One property. `minimum`/`maximum` bound numbers, and the length of strings and arrays."""
 
@@ -72,9 +78,9 @@ class Field(BaseModel):
     @property
     def flat(self) -> Mapping[str, Field]:
         """Its fields as Pulumi's SDKs have them: what ARM has under `properties` stands beside the rest."""
-        if CONTAINER not in self.fields:
-            return self.fields
-        return {name: field for name, field in self.fields.items() if name != CONTAINER} | self.fields[CONTAINER].fields
+        inner = self.fields[CONTAINER].fields if CONTAINER in self.fields else {}
+        outer = {name: field for name, field in self.fields.items() if not inner or name != CONTAINER}
+        return {sdk_name(name): field for name, field in {**outer, **inner}.items()}
 
 
 class Sdk(BaseModel):
@@ -135,6 +141,10 @@ class Schema(BaseModel):
         """The body without read-only properties and nulls, with the defaults that ARM fills in."""
         completed: dict[str, Any] = _complete(body, self.body)
         return completed
+
+    def with_defaults(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The body as it is, with the defaults that it lacks: an older version of the simulator knew fewer."""
+        return _filled(body, self.complete(body))
 
     def changed_immutables(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         """Paths that never change and that differ; one left out of `new` keeps its value and does not count."""
@@ -250,6 +260,14 @@ def _limits(value: Any, field: Field, path: str) -> Iterator[Problem]:
         yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the least is {field.minimum:g}.")
     if field.maximum is not None and size > field.maximum:
         yield Problem(path, f"The value of parameter '{path}' is {size}{unit}; the most is {field.maximum:g}.")
+
+
+def _filled(body: Mapping[str, Any], completed: Mapping[str, Any]) -> dict[str, Any]:
+    found = {**completed, **body}
+    for name, inner in completed.items():
+        if isinstance(inner, dict) and isinstance(body.get(name), dict):
+            found[name] = _filled(body[name], inner)
+    return found
 
 
 def _complete(value: Any, field: Field) -> Any:

@@ -9,6 +9,7 @@ import hmac
 import json
 import logging
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -20,20 +21,22 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from simulator.azure import guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
+from simulator.azure.arm_world import World
 from simulator.azure.backend import BlobBackend, ClusterBackend
 from simulator.azure.errors import ArmError, LoginError, not_allowed
 from simulator.azure.https import HttpsServer
 from simulator.azure.operations import Operations
 from simulator.azure.registries import Registries
-from simulator.azure.rest import Request, Response
-from simulator.azure.store import Store
+from simulator.azure.rest import CORRELATION, Request, Response
+from simulator.azure.schema import schemas
+from simulator.azure.store import BadRecords, Store
 from simulator.azure.subscription import Subscription
 from simulator.azure.tokens import Tokens
-from simulator.azure.world import World
 from simulator.host import paths
 from simulator.world.faults import FaultStore
 
 _log = logging.getLogger(__name__)
+_CLIENTS_ID = "x-ms-client-request-id"
 _POLL_S = 0.05  # how soon a stop is noticed
 
 
@@ -50,7 +53,7 @@ class Server:
         folder: Path,
     ) -> None:
         registries, faults = Registries(folder.parent / "registries"), FaultStore(folder.parent)
-        self.world = World(Store(folder), subscription, backend, blobs, registries, faults)
+        self.world = World(_store(folder), subscription, backend, blobs, registries, faults)
         self.operations = Operations(self.world)
         self._http = _Http(port, trust.authority(folder.parent), _Handler)
         self.endpoint = f"https://127.0.0.1:{self._http.server_port}"
@@ -85,9 +88,29 @@ def serve(
 ) -> Server:
     """The server, not started. Port 0 takes a free one; `folder` is `azure/` of the simulator's home by default.
 
-    Raises OSError when the port is taken.
+    Raises OSError when the port is taken, and BadRecords.
     """
     return Server(port, token, subscription, backend, blobs, folder or paths.home() / "azure")
+
+
+def _store(folder: Path) -> Store:
+    """What the folder holds. An older version of the simulator knew fewer defaults, on which rules rely.
+
+    Raises BadRecords.
+    """
+    store, bad = Store(folder), {}
+    for record in store.all():
+        schema = schemas().get(record.id.type.lower())
+        try:
+            body = schema.with_defaults(record.body) if schema else record.body
+        except (AttributeError, TypeError):  # an object is expected where none is
+            bad[store.file(record.id)] = f"body: not of the shape of {record.id.type}"
+            continue
+        if body != record.body:
+            store.put(replace(record, body=body))
+    if bad:
+        raise BadRecords(bad)
+    return store
 
 
 @dataclass(frozen=True)
@@ -200,12 +223,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(response.status)
         for name, value in response.headers.items():
             self.send_header(name, value)
+        for name, value in self._ids().items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json; charset=utf-8")
         if response.status != HTTPStatus.NO_CONTENT:
             self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+    def _ids(self) -> dict[str, str]:
+        """By which each request is known: Azure's page "Common API details" of the contract of resource providers."""
+        found = {"x-ms-request-id": str(uuid.uuid4())}
+        found[CORRELATION] = self.headers.get(CORRELATION) or str(uuid.uuid4())
+        given = self.headers.get(_CLIENTS_ID)
+        if given and self.headers.get("x-ms-return-client-request-id", "").lower() == "true":
+            found[_CLIENTS_ID] = given
+        return found
 
     def log_message(self, format: str, *args: Any) -> None:
         _log.debug(format, *args)

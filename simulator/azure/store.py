@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
+import shlex
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from simulator.azure.ids import ResourceId, parse_id
 
@@ -51,10 +54,37 @@ class Record:
         return self.state not in ("Succeeded", "Failed", "Canceled")
 
 
+class _OnDisk(BaseModel):
+    """A file of it."""
+
+    model_config = ConfigDict(extra="forbid")
+    id: str
+    body: Body
+    error: Body | None = None
+    correlation: str = ""
+    facts: dict[str, Any] = {}
+
+
+class BadRecords(Exception):
+    """Resources on disk that cannot be read: which, why, and what mends it."""
+
+    def __init__(self, found: Mapping[Path, str]) -> None:
+        listed = "".join(f"\n  {file}: {why}" for file, why in found.items())
+        super().__init__(
+            f"simulated Azure cannot read what it keeps of {len(found)} of its resources, which something else has "
+            f"changed, or another version has written:{listed}\n"
+            "What mends it: either of\n"
+            f"  rm {shlex.join(map(str, found))}    # forgets them, as if somebody had "
+            "deleted them: `pulumi refresh` tells the stack\n"
+            "  make clean    # forgets all of the simulator, stacks too"
+        )
+
+
 class Store:
     """All resources. Callers that read and then write hold `lock`."""
 
     def __init__(self, folder: Path) -> None:
+        """Raises BadRecords."""
         self._folder = folder
         self.lock = threading.RLock()
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +111,7 @@ class Store:
     def put(self, record: Record) -> None:
         """Writes it; after a kill either the old or the new version is there."""
         with self.lock:
-            file = self._file(record.id)
+            file = self.file(record.id)
             partial = file.with_suffix(_PARTIAL)
             data = asdict(record) | {"id": record.id.text}
             with partial.open("w") as stream:
@@ -93,10 +123,11 @@ class Store:
 
     def remove(self, resource: ResourceId) -> None:
         with self.lock:
-            self._file(resource).unlink(missing_ok=True)
+            self.file(resource).unlink(missing_ok=True)
             self._records.pop(resource.key, None)
 
-    def _file(self, resource: ResourceId) -> Path:
+    def file(self, resource: ResourceId) -> Path:
+        """Where it is kept."""
         kind = resource.type.rpartition("/")[2]
         readable = re.sub(r"[^\w-]", "_", resource.name)[:60]
         digest = hashlib.sha256(resource.key.encode()).hexdigest()[:12]
@@ -104,17 +135,28 @@ class Store:
 
 
 def records(folder: Path) -> list[Record]:
-    """All that a folder holds now; also for others than the process whose store it is."""
-    found = []
+    """All that a folder holds now; also for others than the process whose store it is. Raises BadRecords."""
+    found, bad = [], {}
     for file in sorted(folder.glob("*.json")):
-        with contextlib.suppress(FileNotFoundError):  # its resource has been deleted meanwhile
-            found.append(_read(file))
+        try:
+            found.append(_read(file.read_bytes()))
+        except FileNotFoundError:
+            continue  # its resource has been deleted meanwhile
+        except ValueError as error:
+            bad[file] = str(error)
+    if bad:
+        raise BadRecords(bad)
     return found
 
 
-def _read(file: Path) -> Record:
-    data = json.loads(file.read_text())
-    return Record(**(data | {"id": parse_id(data["id"])}))
+def _read(content: bytes) -> Record:
+    """Raises ValueError for what is no record."""
+    try:
+        read = _OnDisk.model_validate_json(content)
+    except ValidationError as error:
+        problems = (": ".join((*map(str, each["loc"]), each["msg"])) for each in error.errors())
+        raise ValueError(", ".join(problems)) from error
+    return Record(**(read.model_dump() | {"id": parse_id(read.id)}))
 
 
 def _copy(record: Record) -> Record:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Use
-from simulator.azure.registry import kinds
-from simulator.azure.world import World
+from simulator.azure.rooms import kinds
 
 
 def of(world: World, resource: ResourceId, but: ResourceId | None = None) -> Iterator[Use]:

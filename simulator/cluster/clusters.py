@@ -15,6 +15,7 @@ import yaml
 
 from diagnosis.cluster import Object
 from simulator.cluster import addons, entra
+from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
@@ -25,6 +26,8 @@ from simulator.kubelet.cloud import Cloud, NoCloud
 from simulator.kubelet.kubelet import Kubelet
 from simulator.kubelet.programs import ImageProgram, Offers
 
+_OF_OTHERS = ("node.kubernetes.io/", "ToBeDeletedByClusterAutoscaler", "remediator.kubernetes.azure.com/")
+"""Beginnings of taints that no pool gives."""
 _POOL_LABELS = "simulator/pool-labels"
 """Node annotation that remembers which labels the pool gave, so that those it gives no more go."""
 
@@ -44,7 +47,8 @@ class RunningCluster:
             self.kube: KubeClient = self.plane.client()
             self.kubelet = Kubelet(self.plane, self.network, programs, offers, cloud, cluster_id)
             parts.callback(self.kubelet.stop)
-            parts.callback(Provisioner(self.kube, self.plane.folder).stop)
+            files = AzureFiles(lambda group, account, nfs: cloud.share_refusal(cluster_id, group, account, nfs=nfs))
+            parts.callback(Provisioner(self.kube, self.plane.folder, files).stop)
             parts.callback(LoadBalancers(self.kube).stop)
             self._parts = parts.pop_all()
 
@@ -169,9 +173,9 @@ def _update(kube: KubeClient, there: Object, wanted: Object) -> None:
     taints = wanted.get("spec", {}).get("taints")
     body = {"metadata": {"labels": _removed(there, wanted) | labels}}
     current = there["metadata"].get("labels", {})
-    own = [taint for taint in there["spec"].get("taints", []) if not taint["key"].startswith("node.kubernetes.io/")]
+    own = [taint for taint in there["spec"].get("taints", []) if not taint["key"].startswith(_OF_OTHERS)]
     if any(current.get(key) != value for key, value in body["metadata"]["labels"].items()) or own != (taints or []):
-        kept = [taint for taint in there["spec"].get("taints", []) if taint["key"].startswith("node.kubernetes.io/")]
+        kept = [taint for taint in there["spec"].get("taints", []) if taint["key"].startswith(_OF_OTHERS)]
         body["spec"] = {"taints": (taints or []) + kept}
         body["metadata"]["annotations"] = wanted["metadata"].get("annotations", {})
         kube.patch("v1", "Node", there["metadata"]["name"], None, body)

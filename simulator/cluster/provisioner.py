@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from diagnosis.cluster import Object
+from simulator.cluster.azure_files import DRIVER, AzureFiles, NotMadeError
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kube.informer import Informer
 from simulator.kubelet.csi.claims import PROVISIONED_BY, SHARES, share_folder
@@ -25,9 +26,9 @@ _log = logging.getLogger(__name__)
 class Provisioner:
     """One cluster's; its threads run until `stop`."""
 
-    def __init__(self, kube: KubeClient, folder: Path) -> None:
+    def __init__(self, kube: KubeClient, folder: Path, files: AzureFiles) -> None:
         """`folder` is the cluster's."""
-        self._kube, self._folder = kube, folder
+        self._kube, self._folder, self._files = kube, folder, files
         self._wake, self._stopped = threading.Event(), threading.Event()
         self._claims = Informer(kube, "v1", "PersistentVolumeClaim", self._wake.set)
         self._volumes = Informer(kube, "v1", "PersistentVolume", self._wake.set)
@@ -45,7 +46,8 @@ class Provisioner:
             self._wake.wait(_TICK_S)
             self._wake.clear()
             try:
-                step(self._kube, self._folder, self._claims.items(), self._volumes.items(), self._attachments.items())
+                found = (self._claims.items(), self._volumes.items(), self._attachments.items())
+                step(self._kube, self._folder, self._files, *found)
             except (ApiError, httpx.HTTPError):  # the API server restarts, or an object has just gone: the next tick
                 self._stopped.wait(1)
             except Exception:  # noqa: BLE001 - one claim's fault must not stop all others; the daemon's log has it
@@ -54,14 +56,22 @@ class Provisioner:
 
 
 def step(
-    kube: KubeClient, folder: Path, claims: list[Object], volumes: list[Object], attachments: list[Object]
+    kube: KubeClient,
+    folder: Path,
+    files: AzureFiles,
+    claims: list[Object],
+    volumes: list[Object],
+    attachments: list[Object],
 ) -> None:
     """Provisions, deletes and attaches what is to be; the objects are all that there are."""
     there = {volume["metadata"]["name"] for volume in volumes}
     for claim in claims:
         name = f"pvc-{claim['metadata']['uid']}"
         if name not in there and _is_ours(claim):
-            _provision(kube, folder, name, claim)
+            try:
+                _provision(kube, folder, files, name, claim)
+            except NotMadeError as error:
+                files.tell(kube, claim, error)
     for volume in volumes:
         if _is_released(volume):
             shutil.rmtree(share_folder(folder, volume["metadata"]["name"]))
@@ -87,12 +97,17 @@ def _is_released(volume: Object) -> bool:
     return made_here and deletes and gone
 
 
-def _provision(kube: KubeClient, folder: Path, name: str, claim: Object) -> None:
+def _provision(kube: KubeClient, folder: Path, files: AzureFiles, name: str, claim: Object) -> None:
+    """Raises NotMadeError."""
     metadata, spec = claim["metadata"], claim["spec"]
     driver = metadata["annotations"][_PROVISIONER]
     storage_class = kube.find("storage.k8s.io/v1", "StorageClass", spec["storageClassName"])
     if storage_class is None or kube.find("storage.k8s.io/v1", "CSIDriver", driver) is None:
         return  # class or driver was turned off meanwhile: the claim stays Pending, as without a provisioner
+    parameters = storage_class.get("parameters") or {}
+    source = {"driver": driver, "volumeHandle": name, "volumeAttributes": parameters}
+    if driver == DRIVER:
+        source = files.source(parameters, name, metadata["namespace"])
     share_folder(folder, name)
     reference = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
     reference |= {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")}
@@ -104,7 +119,7 @@ def _provision(kube: KubeClient, folder: Path, name: str, claim: Object) -> None
             "accessModes": spec["accessModes"],
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
             "claimRef": reference,
-            "csi": {"driver": driver, "volumeHandle": name, "volumeAttributes": storage_class.get("parameters") or {}},
+            "csi": source,
             "mountOptions": storage_class.get("mountOptions") or [],
             "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
             "storageClassName": spec["storageClassName"],

@@ -1,4 +1,4 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal`."""
+"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal | evict`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from types import ModuleType
 import httpx
 from rich.console import Console
 
-from simulator.command import daemon_state, environment, images, owner, stacks
+from simulator.azure.store import BadRecords
+from simulator.command import daemon_state, environment, evictions, images, owner, stacks
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         owner.claim()
         enter(getattr(options, "inside", None))
         return int(options.run(options) or 0)
-    except (Refused, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
+    except (Refused, BadRecords, FaultError, owner.Foreign, ports.PortTaken, FileNotFoundError) as error:
         return _failed(str(error))
     except PermissionError as error:
         return _failed(owner.not_allowed(error))
@@ -91,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help="as a machine there: its name, group or stack")
     faults.add_parsers(commands)
+    evictions.add_parser(commands)
     return parser
 
 
@@ -111,6 +113,10 @@ def start() -> None:
     running = daemon_state.running_state()
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
+    if running and "pid" in running and running.get("code") != daemon_state.code():
+        console.print("the simulator runs other code than this checkout has now: it starts again, and keeps its state")
+        stop()
+        running = None
     process = _launch() if running is None else None
     with console.status("starting the simulator"):
         deadline = time.monotonic() + _START_TIMEOUT_S

@@ -16,24 +16,26 @@ import yaml
 from diagnosis.cluster import Object
 from simulator.azure import gateway as gateways
 from simulator.azure import subscription
-from simulator.azure.autoscaler import Autoscaler
+from simulator.azure.autoscaler.loop import Autoscaler
 from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.gateway import Gateway
 from simulator.azure.server import Server, serve
-from simulator.azure.store import Store
+from simulator.azure.spot import Evictor
+from simulator.azure.store import BadRecords, Store
 from simulator.azure.tokens import AKS
 from simulator.azure.types.managed_cluster import credentials
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import ControlPlane, NotReady
-from simulator.command.daemon_state import hold_lock, state_file
+from simulator.command.daemon_state import code, hold_lock, state_file
 from simulator.command.environment import kubeconfig_file, outer_proxy, token_file
 from simulator.host import files, paths, ports
 from simulator.host.processes import end_leftovers
 from simulator.operators import PROGRAMS
 from simulator.operators.device_plugins import extended_resources
+from simulator.world.evictions import EvictionStore
 
 ALREADY_RUNNING = 3
 _RESUME_TIMEOUT_S = 150
@@ -95,12 +97,13 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": False}))
+    known = {"pid": os.getpid(), "code": code()}
+    files.replace(state_file(), json.dumps(known | {"ready": False}))
     end_leftovers()
     try:
         with contextlib.ExitStack() as parts:
-            _run(parts, stop)
-    except (NotReady, NotResumed, ports.PortTaken, FileNotFoundError) as error:
+            _run(parts, stop, known)
+    except (BadRecords, NotReady, NotResumed, ports.PortTaken, FileNotFoundError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     finally:
@@ -110,14 +113,16 @@ def main() -> int:
     return 0
 
 
-def _run(parts: contextlib.ExitStack, stop: threading.Event) -> None:
-    """Until it is to stop; what runs then, `parts` end."""
+def _run(parts: contextlib.ExitStack, stop: threading.Event, known: dict[str, object]) -> None:
+    """Until it is to stop; what runs then, `parts` end. `known` is what it says of itself."""
     clusters, server = _simulated_azure(parts)
     _resume(server, clusters)
-    parts.callback(Autoscaler(server.world, server.operations, clusters.client).stop)
+    azure = server.world, server.operations, clusters.client
+    parts.callback(Autoscaler(*azure).stop)
+    parts.callback(Evictor(*azure, EvictionStore()).stop)
     kubeconfig = KubeconfigFile(clusters, server.world.store)
     kubeconfig.write()
-    files.replace(state_file(), json.dumps({"pid": os.getpid(), "ready": True, "port": ports.port("arm")}))
+    files.replace(state_file(), json.dumps(known | {"ready": True, "port": ports.port("arm")}))
     while not stop.wait(1):
         kubeconfig.write()
 

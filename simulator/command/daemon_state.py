@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import time
 from pathlib import Path
@@ -19,6 +20,16 @@ def lock_file() -> Path:
 
 def state_file() -> Path:
     return paths.home() / "daemon.json"
+
+
+def code() -> str:
+    """A digest of what a daemon of this checkout is made of, so that one begun before a `git pull` is known as such."""
+    digest = hashlib.sha256()
+    for folder in ("simulator", "config"):
+        for suffix in ("*.py", "*.yaml"):
+            for file in sorted((paths.ROOT / folder).rglob(suffix)):
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def hold_lock() -> IO[str] | None:
@@ -41,7 +52,7 @@ def _locked(kind: int) -> IO[str] | None:
 
 
 def running_state() -> dict[str, object] | None:
-    """What the running daemon says of itself (`pid`, `ready`); None when none runs."""
+    """What the running daemon says of itself (`pid`, `ready`, `code`); None when none runs."""
     if shared := _locked(fcntl.LOCK_SH):
         shared.close()
         return None

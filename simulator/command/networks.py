@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from config.schema.names import Names
 from simulator.azure import inside
-from simulator.azure.ids import ResourceId, parse_id
+from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, records
-from simulator.azure.types.network_interface.rules import TYPE as INTERFACES
-from simulator.azure.types.subnet.rules import network_id
-from simulator.azure.types.virtual_machine.rules import TYPE as MACHINES
+from simulator.azure.types.network_interface import rules as interfaces
+from simulator.azure.types.virtual_machine import rules as machines
 from simulator.azure.types.virtual_network.rules import TYPE as NETWORKS
 from simulator.host import paths
 
@@ -29,13 +28,14 @@ def find(text: str) -> list[str]:
 def jump_boxes() -> dict[str, list[str]]:
     """Machines by the label of the network that they are in, networks without any too."""
     there = _there()
-    interfaces = {record.id.key: record for record in _of(there, INTERFACES)}
-    machines: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(there, NETWORKS)}
-    for machine in _of(there, MACHINES):
-        (used,) = machine.properties["networkProfile"]["networkInterfaces"]
-        if interface := interfaces.get(used["id"].lower()):
-            machines.setdefault(inside.label(_network(interface)), []).append(machine.id.name)
-    return machines
+    found = {record.id: record for record in there}
+    boxes: dict[str, list[str]] = {inside.label(record.id): [] for record in _of(there, NETWORKS)}
+    for machine in _of(there, machines.TYPE):
+        interface = found.get(parse_id(machines.interface(machine.properties)))
+        network = found.get(interfaces.network_of(interface)) if interface else None
+        if network:
+            boxes[inside.label(network.id)].append(machine.id.name)
+    return boxes
 
 
 def _there() -> Sequence[Record]:
@@ -44,8 +44,3 @@ def _there() -> Sequence[Record]:
 
 def _of(there: Sequence[Record], kind: str) -> list[Record]:
     return [record for record in there if record.id.type.lower() == kind.lower()]
-
-
-def _network(interface: Record) -> ResourceId:
-    (asked,) = interface.properties["ipConfigurations"]
-    return network_id(parse_id(asked["properties"]["subnet"]["id"]))

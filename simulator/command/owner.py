@@ -13,7 +13,7 @@ from pathlib import Path
 from simulator.host import files, paths
 
 _MARK = "checkout"  # the file that names the owner
-_IN_EVERY_CHECKOUT = Path("simulator", "paths.py")
+_IN_EVERY_CHECKOUT = Path("simulator", "__main__.py")  # of every version
 
 
 class Foreign(Exception):

@@ -20,15 +20,18 @@ def record(
     message: str,
     source: dict[str, str],
 ) -> None:
-    """Makes an event. Best effort, as with Kubernetes' own parts: a namespace that is being deleted takes none."""
+    """Makes an event. Best effort, as with Kubernetes' own parts: a namespace that is being deleted takes none.
+
+    Those of objects without a namespace are in `default`.
+    """
     metadata = obj["metadata"]
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     involved = {key: obj[key] for key in ("apiVersion", "kind")}
-    involved |= {key: metadata[key] for key in ("name", "namespace", "uid")}
+    involved |= {key: metadata[key] for key in ("name", "namespace", "uid") if key in metadata}
     event = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata.get("namespace", "default")},
         "involvedObject": involved,
         "type": severity,
         "reason": reason,

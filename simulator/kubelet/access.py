@@ -11,7 +11,7 @@ from simulator.host.network import ClusterNetwork
 from simulator.kubelet import folders
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.runner import Runnable, Script
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 
 
 class PodAccess:

@@ -83,6 +83,15 @@ class Cloud(Protocol):
         Raises PermissionError with Entra's words.
         """
 
+    def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
+        """Why a cluster's control plane cannot make a share in an account, in Resource Manager's words, or None.
+
+        Without a group, the account is in that of the cluster's nodes.
+        """
+
+    def nfs_refusal(self, server: str, export: str) -> str | None:
+        """Why nodes cannot mount `<server>:<export>`, in the words of mount.nfs; None where they can."""
+
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         """Why a cluster's kubelet identity cannot pull an image, in containerd's words; None where it can."""
 
@@ -110,6 +119,12 @@ class NoCloud:
 
     def storage_token(self, client_id: str, assertion: str) -> tuple[str, int]:
         raise PermissionError("there is no Entra ID")
+
+    def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
+        return "there is no Azure"
+
+    def nfs_refusal(self, server: str, export: str) -> str | None:
+        return f"mount.nfs: Failed to resolve server {server}: Name or service not known"
 
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         return None

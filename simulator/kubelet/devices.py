@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,8 +69,9 @@ class DeviceManager:
                 gpus = [gpu.index for gpu in hardware.gpus if runs or gpu.healthy]
                 hcas = [hca.name for hca in hardware.hcas if hca.link_layer == "InfiniBand" and (runs or _works(hca))]
                 hca_count = sum(count for name, count in wanted.items() if name != GPU)
+                shares = offered.get(GPU, 0) // max(1, sum(gpu.healthy for gpu in hardware.gpus))
                 devices: Allocation = {
-                    "gpus": self._free(node, "gpus", gpus)[: wanted.get(GPU, 0)],
+                    "gpus": self._shares(node, gpus, max(1, shares))[: wanted.get(GPU, 0)],
                     "hcas": self._free(node, "hcas", hcas)[:hca_count],
                 }
                 self._held[uid] = _Holding(node, wanted, devices)
@@ -100,6 +102,14 @@ class DeviceManager:
     def _release(self) -> None:
         alive = {pod["metadata"]["uid"] for pod in self._pods() if not has_ended(pod)}
         self._held = {uid: holding for uid, holding in self._held.items() if uid in alive}
+
+    def _shares(self, node: str, gpus: Iterable[int], shares: int) -> list[int]:
+        """Shares of GPUs that nobody holds, each as its GPU: those of the GPU of which fewest are held come first.
+
+        As NVIDIA's device plugin hands out slices (k8s-device-plugin, internal/rm/allocate.go, distributedAlloc).
+        """
+        held = Counter(gpu for each in self._held.values() if each.node == node for gpu in each.devices["gpus"])
+        return [gpu for _, gpu in sorted((share, gpu) for gpu in gpus for share in range(held[gpu], shares))]
 
     def _free(self, node: str, kind: str, devices: Iterable[Any]) -> list[Any]:
         taken = {device for held in self._held.values() if held.node == node for device in held.devices[kind]}

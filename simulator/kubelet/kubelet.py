@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,7 +22,7 @@ from diagnosis.cluster import Object, has_ended
 from simulator.host import ports
 from simulator.host.certificates import Authority
 from simulator.host.network import ClusterNetwork
-from simulator.kube.client import ApiError, KubeClient, ignore_missing
+from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient, ignore_missing
 from simulator.kube.informer import Informer
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
@@ -44,6 +44,7 @@ from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
+from simulator.kubelet.status import lost_with_node
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 from simulator.sandbox import machine, sandbox
@@ -200,8 +201,8 @@ class Kubelet:
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]
-        if node is None:  # its node was removed: AKS deletes the machine, and the pod with it
-            self._remove(pod)
+        if node is None:
+            self._lose(pod)
         elif not self._admission.admits(pod, node) or RUN_BY in pod["metadata"].get("annotations", {}):
             return
         elif uid not in self._workers and not self.catalogue.runs_here(pod):
@@ -236,6 +237,16 @@ class Kubelet:
             self._remove(pod)
         elif not worker.delete_when_stopped:
             worker.stop(delete=True)
+
+    def _lose(self, pod: Object) -> None:
+        """Its machine is gone, and what ran there; Kubernetes' pod GC finds that a minute later."""
+        if worker := self._workers.get(pod["metadata"]["uid"]):
+            worker.lose()
+        if not has_ended(pod):
+            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+            options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
+            ignore_missing(lambda: self.kube.patch("v1", "Pod", name, namespace, lost_with_node(pod), **options))
+        self._remove(pod)
 
     def _remove(self, pod: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]

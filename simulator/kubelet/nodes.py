@@ -13,7 +13,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import Allocation, DeviceManager, plugin_resources, status_patch
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.programs import Offers
-from simulator.kubelet.shim import run_folder
+from simulator.kubelet.shim_client import run_folder
 from simulator.world import snapshot
 from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware

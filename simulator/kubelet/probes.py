@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 
 Probe = dict[str, Any]
 

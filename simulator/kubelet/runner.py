@@ -21,7 +21,7 @@ from simulator.host import paths
 from simulator.host.processes import marked_environment
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 
 _PLACES = ("AI_ON_AKS_CACHE", "XDG_CACHE_HOME", "PYTHONPYCACHEPREFIX", "GO")
 """Variables that say where tools are made, and with which of Go's settings."""
@@ -43,6 +43,14 @@ class Script:
     """The way into the sandbox."""
 
 
+class Stop(threading.Event):
+    """Set, it asks a container to end; `lost` is set before it where the machine is gone, which leaves no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = threading.Event()
+
+
 Runnable = Controller | OneShot | HostProcess | Script | None
 
 
@@ -56,7 +64,7 @@ def _is_of_job(pod: Object) -> bool:
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences", []))
 
 
-def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: Callable[[], None]) -> int:
+def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[], None]) -> int:
     """Blocks until the container has ended or `stop` is set (143, as after SIGTERM); calls `ready` once it serves."""
     try:
         if isinstance(program, HostProcess):
@@ -85,7 +93,7 @@ def run(ctx: ContainerContext, program: Runnable, stop: threading.Event, ready: 
     return 128 + signal.SIGTERM
 
 
-def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: threading.Event) -> int:
+def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
     """Makes what a stack is the first to need; the pod is not ready meanwhile, and its log tells how far that is."""
     missing = [name for name in names if not (paths.tools_bin() / name).exists()]
     if not missing:
@@ -101,7 +109,7 @@ def _process(
     ctx: ContainerContext,
     argv: Sequence[str],
     env: Mapping[str, str],
-    stop: threading.Event,
+    stop: Stop,
     started: Callable[[], None],
     ask_to_end: Callable[[subprocess.Popen[str]], None] | None = None,
 ) -> int:
@@ -122,8 +130,9 @@ def _process(
     while popen.poll() is None and not stop.wait(_POLL_S):
         pass
     if popen.poll() is None:
-        (ask_to_end or _terminate)(popen)
-        _end(popen, termination_grace_s(ctx.pod))
+        if not stop.lost.is_set():
+            (ask_to_end or _terminate)(popen)
+        _end(popen, termination_grace_s(ctx.pod), stop)
     reader.join(_OUTPUT_S)
     code = popen.returncode
     return 128 - code if code < 0 else code
@@ -149,17 +158,18 @@ def _terminate(popen: subprocess.Popen[str]) -> None:
         os.killpg(popen.pid, signal.SIGTERM)
 
 
-def _end(popen: subprocess.Popen[str], grace_s: int) -> None:
-    """Waits for a process that was asked to end, and kills it when its time is up."""
-    try:
-        popen.wait(grace_s)
-    except subprocess.TimeoutExpired:
+def _end(popen: subprocess.Popen[str], grace_s: int, stop: Stop) -> None:
+    """Waits for a process that was asked to end, and kills it when its time is up or its machine gone."""
+    deadline = time.monotonic() + grace_s
+    while popen.poll() is None and time.monotonic() < deadline and not stop.lost.wait(_POLL_S):
+        pass
+    if popen.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(popen.pid, signal.SIGKILL)
         popen.wait()
 
 
-def _serving(ports: Mapping[int, int], ready: Callable[[], None], stop: threading.Event) -> None:
+def _serving(ports: Mapping[int, int], ready: Callable[[], None], stop: Stop) -> None:
     """Calls `ready` as soon as all local ports accept connections."""
     waiting = set(ports.values())
     while waiting and not stop.is_set():

@@ -9,7 +9,7 @@ from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.devices import Allocation
 from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.runner import Script
-from simulator.kubelet.shim import Shim, run_folder
+from simulator.kubelet.shim_client import Shim, run_folder
 from simulator.sandbox import sandbox
 from simulator.sandbox.images import has_recipe, image_name
 from simulator.sandbox.sandbox import Mount, SandboxSpec
@@ -45,7 +45,7 @@ class Scripts:
             env=ctx.env(),
             workdir=str(ctx.container.get("workingDir", "")),
             mounts=tuple(_mounts(ctx)),
-            gpus=tuple(allocation["gpus"]),
+            gpus=tuple(dict.fromkeys(allocation["gpus"])),
             hcas=tuple(allocation["hcas"]),
             shm_bytes=snapshot.shm_bytes(ctx.pod),
             capabilities=frozenset((security.get("capabilities") or {}).get("add", [])),

@@ -119,6 +119,13 @@ def pod_status(
     return status
 
 
+def lost_with_node(pod: Object) -> Object:
+    """What Kubernetes' pod GC (markFailedAndDeletePodWithCondition) says of a pod whose node is gone: a patch."""
+    why = {"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists", "lastTransitionTime": now()}
+    status = {"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True", **why}]}
+    return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
+
+
 def _condition(name: str, value: str, before: list[Object]) -> Object:
     since = [old["lastTransitionTime"] for old in before if (old["type"], old["status"]) == (name, value)]
     return {"type": name, "status": value, "lastTransitionTime": since[0] if since else now()}

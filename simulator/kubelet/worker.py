@@ -9,17 +9,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
 from diagnosis.cluster import Object
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import Teller
 from simulator.kubelet.probes import Prober
 from simulator.kubelet.pulls import ImagePulls, Waiting
-from simulator.kubelet.runner import Runnable, Script, run, termination_grace_s
+from simulator.kubelet.runner import Runnable, Script, Stop, run, termination_grace_s
 from simulator.kubelet.status import ContainerState, now, pod_status
 
 _log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ class PodWorker:
         self._policy: str = spec.get("restartPolicy", "Always")
         self._init = [ContainerState(c["name"], c["image"]) for c in spec.get("initContainers", [])]
         self._main = [ContainerState(c["name"], c["image"]) for c in spec["containers"]]
-        self._stop_event = threading.Event()
+        self._stop_event = Stop()
         self._lock = threading.Lock()
         self._readiness = threading.Lock()
         self._conditions: list[Object] = []
@@ -82,6 +83,11 @@ class PodWorker:
     def stop(self, *, delete: bool) -> None:
         self.delete_when_stopped = delete
         self._stop_event.set()
+
+    def lose(self) -> None:
+        """Ends it with its machine: at once, and what it has not sent yet is gone. Nobody reports any more."""
+        self._stop_event.lost.set()
+        self.stop(delete=False)
 
     def _run(self) -> None:
         self._report()
@@ -125,7 +131,8 @@ class PodWorker:
             state.run()
             self._report()
             code = self._run_once(ctx, program, state)
-            ctx.volumes.flush()
+            if not self._stop_event.lost.is_set():
+                ctx.volumes.flush()
             if self._stop_event.is_set():
                 if self.delete_when_stopped:
                     state.end(code)
@@ -214,10 +221,10 @@ class PodWorker:
             self._conditions = status["conditions"]
             metadata = self._pod["metadata"]
             body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+            # Conditions that others set stay, such as DisruptionTarget.
+            options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
             self._insist(
-                lambda: self._services.kube.patch(
-                    "v1", "Pod", metadata["name"], metadata["namespace"], body, subresource="status"
-                )
+                lambda: self._services.kube.patch("v1", "Pod", metadata["name"], metadata["namespace"], body, **options)
             )
 
     def _delete(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot
 from simulator.operators import crds
 from simulator.operators.gpu import controller as gpu_operator
-from simulator.operators.gpu import gates, gfd
+from simulator.operators.gpu import gates, gfd, mig
 from simulator.operators.network import controller as network_operator
 from simulator.operators.network import gates as network_gates
 
@@ -41,7 +41,7 @@ PROGRAMS: tuple[ImageProgram, ...] = (
     ImageProgram(_PLUGIN_IMAGE, Controller(gfd.run), "gpu-feature-discovery", gate=gates.runtime_gate),
     ImageProgram("dcgm", gate=gates.runtime_gate),
     ImageProgram("dcgm-exporter", gate=gates.runtime_gate),
-    ImageProgram("k8s-mig-manager", gate=gates.runtime_gate),
+    ImageProgram("k8s-mig-manager", Controller(mig.run), gate=gates.runtime_gate),
 )
 
 __all__ = ["PROGRAMS", "REAL"]

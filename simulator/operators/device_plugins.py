@@ -7,20 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, is_ready
 from simulator.operators._loop import label, labelled
-from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
 from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
+from simulator.operators.gpu.sharing import Sharing, sharing
 from simulator.operators.network.daemonsets import OFED_POD_LABEL
 from simulator.world.hardware import Hca, NodeHardware
 from simulator.world.nodes import MELLANOX, nvidia_gpus
 
 SRIOV_CONFIG = "/etc/pcidp/config.json"
 SHARED_CONFIG = "/k8s-rdma-shared-dev-plugin/config.json"
-GPU_CONFIG_LABEL = "nvidia.com/device-plugin.config"
 LINK_TYPES = {"infiniband": "InfiniBand", "ether": "Ethernet"}
 
 Configs = Callable[[Object, str], bytes | None]
@@ -53,8 +49,8 @@ def extended_resources(
     resources: dict[str, int] = {}
     for pod in labelled(pods, "app", DEVICE_PLUGIN_APP):
         if has_driver(node, pods):
-            name, replicas = _time_slicing(node, pod, configs)
-            resources[name] = replicas * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
+            shared = _sharing(node, pod, configs, hardware)
+            resources[shared.resource] = shared.shares * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
     has_ofed = bool(labelled(pods, OFED_POD_LABEL))
     hcas = [hca for hca in hardware.hcas if _offered(hca, has_ofed=has_ofed)]
     for pod in pods:
@@ -145,14 +141,7 @@ def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:
     return not links or hca.link_layer in {LINK_TYPES.get(link.lower()) for link in links}
 
 
-def _time_slicing(node: Object, pod: Object, configs: Configs) -> tuple[str, int]:
-    """Name and replicas of the GPU resource, by the plugin's configuration for this node."""
+def _sharing(node: Object, pod: Object, configs: Configs, hardware: NodeHardware) -> Sharing:
     env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0].get("env", [])}
-    choice = label(node, GPU_CONFIG_LABEL) or env.get("DEFAULT_CONFIG", "")
-    text = configs(pod, f"{CONFIG_FOLDER}/{choice}") if choice else None
-    slicing = (yaml.safe_load(text or b"") or {}).get("sharing", {}).get("timeSlicing", {})
-    for entry in slicing.get("resources", []):
-        if entry["name"] == GPU_RESOURCE:
-            name = f"{GPU_RESOURCE}.shared" if slicing.get("renameByDefault") else GPU_RESOURCE
-            return entry.get("rename", name), int(entry["replicas"])
-    return GPU_RESOURCE, 1
+    product = next((gpu.product for gpu in nvidia_gpus(hardware)), "")
+    return sharing(node, env, lambda path: configs(pod, path), product)

@@ -141,7 +141,8 @@ class Catalogue(_Data):
             digest.update((self.modules / tool.npm.module / "package-lock.json").read_bytes())
         if tool.pip:
             digest.update((self.modules / tool.pip.module / "requirements.txt").read_bytes())
-            digest.update(str(sys.implementation.cache_tag).encode())  # compiled parts are for one Python
+            # Compiled parts are for one Python, and bytecode is among them.
+            digest.update(f"{sys.implementation.cache_tag} bytecode".encode())
         return f"{tool.name}-{tool.version}-{digest.hexdigest()[:12]}"
 
 

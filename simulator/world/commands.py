@@ -24,6 +24,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
     fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity")
+    fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
     fault.add_argument("--seconds", type=int, help="how long it lasts; until it is healed by default")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
@@ -37,12 +38,14 @@ def _fault(options: argparse.Namespace) -> None:
     """Raises FaultError."""
     store = FaultStore()
     if options.kind is None:
-        if options.node or options.device or options.gbps or options.size or options.seconds:
+        given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
+        if any(given):
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
     gbps, seconds = (_amount(options, name) for name in ("gbps", "seconds"))
-    fault = new_fault(options.kind, options.node, options.device, gbps, size=options.size, seconds=seconds)
+    size, spot = options.size, options.spot
+    fault = new_fault(options.kind, options.node, options.device, gbps, size=size, seconds=seconds, spot=spot)
     check(fault, known_nodes())
     store.fault(fault)
     print(f"broken: {fault}")
@@ -115,5 +118,9 @@ def check_node(name: str, nodes: Nodes) -> None:
     if not nodes:
         raise FaultError("there are no simulated nodes yet; `make up` makes some")
     if name not in nodes:
-        names = ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")
-        raise FaultError(f"--node {name or 'is missing'}: the nodes are {names}")
+        raise FaultError(f"--node {name or 'is missing'}: the nodes are {listed(nodes)}")
+
+
+def listed(nodes: Collection[str]) -> str:
+    """As many of their names as are read."""
+    return ", ".join(sorted(nodes)[:_SHOWN_NODES]) + (", ..." if len(nodes) > _SHOWN_NODES else "")

@@ -30,7 +30,7 @@ class FaultKind(StrEnum):
     THROTTLE = "throttle"
     """Azure refuses all requests to its Resource Manager for a while (`seconds`)."""
     CAPACITY = "capacity"
-    """Azure has no machine of a VM size left."""
+    """Azure has no machine of a VM size left; with `spot`, so many for Spot pools altogether, and any for others."""
     ROLES = "roles"
     """Role assignments made from now on do not act yet, and new identities are not found."""
 
@@ -62,12 +62,15 @@ class Fault:
     gbps: int = 0
     size: str = ""
     seconds: int = 0
+    spot: int | None = field(default=None, compare=False)
+    """Of capacity: machines for Spot pools."""
     since: float = field(default=0.0, compare=False)
     """When it began, in seconds since 1970."""
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
-        return " ".join(part for part in (self.kind, self.node, self.device, left, self.size, lasts) if part)
+        spot = "" if self.spot is None else f"{self.spot} Spot"
+        return " ".join(part for part in (self.kind, self.node, self.device, left, spot, self.size, lasts) if part)
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str]:
@@ -87,6 +90,7 @@ def new_fault(
     *,
     size: str = "",
     seconds: int = 0,
+    spot: int | None = None,
     since: float = 0.0,
 ) -> Fault:
     """Raises FaultError naming what is allowed."""
@@ -97,6 +101,8 @@ def new_fault(
     for option, number in (("seconds", seconds), ("gbps", gbps)):
         if number < 0:
             raise FaultError(f"--{option} {number}: it is above 0")
+    if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
+        raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]
@@ -105,7 +111,7 @@ def new_fault(
             raise FaultError(f"a {known} fault needs --{option}, {hint}")
         if value and known not in takers:
             raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
-    return Fault(node, known, device, gbps, size, seconds, since)
+    return Fault(node, known, device, gbps, size, seconds, spot, since)
 
 
 def _takes(kind: FaultKind, option: str) -> bool:

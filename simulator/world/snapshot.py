@@ -46,7 +46,7 @@ def snapshot(
 def write(world: Object, folder: Path) -> None:
     """Replaces `folder`/world.json in one step."""
     folder.mkdir(parents=True, exist_ok=True)
-    files.replace(folder / "world.json", json.dumps(world, indent=1, sort_keys=True))
+    files.replace(folder / "world.json", json.dumps(world))
 
 
 def states_of(folder: Path) -> Object:

@@ -100,3 +100,14 @@ def unschedulable(stack: Stack, job: str, namespace: str = "default") -> str:
         return "" if "/0 tasks" in said else said  # it looked before any pod of the gang was there
 
     return str(eventually(reason, f"the PodGroup of {job} says why it waits"))
+
+
+def tolerate(stack: Stack, tolerations: list[Object]) -> None:
+    """Makes them those of the GPU operator's DaemonSets, the device plugin's among them."""
+    stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
+
+    def passed_on() -> bool:
+        plugin = stack.kube.get("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "nvidia-operator")
+        return bool(plugin["spec"]["template"]["spec"]["tolerations"] == tolerations)
+
+    eventually(passed_on, "the operator has passed the tolerations on")

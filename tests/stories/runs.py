@@ -15,12 +15,16 @@ DONE = {
     "metaseq": "Completed",
     "nccl-allreduce": "Completed",
     "olmo": "Complete",
+    "gpu-batch": "Complete",
+    "resim": "Complete",
 }
 JOBS = {
     "health-check": "batch/v1",
     "metaseq": "batch.volcano.sh/v1alpha1",
     "nccl-allreduce": "batch.volcano.sh/v1alpha1",
     "olmo": "batch/v1",
+    "gpu-batch": "batch/v1",
+    "resim": "batch/v1",
 }
 """API of the Job that each workload is; jupyterlab is a Deployment."""
 _NOTEBOOK = "app.kubernetes.io/name=jupyterlab"

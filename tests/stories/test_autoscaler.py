@@ -1,12 +1,16 @@
-"""A pool that starts without nodes: jobs bring them, an update keeps them, and they go when nobody needs them."""
+"""Pools that scale: jobs bring nodes, Spot is taken back and replaced or fallen back from, and what is idle goes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
+from config.facts.scheduling import SPOT_LABEL
+from diagnosis.cluster import Object, condition
 from tests.support.world import Stack, ended, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -15,31 +19,34 @@ POOL: dict[str, Any] = {
     "count": 0,
     "autoscale": {"min": 0, "max": 2},
 }
+A100 = "Standard_ND96asr_v4"
+SPOT: dict[str, Any] = {"vmSku": A100, "count": 0, "spot": True, "autoscale": {"min": 0, "max": 1}}
 
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     options = {"nccl-allreduce": {"numNodes": 2}}
-    return new_stack("scaled", vmSku=None, nodeCount=None, pools={"gpu": POOL}, workloadOptions=options)
+    pools = {"gpu": POOL, "cheap": SPOT}
+    return new_stack("scaled", vmSku=None, nodeCount=None, pools=pools, workloadOptions=options)
 
 
 def test_a_job_on_an_empty_pool_brings_its_nodes_and_runs(stack: Stack) -> None:
     stack.up()
-    eventually(lambda: len(gpu_nodes(stack.kube)) == 2, "the autoscaler brings both nodes")
+    eventually(lambda: len(of_pool(stack, "gpu")) == 2, "the autoscaler brings both nodes")
     job = stack.kube.get("batch.volcano.sh/v1alpha1", "Job", "nccl-allreduce", "ai")
-    for node in gpu_nodes(stack.kube):
+    for node in of_pool(stack, "gpu"):
         assert node["metadata"]["creationTimestamp"] >= job["metadata"]["creationTimestamp"], "it comes for the job"
     assert ended(stack.kube) == "Completed"
 
 
 def test_an_update_of_the_pool_keeps_the_nodes_that_it_has(stack: Stack) -> None:
-    for node in gpu_nodes(stack.kube):
+    for node in of_pool(stack, "gpu"):
         hold(stack, node["metadata"]["name"])
-    before = names(gpu_nodes(stack.kube))
+    before = names(of_pool(stack, "gpu"))
     assert len(before) == 2
-    stack.set(pools={"gpu": {**POOL, "labels": {"team": "a"}}})
+    stack.set(pools={"gpu": {**POOL, "labels": {"team": "a"}}, "cheap": SPOT})
     stack.up()
-    labelled = [node for node in gpu_nodes(stack.kube) if node["metadata"]["labels"].get("team") == "a"]
+    labelled = [node for node in of_pool(stack, "gpu") if node["metadata"]["labels"].get("team") == "a"]
     assert names(labelled) == before
     stack.up("--expect-no-changes")
 
@@ -47,7 +54,89 @@ def test_an_update_of_the_pool_keeps_the_nodes_that_it_has(stack: Stack) -> None
 def test_nodes_that_nobody_needs_go(stack: Stack) -> None:
     for name in names(stack.kube.list("v1", "Pod", "default")):
         stack.kube.delete("v1", "Pod", name, "default")
-    eventually(lambda: gpu_nodes(stack.kube) == [], "the pool is empty again")
+    eventually(lambda: of_pool(stack, "gpu") == [], "the pool is empty again")
+    assert told(stack, "ScaleDownEmpty")
+
+
+def test_spot_that_is_taken_back_is_drained_and_replaced_and_its_job_counts_no_failure(stack: Stack) -> None:
+    stack.kube.create(batch())
+    eventually(lambda: running(stack), "a Spot node comes, and the pod runs there")
+    first = running(stack)[0]
+    stack.world.simulator("evict", first["spec"]["nodeName"])
+    eventually(lambda: target(stack, first), "the pod is evicted, and told why")
+    node = stack.kube.get("v1", "Node", first["spec"]["nodeName"])
+    assert "Preempt Scheduled: " in condition(node, "VMEventScheduled")["message"]
+    assert node["spec"]["unschedulable"]
+    eventually(lambda: first["spec"]["nodeName"] not in names(of_pool(stack, "cheap")), "the machine is gone")
+    eventually(lambda: running(stack) and uid(running(stack)[0]) != uid(first), "another pod runs on another node")
+    assert running(stack)[0]["spec"]["nodeName"] != first["spec"]["nodeName"]
+    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed")
+
+
+def test_without_spot_machines_the_status_says_so_and_the_pod_waits(stack: Stack) -> None:
+    stack.world.simulator("fault", "capacity", "--size", A100, "--spot", "0")
+    second = running(stack)[0]
+    stack.world.simulator("evict", second["spec"]["nodeName"], "--without-drain")
+    eventually(lambda: of_pool(stack, "cheap") == [], "the machine is gone, and was not drained before")
+    assert not stack.kube.get("batch/v1", "Job", "batch", "default")["status"].get("failed"), "pod GC says whose fault"
+    eventually(lambda: told(stack, "FailedToScaleUpGroup"), "Azure has no Spot machine")
+    found = stack.kube.get("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
+    groups = yaml.safe_load(found["data"]["status"])["nodeGroups"]
+    assert [each["scaleUp"]["status"] for each in groups if "-cheap" in each["name"]] == ["Backoff"]
+    stack.world.simulator("heal", "capacity")
+    eventually(lambda: running(stack), "once there is one again, and the pool is asked again")
+
+
+def of_pool(stack: Stack, key: str) -> list[Object]:
+    return [node for node in gpu_nodes(stack.kube) if re.match(f"aks-{key}", node["metadata"]["name"])]
+
+
+def running(stack: Stack) -> list[Object]:
+    pods = stack.kube.list("v1", "Pod", "default", labels="job-name=batch")
+    return [pod for pod in pods if pod["status"]["phase"] == "Running" and not pod["metadata"].get("deletionTimestamp")]
+
+
+def uid(pod: Object) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def target(stack: Stack, pod: Object) -> bool:
+    now = stack.kube.find("v1", "Pod", pod["metadata"]["name"], "default")
+    return now is None or condition(now, "DisruptionTarget").get("reason") == "EvictionByEvictionAPI"
+
+
+def told(stack: Stack, reason: str) -> list[str]:
+    return [event["message"] for event in stack.kube.list("v1", "Event") if event["reason"] == reason]
+
+
+def batch() -> Object:
+    """A Job whose pod runs until it is asked to end, and of which a disruption is no failure."""
+    script = "trap 'exit 1' TERM; while true; do sleep 1; done"
+    container = {
+        "name": "main",
+        "image": "docker.io/me/node-labeler:1",
+        "command": ["bash", "-c", script],
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    spec = {
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": [ignored]},
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "nodeSelector": {SPOT_LABEL: "spot"},
+                "tolerations": [{"operator": "Exists"}],
+                "containers": [container],
+            }
+        },
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "batch", "namespace": "default"},
+        "spec": spec,
+    }
 
 
 def hold(stack: Stack, node: str) -> None:

@@ -113,7 +113,12 @@ def test_malformed_yaml_through_pulumi(checkout: Checkout) -> None:
 def test_an_unknown_stack(checkout: Checkout) -> None:
     before = checkout.files()
     answer = checkout.make("up", check=False, STACK="nope")
-    refused(answer, "there is no stack nope: no file Pulumi.nope.yaml", "The stacks are: dev", "make up STACK=dev")
+    refused(
+        answer,
+        "there is no stack nope: no file Pulumi.nope.yaml",
+        "The stacks are: av-resim, dev, ",
+        "make up STACK=dev",
+    )
     assert checkout.files() == before
     assert "nope" not in checkout.inside("pulumi stack ls").stdout
 
@@ -164,7 +169,7 @@ def test_env_prints_shell_lines_only_also_without_tools(checkout: Checkout, tmp_
         assert line.split(" ")[0] in ("unset", "export")
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGINT])
 def test_interrupted_during_up_and_again(checkout: Checkout, how: signal.Signals) -> None:
     """As terminals and `timeout` do: the whole process group gets the signal."""
     command = checkout.begin("up")

@@ -35,6 +35,7 @@ from tests.stories.policies import (
     offers_gpus,
     offers_none,
     placed,
+    tolerate,
     unready_pods,
     unschedulable,
 )
@@ -46,6 +47,7 @@ SPOT = {"key": "kubernetes.azure.com/scalesetpriority", "value": "spot", "effect
 NVIDIA_DEFAULT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 FAILED = "Terminated"  # by the policy of the job's master; Volcano says Failed of jobs that it gave up itself
 H100, ND = "Standard_ND96isr_H100_v5", "standardNDSH100v5Family"
+SPOT_POOL = {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "spot": True}}}
 FEATURE = "providers/Microsoft.Features/featureProviders/Microsoft.ContainerService"
 FEATURE += "/subscriptionFeatureRegistrations/AKSInfinibandSupport?api-version=2021-07-01"
 
@@ -69,17 +71,6 @@ def run_again(stack: Stack, iterations: int) -> str:
     stack.set(workloadOptions={"nccl-allreduce": {"iterations": iterations}})
     stack.up()
     return ended(stack.kube)
-
-
-def tolerate(stack: Stack, tolerations: list[Object]) -> None:
-    """Makes them those of the GPU operator's DaemonSets, the device plugin's among them."""
-    stack.kube.patch(*CLUSTER_POLICY, None, {"spec": {"daemonsets": {"tolerations": tolerations}}})
-
-    def passed_on() -> bool:
-        plugin = stack.kube.get("apps/v1", "DaemonSet", "nvidia-device-plugin-daemonset", "nvidia-operator")
-        return bool(plugin["spec"]["template"]["spec"]["tolerations"] == tolerations)
-
-    eventually(passed_on, "the operator has passed the tolerations on")
 
 
 def reboot(stack: Stack, pod: Object) -> None:
@@ -272,7 +263,9 @@ def test_a_pool_beyond_the_quota_is_refused_before_anything_else_changes(stack: 
     stack.set(nodeCount="2")
 
 
+@pytest.mark.long
 def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -> None:
+    stack.up()
     before = gpu_nodes(stack.kube)
     pool = before[0]["metadata"]["labels"]["kubernetes.azure.com/agentpool"]
     stack.alter(fixed_pool(pool))
@@ -294,15 +287,19 @@ def test_arm_refuses_what_replace_on_changes_would_have_replaced(stack: Stack) -
 
 def test_the_infiniband_feature_is_asked_for_before_anything_changes(stack: Stack) -> None:
     stack.world.arm("DELETE", FEATURE)
-    stack.set(pools={"gpu": {"vmSku": H100, "spot": True}})
+    stack.set(**SPOT_POOL)
     text = stack.up(check=False)
+    stack.world.arm("PUT", FEATURE)
     assert stack.returncode != 0
     assert "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport" in text
     assert "Traceback" not in text
     assert len(gpu_nodes(stack.kube)) == 2
 
 
+@pytest.mark.long
 def test_a_spot_pool_without_it_runs_the_job_in_two_partitions(stack: Stack) -> None:
+    stack.world.arm("DELETE", FEATURE)
+    stack.set(**SPOT_POOL)
     stack.alter(WITHOUT_FEATURE_CHECK)
     stack.up()
     for node in gpu_nodes(stack.kube):

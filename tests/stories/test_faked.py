@@ -68,6 +68,8 @@ def test_in_a_pipe_the_engine_s_lines_are_phases_and_a_summary(first: subprocess
     assert [line for line in lines if len(line) > 80] == []
 
 
+@pytest.mark.long
+@pytest.mark.usefixtures("first")
 def test_with_a_recipe_it_really_runs_though_the_simulator_was_not_started_again(checkout: Checkout) -> None:
     """What the image holds, docker/aksnhc has, here under the user's own name."""
     recipes = checkout.folder / "simulator" / "sandbox" / "recipes"

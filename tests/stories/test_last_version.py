@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.long]
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """One whose stack `dev` the last version has brought up, and whose files are this version's now."""
+    """One whose stack `dev` the last version has brought up, and whose files, and simulator, are this version's now."""
     there = subprocess.run(["git", "cat-file", "-e", LAST_COMMIT], cwd=ROOT, check=False, capture_output=True)
     if there.returncode:
         pytest.skip(f"this clone does not have commit {LAST_COMMIT}: git fetch --unshallow")
@@ -31,6 +31,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     try:
         made.make("up")
         replace_files(made.folder, Checkout.copy(tmp_path_factory.mktemp("this")).folder)
+        assert "other code than this checkout has now" in " ".join(made.make("start").stderr.split())
         yield made
     finally:
         made.make("stop")

@@ -79,7 +79,9 @@ def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
     stack.kube.delete("v1", "Pod", "writer", "ai")  # one that has ended holds its claim too
 
 
+@pytest.mark.long
 def test_a_changed_script_is_another_image_which_pods_wait_for_and_the_data_stays(stack: Stack) -> None:
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
     before = {pod["metadata"]["uid"] for pod in pods(stack, "local-nvme-scratch")}
     stack.pushes_images = False
     stack.alter("from components import images\nimages.content_tag = lambda name: 'changed'")

@@ -10,16 +10,19 @@ from typing import Any
 
 import pytest
 
+from components.shared_files import storage_class
 from tests.stories.azure_cluster import AzureCluster
 from tests.support import networks as net
 from tests.support.arm import API, GROUP, ZONES_API, cluster_body
-from tests.support.world import CommandFailed, World
+from tests.support.world import CommandFailed, World, eventually
 
 pytestmark = pytest.mark.simulator
 BLOB_DRIVER = {"storageProfile": {"blobCSIDriver": {"enabled": True}}}
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
 LABEL = "ai-on-aks-private+ai"
 ZONE = net.zone("privatelink.blob.core.windows.net")
+FILES_ZONE = net.zone("privatelink.file.core.windows.net")
+STORAGE_ACCOUNT_CONTRIBUTOR = "17d1049b-9a84-46fb-8f53-869881c3d3ab"
 
 
 class PrivateCluster(AzureCluster):
@@ -36,6 +39,24 @@ class PrivateCluster(AzureCluster):
         subnet = net.NODES.replace(GROUP, GROUP.removesuffix("resourceGroups/rg") + self.group)
         pool = {"name": "system", "mode": "System", "count": 1, "vmSize": "Standard_D4ads_v5", "vnetSubnetID": subnet}
         self.arm("PUT", self.path, cluster_body(agentPoolProfiles=[pool], **PRIVATE, **properties))
+
+    def create_files(self, name: str) -> str:
+        """An account that has shares by NFS, and the class that the program makes for it."""
+        properties = {"publicNetworkAccess": "Disabled", "supportsHttpsTrafficOnly": False}
+        body = {"location": "eastus", "kind": "FileStorage", "sku": {"name": "Premium_LRS"}, "properties": properties}
+        path = f"{self.group}/providers/Microsoft.Storage/storageAccounts/{name}"
+        self.arm("PUT", path, body)
+        made = storage_class(name, self.group.removeprefix("resourceGroups/"))
+        of_the_api = {"provisioner": made["provisioner"], "parameters": made["parameters"]}
+        kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "shared-files"}}
+        self.kube.create(kind | of_the_api | {"mountOptions": made["mount_options"]})
+        return path
+
+    def give_control_plane(self, role: str, scope: str) -> None:
+        definition = f"/providers/Microsoft.Authorization/roleDefinitions/{role}"
+        given = {"principalId": self.arm("GET", self.path)["identity"]["principalId"], "roleDefinitionId": definition}
+        path = f"{scope}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-0000-0000-000000000002"
+        self.world.arm("PUT", f"{path}?api-version={API['Microsoft.Authorization']}", {"properties": given})
 
     def hide_account(self) -> None:
         properties = {"publicNetworkAccess": "Disabled"}
@@ -109,3 +130,26 @@ def test_private_data_are_mounted_once_an_endpoint_a_zone_and_a_link_lead_there(
     cluster.waits_for("reader", "lookup privatedata.blob.core.windows.net: no such host")
     cluster.put(f"{net.endpoint('blob')}/privateDnsZoneGroups/default", net.group_body(ZONE))
     assert cluster.log("reader") == "17 tokens"
+
+
+def test_shares_are_made_with_a_role_on_their_account_and_mounted_at_its_endpoint(cluster: PrivateCluster) -> None:
+    files = cluster.create_files("privatefiles")
+    claim = {"accessModes": ["ReadWriteMany"], "storageClassName": "shared-files"}
+    cluster.apply("v1", "PersistentVolumeClaim", "team", spec=claim | {"resources": {"requests": {"storage": "100Gi"}}})
+    eventually(
+        lambda: "ERROR CODE: AuthorizationFailed" in told(cluster, "ProvisioningFailed"), "the driver is refused"
+    )
+    cluster.give_control_plane(STORAGE_ACCOUNT_CONTRIBUTOR, files)
+    cluster.run("writer", "echo shared >/data/note; cat /data/note", claim="team")
+    cluster.waits_for("writer", "mount.nfs: Failed to resolve server privatefiles.privatelink.file.core.windows.net")
+    cluster.put(net.endpoint("file"), net.endpoint_body(files.replace(cluster.group, GROUP), "file"))
+    cluster.put(FILES_ZONE, {"location": "global"})
+    cluster.put(net.link(FILES_ZONE), net.link_body())
+    cluster.put(f"{net.endpoint('file')}/privateDnsZoneGroups/default", net.group_body(FILES_ZONE))
+    assert cluster.log("writer") == "shared"
+
+
+def told(cluster: PrivateCluster, reason: str) -> str:
+    """The messages of all events of a reason."""
+    events = cluster.kube.list("v1", "Event", "default")
+    return "\n".join(event["message"] for event in events if event["reason"] == reason)

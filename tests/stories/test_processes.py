@@ -131,6 +131,7 @@ def test_a_killed_part_comes_back_by_itself(stack: Stack, part: str) -> None:
     eventually_equals(partial(standing, stack.kube), before)
 
 
+@pytest.mark.long
 def test_state_survives_a_stop(stack: Stack) -> None:
     world = stack.world
     before = settled(stack.kube)
@@ -180,6 +181,7 @@ def test_down_of_a_mistyped_stack_stops_nothing(stack: Stack) -> None:
     assert stack.world.simulator("status").returncode == 0
 
 
+@pytest.mark.long
 def test_down_of_one_stack_tells_of_the_others(stack: Stack) -> None:
     """Told by another simulator process of the same home, whose own stack `dev` does not exist."""
     answer = stack.world.simulator("down")

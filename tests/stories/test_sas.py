@@ -64,6 +64,7 @@ def borrower(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFac
     impatient = {"olmo": {**TRAINING, "maxFiles": 2, "prepare": False}}
     config = {"platformStack": PLATFORM, "workloadOptions": impatient}
     made = Stack.create(world, BORROWER, tmp_path_factory.mktemp(BORROWER) / "project", config, like="olmo")
+    assert trained(platform, platform) == "Complete"
     made.up()
     yield made
     made.destroy()
@@ -153,6 +154,7 @@ def test_a_second_up_signs_nothing_anew(platform: Stack) -> None:
 # -- borrowed ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_missing_data_ends_a_training_at_once_and_says_what_is_missing(borrower: Stack, platform: Stack) -> None:
     assert trained(borrower, platform) == "Failed"
     (pod,) = names(platform.kube.list("v1", "Pod", BORROWER, labels="batch.kubernetes.io/job-name=olmo"))
@@ -161,6 +163,7 @@ def test_missing_data_ends_a_training_at_once_and_says_what_is_missing(borrower:
     )
 
 
+@pytest.mark.long
 def test_the_borrower_copies_what_is_missing_and_trains(borrower: Stack, platform: Stack) -> None:
     borrower.set(workloadOptions={"olmo": {**TRAINING, "maxFiles": 2}})
     borrower.up()
@@ -170,6 +173,7 @@ def test_the_borrower_copies_what_is_missing_and_trains(borrower: Stack, platfor
 # -- about to end, and rotated -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_previews_warn_of_an_end_that_is_near_and_change_nothing(platform: Stack, borrower: Stack) -> None:
     let_pass(platform, WEEK - timedelta(hours=1))
     for stack, name in ((platform, "data"), (borrower, "organization/ai-on-aks/data")):
@@ -180,6 +184,7 @@ def test_previews_warn_of_an_end_that_is_near_and_change_nothing(platform: Stack
         assert f"Issue new ones: {mend}\n" in text
 
 
+@pytest.mark.long
 def test_a_rotation_makes_other_volumes_and_jobs_follow(platform: Stack, borrower: Stack) -> None:
     before, theirs = (volumes(platform, namespace) for namespace in ("ai", BORROWER))
     job, their_job = run(platform, "olmo"), run(platform, "olmo", BORROWER)
@@ -194,6 +199,7 @@ def test_a_rotation_makes_other_volumes_and_jobs_follow(platform: Stack, borrowe
     assert "the SAS of container" not in platform.up("--expect-no-changes")
 
 
+@pytest.mark.long
 def test_a_borrower_gets_them_by_its_next_up(platform: Stack, borrower: Stack) -> None:
     before, job = volumes(platform, BORROWER), run(platform, "olmo", BORROWER)
     borrower.up()
@@ -205,6 +211,7 @@ def test_a_borrower_gets_them_by_its_next_up(platform: Stack, borrower: Stack) -
 # -- ended -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Stack, borrower: Stack) -> None:
     let_pass(platform, WEEK + timedelta(days=1))
     before = volumes(platform, "ai")
@@ -231,9 +238,7 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
 def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> None:
     """The training finds its data and its last checkpoint, with a token in place of any secret."""
     before, kept = volumes(platform, "ai"), account(platform)["id"]
-    by_identity = {"olmo": {**TRAINING, "prepare": False}}
-    platform.set(workloads="olmo", storage=BY_IDENTITY, workloadOptions=by_identity)
-    platform.up()
+    give_up_sas(platform)
     assert account(platform)["id"] == kept
     assert not volumes(platform, "ai") & before
     assert trained(platform, platform) == "Complete"
@@ -241,7 +246,15 @@ def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> 
     assert "unchanged" in platform.up("--expect-no-changes")
 
 
+def give_up_sas(platform: Stack) -> None:
+    by_identity = {"olmo": {**TRAINING, "prepare": False}}
+    platform.set(workloads="olmo", storage=BY_IDENTITY, workloadOptions=by_identity)
+    platform.up()
+
+
+@pytest.mark.long
 def test_a_borrower_has_an_identity_of_its_own(platform: Stack, borrower: Stack) -> None:
+    give_up_sas(platform)
     borrower.set(workloadOptions={"olmo": {**TRAINING, "prepare": False}})
     borrower.up()
     assert trained(borrower, platform) == "Complete"

@@ -61,6 +61,7 @@ def _available(stack: Stack) -> bool:
     return bool(deployment.get("status", {}).get("availableReplicas"))
 
 
+@pytest.mark.long
 def test_status_tells_who_has_the_gpus(stack: Stack) -> None:
     eventually(lambda: "num_updates" in _log(stack), "the training has made updates", 180)
     said = stack.world.simulator("status").stdout

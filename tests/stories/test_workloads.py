@@ -12,19 +12,22 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from components import platform_guard
 from diagnosis.cluster import Object
 from simulator.azure.schema import schemas
+from simulator.host.paths import ROOT
 from simulator.kube.client import ApiError
+from tests.stories import evidence
 from tests.stories.azure_cluster import SCRIPT_IMAGE
-from tests.stories.runs import DONE, all_pass, gpu_pod_nodes, observed, run
+from tests.stories.runs import all_pass, gpu_pod_nodes, observed, run
 from tests.support.published_models import unpublished
 from tests.support.world import Stack, World, eventually, eventually_equals, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 PLATFORM = "all"
-WORKLOADS = tuple(DONE)
+WORKLOADS = tuple(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]["ai-on-aks:workloads"].split(","))
 ACCOUNT = "Microsoft.Storage/storageAccounts"
 TYPES = {schema.sdk.token: schema for schema in schemas().values()}
 TOKENS = {
@@ -65,6 +68,9 @@ def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
     try:
         stack.up()
         yield stack
+    except Exception as error:
+        error.add_note(evidence.of(platform.world))  # now: what it tells of goes with the stack
+        raise
     finally:
         stack.destroy()
         stack.pulumi("stack", "rm", "--yes", name)
@@ -153,6 +159,7 @@ def test_a_second_up_changes_nothing(platform: Stack) -> None:
     assert "unchanged" in platform.up("--expect-no-changes")
 
 
+@pytest.mark.long
 def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else(platform: Stack) -> None:
     platform.set(modelSize="6.7b")
     assert set(platform.steps()) == {
@@ -162,6 +169,7 @@ def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else
     all_pass(platform, platform)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce"])
 def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
     with lodging(platform, name, tmp_path) as lodger:
@@ -170,6 +178,7 @@ def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: 
         assert "unchanged" in lodger.up("--expect-no-changes")
 
 
+@pytest.mark.long
 def test_olmo_on_two_nodes_is_killed_and_goes_on_from_its_checkpoints(platform: Stack, tmp_path: Path) -> None:
     """Each node has a mount of its own, in which it must see in time what the first one has saved."""
     with lodging(platform, "olmo", tmp_path) as lodger:
@@ -238,9 +247,8 @@ def rerun(platform: Stack, name: str, before: str, nodes: list[str]) -> Object:
     return {"anew": run(platform, name) != before, "pods": len(used), "elsewhere": sorted(set(used) - set(nodes))}
 
 
-@pytest.mark.parametrize(
-    "size", ["Standard_ND96isr_H200_v5", pytest.param("Standard_ND96asr_v4", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("size", ["Standard_ND96isr_H200_v5", "Standard_ND96asr_v4"])
 def test_another_vm_size_retargets_every_workload(platform: Stack, size: str) -> None:
     before = {name: run(platform, name) for name in WORKLOADS}
     platform.set(vmSku=size)

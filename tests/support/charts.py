@@ -19,7 +19,7 @@ from simulator.host import paths
 VALUES: dict[str, dict[str, Any]] = {
     nfd.NAME: nfd.values(),
     network_operator.NAME: network_operator.values(),
-    gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True),
+    gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True, pools={}),
     volcano.NAME: volcano.values(autoscaled=False),
     blob_csi_driver.NAME: blob_csi_driver.values(),
 }

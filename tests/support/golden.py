@@ -20,7 +20,8 @@ import yaml
 from components import platform_guard
 from simulator.host.paths import ROOT
 from tests.support.lookups import HUB, ZONES
-from tests.support.mocks import Azure, Recorder, Registered, program
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, Registered, program
 
 FOLDER = Path(__file__).parent / "golden"
 WHOLE = "dev"
@@ -60,6 +61,18 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloadOptions": {"olmo": {"dataContainer": "input", "checkpointContainer": "output", "prepare": False}},
         "cluster": _LOCAL,
     },
+    "batches": {
+        "pools": {"spot": {"vmSku": T4, "spot": True}, "plain": {"vmSku": T4, "count": 1}},
+        "storage": {
+            "accounts": {
+                "input": {"containers": {"input": {}}},
+                "output": {"auth": "identity", "containers": {"output": {"permissions": "racwdlmp"}}},
+            }
+        },
+        "workloads": ["gpu-batch", "resim"],
+        "workloadOptions": {"resim": {"pool": "spot", "otherPools": ["plain"]}, "gpu-batch": {"pool": "plain"}},
+        "cluster": _LOCAL,
+    },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
     "private-seed": {
@@ -88,6 +101,13 @@ STACKS: dict[str, dict[str, Any]] = {
         },
         "registry": {"sku": "Premium"},
         "workloads": NCCL,
+    },
+    "shared-files": {
+        "vmSku": H100,
+        "network": {"addressSpace": "10.0.0.0/16"},
+        "storage": {"sharedFiles": "nfs"},
+        "workloads": NCCL,
+        "cluster": _LOCAL,
     },
     "mirror": {
         "vmSku": H100,

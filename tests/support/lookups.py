@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -40,11 +40,17 @@ HUB, ZONES = f"{NETWORKS}/virtualNetworks/hub", f"{NETWORKS}/privateDnsZones"
 OWNER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
 
 
-def hub(location: str = "eastus", space: str = "192.168.0.0/16", **nodes: Any) -> dict[str, Any]:
-    """That network; more of its subnet for nodes."""
+def hub(
+    location: str = "eastus", space: str = "192.168.0.0/16", dns: Sequence[str] = (), **nodes: Any
+) -> dict[str, Any]:
+    """That network, maybe with DNS servers of its own; more of its subnet for nodes."""
     subnets = {"nodes": {"addressPrefix": "192.168.0.0/24", **nodes}, "endpoints": {"addressPrefix": "192.168.1.0/27"}}
     listed = [{"id": f"{HUB}/subnets/{name}", "properties": each} for name, each in subnets.items()]
-    return {"location": location, "properties": {"addressSpace": {"addressPrefixes": [space]}, "subnets": listed}}
+    more = {"dhcpOptions": {"dnsServers": list(dns)}} if dns else {}
+    return {
+        "location": location,
+        "properties": {"addressSpace": {"addressPrefixes": [space]}, "subnets": listed, **more},
+    }
 
 
 def links(*networks: str) -> dict[str, Any]:

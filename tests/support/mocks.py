@@ -2,69 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import runpy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-import grpc
 import pulumi
-import yaml
 from pulumi.runtime import mocks, rpc
 
 from simulator.host.paths import ROOT
-from tests.support.lookups import Fetch, everything
+from tests.support.mocked_azure import ORGANIZATION, SECRET, Azure
 from tests.support.settings import as_engine
-
-SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
-DEPLOYER = "00000000-0000-0000-0000-00000000000b"
-TOKEN = "a-token"
-SECRET = "[secret]"
-ORGANIZATION = "organization"
-"""As a backend in files calls it."""
-KUBELET = "00000000-0000-0000-0000-00000000000c"
-ISSUER = "https://eastus.oic.prod-aks.azure.com/tenant/cluster/"
-CLIENT, PRINCIPAL = "00000000-0000-0000-0000-00000000000d", "00000000-0000-0000-0000-00000000000e"
-"""Of every managed identity that a program makes."""
-_NAMES = (
-    "federatedIdentityCredentialResourceName", "privateDnsZoneGroupName", "privateEndpointName",
-    "virtualNetworkLinkName", "privateZoneName", "virtualNetworkName", "natGatewayName", "publicIpAddressName",
-    "vmName", "networkInterfaceName", "bastionHostName",
-    "agentPoolName", "roleAssignmentName", "containerName", "accountName", "registryName", "resourceName",
-    "resourceGroupName",
-)  # fmt: skip
-"""Inputs that name a resource, the innermost first."""
-KEY = base64.b64encode(b"the account's key").decode()
-ABSENT = (
-    "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
-    'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
-)
-WINDOW = {"start": "2026-01-01T00:00:00Z", "expiry": "2099-01-01T00:00:00Z"}
-"""Of every SAS."""
-ADDED: dict[str, dict[str, Any]] = {
-    "ManagedCluster": {
-        "identityProfile": {"kubeletidentity": {"objectId": KUBELET}},
-        "oidcIssuerProfile": {"enabled": True, "issuerURL": ISSUER},
-    },
-    "UserAssignedIdentity": {"clientId": CLIENT, "principalId": PRINCIPAL},
-    "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
-    "SasWindow": WINDOW,
-    "DelegationSas": {"sas": "skoid=login&sig=delegation"},
-}
-"""What a provider adds to a resource, by the last part of its type."""
-SERVER_APP = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""AKS's API servers in Entra ID, the same in every tenant (Azure/kubelogin), as is the client that asks for codes."""
-_CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
-LOGIN_OPTIONS = ["--environment", "AzurePublicCloud", "--server-id", SERVER_APP, "--client-id", _CLIENT_APP,
-                 "--tenant-id", "00000000-0000-0000-0000-0000000000aa"]  # fmt: skip
-"""What AKS writes for kubelogin behind `--login devicecode`."""
-_LOGIN = {"exec": {"command": "kubelogin", "args": ["get-token", "--login", "devicecode", *LOGIN_OPTIONS]}}
-_KUBECONFIGS = {
-    "Admin": {"users": [{"name": "admin", "user": {}}]},
-    "User": {"users": [{"name": "user", "user": _LOGIN}]},
-}
 
 
 @dataclass(frozen=True)
@@ -108,162 +57,6 @@ class Recorder(mocks.MockMonitor):
     def names(self, type_suffix: str) -> list[str]:
         """Names of the resources whose type ends so."""
         return sorted(r.name for r in self.registered if r.type.endswith(type_suffix))
-
-
-FORMER_OS_DISK = {"osDiskSizeGB": 128, "osDiskType": "Managed"}
-
-
-class EngineError(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
-    """What the engine answers to a call that fails."""
-
-    def code(self) -> grpc.StatusCode:
-        return grpc.StatusCode.UNKNOWN
-
-    def details(self) -> str:
-        return str(self)
-
-
-def there(found: Mapping[str, Any] | None) -> dict[Any, Any]:
-    """What a getter answers. Raises EngineError where there is nothing."""
-    if found is None:
-        raise EngineError(ABSENT)
-    return dict(found)
-
-
-class Azure(pulumi.runtime.Mocks):
-    """Azure and Kubernetes as the program sees them; `calls` has the functions that it called, with their arguments."""
-
-    def __init__(
-        self,
-        feature: str = "Registered",
-        stacks: Mapping[str, Recorder] | None = None,
-        account: Mapping[str, Any] | None = None,
-        pools: Mapping[str, Mapping[str, Any]] | None = None,
-        location: str = "eastus",
-        cluster: bool = False,
-        outputs: Mapping[str, Any] | None = None,
-        registry: str = "",
-        reservations: Mapping[str, Mapping[str, Any]] | None = None,
-        identities: Collection[str] = (),
-        address_space: str = "",
-        peerings: Sequence[Mapping[str, Any]] = (),
-        tags: Mapping[str, str] | None = None,
-        inside: bool = True,
-        profiles: Mapping[str, Any] | None = None,
-        fetch: Fetch = everything,
-    ) -> None:
-        self.feature = feature
-        """State of AKSInfinibandSupport."""
-        self.account = account
-        """The storage account that is there already."""
-        self.pools = pools or {}
-        """Profiles of the cluster's pools, by name; OS disks are those that earlier versions made, unless they say.
-        """
-        self.location = location
-        """Where the cluster is that is there already."""
-        self.cluster = cluster
-        """Whether it is, or has been made since."""
-        self.registry = registry
-        """Tier of the registry that is there already, if there is one."""
-        self.identities = identities
-        """Names of user-assigned identities that are there."""
-        self.reservations = reservations or {}
-        """Capacity reservation groups by name: their location and machines by VM size."""
-        self.address_space = address_space
-        """Of the network that is asked for, if it is there."""
-        self.peerings = peerings
-        """Of the same."""
-        self.tags = tags
-        """Of the resource group that is there already, if it is."""
-        self.inside = inside
-        """Whether this machine is inside whatever is private."""
-        self.profiles = profiles or {}
-        """More of the cluster that is there: its networkProfile, its apiServerAccessProfile."""
-        self.outputs = outputs or {}
-        """Of the stack itself, from its last `up`."""
-        self.fetch = fetch
-        """What answers GETs of the Resource Manager."""
-        self.stacks = stacks or {}
-        """Other stacks of the project that are up."""
-        self.calls: list[tuple[str, dict[Any, Any]]] = []
-
-    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
-        kind = args.typ.split(":")[-1]
-        if kind == "StackReference":
-            return args.resource_id, self._stack_outputs(args.inputs["name"])
-        self.cluster = self.cluster or kind == "ManagedCluster"
-        inputs = {**args.inputs, **ADDED.get(kind, {})}
-        if identities := inputs.get("identity", {}).get("userAssignedIdentities"):  # a map in answers
-            shown = {name: {"clientId": "", "principalId": ""} for name in identities}
-            inputs["identity"] = {**inputs["identity"], "userAssignedIdentities": shown}
-        if args.typ.startswith("azure-native:"):
-            name = next(inputs[key] for key in _NAMES if key in inputs)
-            return f"/subscriptions/{SUBSCRIPTION}/{kind}/{name}", {**inputs, "name": name}
-        metadata = inputs.get("metadata", {})
-        return "/".join(filter(None, [metadata.get("namespace"), metadata.get("name")])) or args.name, dict(inputs)
-
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        self.calls.append((args.token, args.args))
-        match args.token.split(":")[-1]:
-            case "getClientConfig" | "getClientToken":
-                who = {"clientId": "", "objectId": DEPLOYER, "subscriptionId": SUBSCRIPTION, "tenantId": ""}
-                return {**who, "token": TOKEN}, []
-            case "getManagedCluster":
-                pools = [{"name": name, **FORMER_OS_DISK, **profile} for name, profile in self.pools.items()]
-                named = {"name": args.args["resourceName"], "location": self.location, "agentPoolProfiles": pools}
-                return there({**ADDED["ManagedCluster"], **named, **self.profiles} if self.cluster else None), []
-            case "getCapacityReservationGroup" | "getCapacityReservation":
-                return self._reservation(args.args), []
-            case (
-                "getRegistry"
-                | "getUserAssignedIdentity"
-                | "getStorageAccount"
-                | "getVirtualNetwork"
-                | "getResourceGroup"
-            ) as kind:
-                return there(self._one(kind, args.args)), []
-            case "listStorageAccountKeys":
-                return {"keys": [{"keyName": "key1", "value": KEY, "permissions": "FULL", "creationTime": ""}]}, []
-            case "readStackOutputs":
-                return self._stack_outputs(args.args["name"]), []
-            case "getSubscriptionFeatureRegistration":
-                return {"id": "", "name": "", "properties": {"state": self.feature}, "type": ""}, []
-            case "listStorageAccountServiceSAS":
-                return {"serviceSasToken": f"?sp={args.args['permissions']}&sig=service"}, []
-        text = yaml.safe_dump(next(config for kind, config in _KUBECONFIGS.items() if kind in args.token))
-        return {"kubeconfigs": [{"name": "kubeconfig", "value": base64.b64encode(text.encode()).decode()}]}, []
-
-    def _one(self, kind: str, args: dict[Any, Any]) -> Mapping[str, Any] | None:
-        if kind == "getRegistry":
-            return {"name": args["registryName"], "sku": {"name": self.registry}} if self.registry else None
-        if kind == "getUserAssignedIdentity":
-            return {"principalId": PRINCIPAL} if args["resourceName"] in self.identities else None
-        if kind == "getResourceGroup":
-            return None if self.tags is None else {"tags": self.tags}
-        if kind == "getVirtualNetwork":
-            return self._network() if self.address_space else None
-        return self.account
-
-    def _network(self) -> dict[str, Any]:
-        peerings = {"virtualNetworkPeerings": list(self.peerings)} if self.peerings else {}
-        return {"addressSpace": {"addressPrefixes": [self.address_space]}, **peerings}
-
-    def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
-        group = there(self.reservations.get(args["capacityReservationGroupName"]))
-        if size := args.get("capacityReservationName"):
-            return {"location": group["location"], "sku": {"name": size, "capacity": group["machines"][size]}}
-        members = [{"id": f"/capacityReservations/{size}"} for size in group["machines"]]
-        return {"location": group["location"], "capacityReservations": members}
-
-    def _stack_outputs(self, full_name: str) -> dict[str, Any]:
-        """As the engine reads them."""
-        if full_name == f"{ORGANIZATION}/ai-on-aks/{pulumi.get_stack()}":
-            return {"name": full_name, "outputs": dict(self.outputs), "secretOutputNames": []}
-        found = self.stacks.get(full_name.removeprefix(f"{ORGANIZATION}/ai-on-aks/"))
-        if found is None:
-            raise EngineError(f'invocation of readStackOutputs returned an error: unknown stack "{full_name}"')
-        secret = [name for name, value in found.outputs.items() if value == SECRET]
-        return {"name": full_name, "outputs": found.shown, "secretOutputNames": secret}
 
 
 def deploy(

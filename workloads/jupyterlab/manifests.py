@@ -38,10 +38,12 @@ class Notebook(Run[JupyterLabOptions]):
 
     server_config: str
     """Contents of its secret configuration file."""
+    claim: str = NAME
+    """Name of the claim of its file share."""
 
 
 def storage_class() -> Manifest:
-    """The file share's class, without its name. The share goes when its claim does."""
+    """The file share's own class, of SMB, without its name. The share goes when its claim does."""
     return {
         "provisioner": "file.csi.azure.com",
         "parameters": {"skuName": "Standard_LRS", "protocol": "smb"},
@@ -69,7 +71,11 @@ def service_spec() -> Manifest:
 
 def _template(notebook: Notebook) -> Manifest:
     options, pool = notebook.options, notebook.pool
-    mounts = [_files(), _configuration(notebook.server_config), *([scratch(pool, "/scratch")] if pool.scratch else [])]
+    mounts = [
+        _files(notebook.claim),
+        _configuration(notebook.server_config),
+        *([scratch(pool, "/scratch")] if pool.scratch else []),
+    ]
     pod = GpuPod(
         pool=pool,
         rdma_resource=notebook.rdma_resource,
@@ -105,9 +111,9 @@ def _container(notebook: Notebook) -> Manifest:
     }
 
 
-def _files() -> Mount:
+def _files(claim: str) -> Mount:
     """The file share, where people work."""
-    return Mount(name="work", path=f"{HOME}/work", source={"persistentVolumeClaim": {"claimName": NAME}})
+    return Mount(name="work", path=f"{HOME}/work", source={"persistentVolumeClaim": {"claimName": claim}})
 
 
 def _configuration(server_config: str) -> Mount:

@@ -10,6 +10,7 @@ import pulumi_kubernetes as kubernetes
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.rules.plain_secrets import unset_secret
+from config.rules.shared_files import without_shared_files
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
@@ -33,11 +34,11 @@ class JupyterLab(Workload[JupyterLabOptions]):
         return 1
 
     def problems(self, options: JupyterLabOptions, ground: Ground) -> Iterable[Problem]:
-        """A server without a password."""
-        chosen = options
-        if chosen.password is None:
+        """A server without a password, or without a place for its files."""
+        if options.password is None:
             path = (*_PATH, "password")
             yield unset_secret(path, "is not set, and without one anybody could log in", "a password of your own")
+        yield from without_shared_files(ground, NAME)
 
     def deploy(self, context: WorkloadContext, placement: Placement[JupyterLabOptions]) -> Deployed:
         """File share, secret configuration, server, and a way to it."""
@@ -46,7 +47,9 @@ class JupyterLab(Workload[JupyterLabOptions]):
         if options.password is None:
             raise ValueError("JupyterLab needs a password, which `problems` demands long before")
         config = server_config(hashed(options.password.get_secret_value(), owner))
-        notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config)
+        # Of another class it is another claim: no claim changes its class, nor goes while a pod has it.
+        claim = NAME if context.shared_class is None else f"{NAME}-nfs"
+        notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config, claim=claim)
         needed = [_secret(notebook, context), _claim(notebook, context)]
         _server(notebook, context, needed)
         service = f" service/{NAME} {PORT}:{PORT}"
@@ -69,25 +72,29 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 
 def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
-    """The claim, and the storage class behind it, which is the cluster's and so named after the namespace."""
-    class_name = pulumi.Output.concat(context.namespace, f"-{NAME}")
-    share = kubernetes.storage.v1.StorageClass(
-        NAME,
-        metadata={"name": class_name},
-        **storage_class(),
-        opts=context.child(),
-    )
+    """The claim, of the class that all share files by, or else of its own."""
+    class_name = context.shared_class or _class(context).metadata["name"]
     claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaim(
         NAME,
-        metadata={"name": NAME, "namespace": context.namespace},
+        metadata={"name": notebook.claim, "namespace": context.namespace},
         spec={
             "accessModes": ["ReadWriteMany"],
-            "storageClassName": share.metadata["name"],
+            "storageClassName": class_name,
             "resources": {"requests": {"storage": f"{notebook.options.fs_size_gi}Gi"}},
         },
         opts=context.child(),
     )
     return claim
+
+
+def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:
+    """It is the cluster's, and so named after the namespace."""
+    return kubernetes.storage.v1.StorageClass(
+        NAME,
+        metadata={"name": pulumi.Output.concat(context.namespace, f"-{NAME}")},
+        **storage_class(),
+        opts=context.child(),
+    )
 
 
 def _server(notebook: Notebook, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.tokens import Tokens
 from simulator.azure.types.role_assignment import allowed as roles
 from simulator.azure.types.storage_account import keys
 from simulator.azure.types.storage_account import rules as accounts
-from simulator.azure.world import World
 
 _READS = ("GET", "HEAD")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request, conflict, invalid
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
-from simulator.azure.world import World
 
 
 def location(world: World, resource: ResourceId, body: Body, existing: Record | None) -> str:
@@ -81,6 +81,13 @@ def check_fixed(resource: ResourceId, body: Body, existing: Record | None) -> No
             Problem(path, f"Changing property '{path}' is not allowed.", "PropertyChangeNotAllowed") for path in changed
         )
         raise invalid(list(texts))
+
+
+def keep(world: World, record: Record, body: Body) -> None:
+    """Stores a resource whose change is done at once."""
+    body["properties"]["provisioningState"] = "Succeeded"
+    record.body = body
+    world.store.put(record)
 
 
 def named(world: World, resource_type: str, name: str) -> Record | None:

@@ -20,7 +20,7 @@ from config.facts.blobfuse import DRIVER
 from diagnosis.cluster import Object, is_ready
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
-from simulator.kubelet.csi import blob, identity
+from simulator.kubelet.csi import blob, identity, nfs
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import warn
@@ -180,6 +180,8 @@ class ClaimMounts:
             raise _not_registered(prefix, driver)
         if PROVISIONED_BY not in volume["metadata"].get("annotations", {}):
             raise VolumeNotReady(f"{prefix}the simulator has {SHARES[driver]} volumes of StorageClasses only")
+        if nfs.is_asked(volume) and (why := nfs.why_not(volume, self._cloud)):
+            raise VolumeNotReady(f"{prefix}{why}")
         return share_folder(self._folder, volume["metadata"]["name"])
 
     def _keys(self) -> list[Key]:

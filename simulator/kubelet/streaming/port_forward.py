@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from simulator.kubelet.shim import ShimError
+from simulator.kubelet.shim_client import ShimError
 from simulator.kubelet.streaming.spdy import Connection, Stream
 
 PROTOCOL = "portforward.k8s.io"

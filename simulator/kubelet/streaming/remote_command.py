@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 from simulator.kubelet.streaming.spdy import Connection, Stream
 
 PROTOCOL = "v4.channel.k8s.io"

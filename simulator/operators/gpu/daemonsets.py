@@ -51,7 +51,7 @@ def daemonset(operand: Operand, policy: Policy, namespace: str, os_tag: str) -> 
     common, component = policy["daemonsets"], policy.get(operand.field, {})
     labels = {"app": operand.daemonset}
     pod_labels = labels | ({"app.kubernetes.io/component": "nvidia-driver"} if operand.field == "driver" else {})
-    config = component.get("config", {}).get("name", "")
+    config = (policy["devicePlugin"] if operand.field == "gfd" else component).get("config", {}).get("name", "")
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -133,22 +133,26 @@ def _driver(policy: Policy, os_tag: str) -> list[Object]:
 
 def _device_plugin(policy: Policy, _: str) -> list[Object]:
     plugin = policy["devicePlugin"]
-    config = plugin.get("config", {})
-    env = [*plugin.get("env", []), {"name": "MIG_STRATEGY", "value": policy.get("mig", {}).get("strategy", "single")}]
-    mounts = []
-    if config.get("name"):
-        env.append({"name": "DEFAULT_CONFIG", "value": config.get("default", "")})
-        mounts.append({"name": "configs", "mountPath": CONFIG_FOLDER})
+    env, mounts = _sharing(policy)
+    env = [*plugin.get("env", []), *env]
     return [_container("nvidia-device-plugin", plugin, ["nvidia-device-plugin"], env=env, volumeMounts=mounts)]
 
 
+def _sharing(policy: Policy) -> tuple[list[Object], list[Object]]:
+    """Environment and mounts by which the device plugin and gpu-feature-discovery know how GPUs are shared."""
+    config = policy["devicePlugin"].get("config", {})
+    env = [{"name": "MIG_STRATEGY", "value": policy.get("mig", {}).get("strategy", "single")}]
+    if not config.get("name"):
+        return env, []
+    default = {"name": "DEFAULT_CONFIG", "value": config.get("default", "")}
+    return [*env, default], [{"name": "configs", "mountPath": CONFIG_FOLDER}]
+
+
 def _gfd(policy: Policy, _: str) -> list[Object]:
-    env = [
-        *policy["gfd"].get("env", []),
-        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        {"name": "MIG_STRATEGY", "value": policy.get("mig", {}).get("strategy", "single")},
-    ]
-    return [_container("gpu-feature-discovery", policy["gfd"], ["gpu-feature-discovery"], env=env)]
+    node = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    env, mounts = _sharing(policy)
+    env = [*policy["gfd"].get("env", []), node, *env]
+    return [_container("gpu-feature-discovery", policy["gfd"], ["gpu-feature-discovery"], env=env, volumeMounts=mounts)]
 
 
 def _simple(name: str, field: str, *command: str) -> Container:

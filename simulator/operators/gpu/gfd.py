@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 
+from config.facts.scheduling import GPU_RESOURCE
 from config.facts.skus import gpu_models
 from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile
 from simulator.operators.gpu.gates import DRIVER_APP
+from simulator.operators.gpu.sharing import Sharing, sharing
 from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of, nvidia_gpus
 
@@ -39,7 +41,9 @@ def publish(ctx: PodContext, wanted: Object) -> None:
 def node_feature(ctx: PodContext) -> Object:
     """The object as it should be."""
     node = ctx.node["metadata"]["name"]
-    strategy = ctx.env().get("MIG_STRATEGY", "single")
+    env, hardware = ctx.env(), hardware_of(ctx.node)
+    product = next((gpu.product for gpu in nvidia_gpus(hardware)), "")
+    shared = sharing(ctx.node, env, ctx.file, product)
     features: Object = {"flags": {}, "attributes": {}, "instances": {}}
     return {
         "apiVersion": API,
@@ -50,7 +54,10 @@ def node_feature(ctx: PodContext) -> Object:
             "labels": {NODE_NAME_LABEL: node},
             "ownerReferences": [owner_reference({"apiVersion": "v1", "kind": "Pod", **ctx.pod})],
         },
-        "spec": {"features": features, "labels": labels(hardware_of(ctx.node), driver_version(ctx), strategy)},
+        "spec": {
+            "features": features,
+            "labels": labels(hardware, driver_version(ctx), env.get("MIG_STRATEGY", "single"), shared),
+        },
     }
 
 
@@ -63,20 +70,25 @@ def driver_version(ctx: PodContext) -> str:
     return ""
 
 
-def labels(hardware: NodeHardware, driver: str, mig_strategy: str) -> dict[str, str]:
-    """GFD's labels for one node; empty where it finds no GPU."""
+def labels(hardware: NodeHardware, driver: str, mig_strategy: str, shared: Sharing) -> dict[str, str]:
+    """GFD's labels for one node; empty where it finds no GPU.
+
+    How GPUs are shared changes product, count and replicas (NVIDIA/k8s-device-plugin, internal/lm/resource.go and
+    mig-strategy.go). What a partition has of its own (memory, engines, slices) is left out.
+    """
     gpus = nvidia_gpus(hardware)
     if not gpus:
         return {}
     first = gpus[0]
     found = {
-        "gpu.count": str(len(gpus)),
-        "gpu.product": first.product.replace(" ", "-"),
-        "gpu.memory": str(first.memory_gb * MIB_PER_GB),
-        "gpu.replicas": "1",
-        "gpu.sharing-strategy": "none",
+        "gpu.count": str(len(gpus) * shared.partitions),
+        "gpu.product": _product(first.product, shared),
+        "gpu.replicas": str(shared.replicas),
+        "gpu.sharing-strategy": "time-slicing" if shared.replicas > 1 else "none",
         "mps.capable": "false",
     }
+    if not shared.partition:
+        found["gpu.memory"] = str(first.memory_gb * MIB_PER_GB)
     if model := gpu_models().get(first.model):
         major, _, minor = model.compute.partition(".")
         found |= {"gpu.family": model.family, "gpu.compute.major": major, "gpu.compute.minor": minor}
@@ -88,3 +100,10 @@ def labels(hardware: NodeHardware, driver: str, mig_strategy: str) -> dict[str, 
     if driver:
         found["cuda.driver-version.full"] = driver
     return {f"nvidia.com/{name}": value for name, value in sorted(found.items())}
+
+
+def _product(name: str, shared: Sharing) -> str:
+    """Its name, with `-MIG-<partition>` and `-SHARED`, the latter unless the slices have a name of their own."""
+    parts = [name, *(["MIG", shared.partition] if shared.partition else [])]
+    renamed = shared.resource != GPU_RESOURCE
+    return "-".join([*parts, *(["SHARED"] if shared.replicas > 1 and not renamed else [])]).replace(" ", "-")

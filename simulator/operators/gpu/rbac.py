@@ -13,6 +13,7 @@ CLUSTER_RULES: dict[str, list[Object]] = {
         {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
         {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get"]},
     ],
+    "nvidia-mig-manager": [{"apiGroups": [""], "resources": ["nodes"], "verbs": [*READ, "patch", "update"]}],
     "nvidia-device-plugin": [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}],
     "nvidia-gpu-feature-discovery": [{"apiGroups": [""], "resources": ["nodes"], "verbs": READ}],
 }

@@ -1,4 +1,4 @@
-module ai-on-aks/simulator/tools/nfd
+module ai-on-aks/simulator/operators/nfd
 
 go 1.26
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from simulator.azure.rest import CORRELATION
+from simulator.azure.rest import CORRELATION, CREATOR
 from simulator.plugins.errors import PluginError
 
 ENDPOINT = "SIMULATOR_ARM_ENDPOINT"
@@ -107,7 +107,7 @@ class ArmClient:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        return self._json(response), response.headers.get(CORRELATION, "")
+        return self._json(response), response.headers.get(CREATOR, "")
 
     def put(
         self, path: str, api_version: str, body: Mapping[str, Any], deadline: Deadline, *, creator: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.azure.schema import CONTAINER, Field
+from simulator.azure.schema import CONTAINER, Field, sdk_name
 from simulator.plugins.azure_native.resources import API_VERSION, CREATE_BEFORE_DELETE, Definition
 from simulator.plugins.marshal import UNKNOWN, Properties, Secret, reveal
 
@@ -99,10 +99,10 @@ def _to_body(value: Any, field: Field) -> Any:
 
 
 def _object_body(value: Mapping[str, Any], field: Field) -> Properties:
-    """With what ARM has under `properties` there."""
+    """With what ARM has under `properties` there, by ARM's names."""
     inner = field.fields[CONTAINER].fields if CONTAINER in field.fields else {}
-    known = field.flat
-    sent = {name: _to_body(item, known.get(name, field)) for name, item in value.items()}
+    known, names = field.flat, {sdk_name(name): name for name in (*field.fields, *inner)}
+    sent = {names.get(name, name): _to_body(item, known.get(name, field)) for name, item in value.items()}
     outer: Properties = {name: item for name, item in sent.items() if name not in inner}
     return outer | ({CONTAINER: {name: sent[name] for name in inner if name in sent}} if inner else {})
 
@@ -115,7 +115,8 @@ def _flat(value: Any, field: Field) -> Any:
         inner = value.get(CONTAINER) or {} if CONTAINER in field.fields else {}
         merged = {**inner, **{name: item for name, item in value.items() if not inner or name != CONTAINER}}
         known = field.flat
-        return {name: _flat(item, known[name]) if name in known else item for name, item in merged.items()}
+        named = {sdk_name(name): item for name, item in merged.items()}
+        return {name: _flat(item, known[name]) if name in known else item for name, item in named.items()}
     return value
 
 

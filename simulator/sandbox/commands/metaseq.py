@@ -17,7 +17,7 @@ from simulator.sandbox.library import (
     nccl_tests,
     ranks,
     training,
-    world,
+    view,
 )
 from simulator.sandbox.library.metaseq_model import SPECIAL_SYMBOLS, Model
 from simulator.sandbox.library.nccl_log import Log, Process, pause
@@ -42,7 +42,7 @@ class Failed(Exception):
 class Rank:
     """One rank: where it runs, and with which options."""
 
-    pod: world.Pod
+    pod: view.Pod
     options: Namespace
 
 
@@ -70,7 +70,7 @@ def simulate(calls: Sequence[Call], variables: Mapping[str, str], log: Log) -> t
 
 
 def _train(started: Sequence[Rank], variables: Mapping[str, str], log: Log) -> None:
-    known = world.load()
+    known = view.load()
     by_rank = _rendezvous(started, known, log)
     options = by_rank[0].options
     devices = _devices(by_rank, variables, known)
@@ -102,10 +102,10 @@ def _updates(
     update: training.Update, collective: Collective, devices: Sequence[nccl.Device], variables: Mapping[str, str]
 ) -> Iterator[float]:
     """The duration of each update in turn, s, as the hardware is by then. Raises Failed once some of it has gone."""
-    numbers = world.numbers()
+    numbers = view.numbers()
     environments = nccl.environments([device.pod for device in devices], variables)
     while True:
-        known = world.load()
+        known = view.load()
         _still_there(devices, known)
         now = training.at_present(collective, known, environments)
         if any(len(links) < len(before) for links, before in zip(now.links, collective.links, strict=True)):
@@ -113,7 +113,7 @@ def _updates(
         yield training.seconds(update, now, numbers)
 
 
-def _rendezvous(started: Sequence[Rank], known: world.World, log: Log) -> list[Rank]:
+def _rendezvous(started: Sequence[Rank], known: view.View, log: Log) -> list[Rank]:
     """The ranks in order, once all have met at rank 0. Raises Failed for those that wait in vain or are refused."""
     size = {rank.options.distributed_world_size for rank in started}
     wanted = max(size)
@@ -135,7 +135,7 @@ def _rendezvous(started: Sequence[Rank], known: world.World, log: Log) -> list[R
     return [by_rank[number] for number in range(wanted)]
 
 
-def _head(by_rank: Mapping[int, Rank], known: world.World, log: Log) -> None:
+def _head(by_rank: Mapping[int, Rank], known: view.View, log: Log) -> None:
     """Raises Failed where the address does not lead to rank 0, which goes there too.
 
     The image's PyTorch (2.1.0a0) is taken to be from before pull request 108191, since which it is a DistNetworkError.
@@ -146,7 +146,7 @@ def _head(by_rank: Mapping[int, Rank], known: world.World, log: Log) -> None:
         known_ones = "tcp://, tcpr:// and barrierlesstcpr://HOST:PORT are"
         raise Failed(f"simulator: --distributed-init-method {method!r} is not simulated; {known_ones}")
     pod = known.resolve(where.hostname)
-    if pod is None and not world.is_address(where.hostname):
+    if pod is None and not view.is_address(where.hostname):
         log.line(c10d.unresolved(where.hostname, where.port))
     if pod is None or pod.key != by_rank[0].pod.key:
         after = f"{STORE_TIMEOUT_S}s"
@@ -157,7 +157,7 @@ def _shared(options: Namespace) -> dict[str, Any]:
     return {name: value for name, value in vars(options).items() if name not in OWN}
 
 
-def _devices(by_rank: Sequence[Rank], variables: Mapping[str, str], known: world.World) -> list[nccl.Device]:
+def _devices(by_rank: Sequence[Rank], variables: Mapping[str, str], known: view.View) -> list[nccl.Device]:
     devices: list[nccl.Device] = []
     held: dict[tuple[str, int], int] = {}
     for number, rank in enumerate(by_rank):
@@ -225,7 +225,7 @@ def _groups_span_nodes(by_rank: Sequence[Rank], model: Model) -> bool:
     return any(len({rank.pod.key for rank in group}) > 1 for group in groups)
 
 
-def _still_there(devices: Iterable[nccl.Device], known: world.World) -> None:
+def _still_there(devices: Iterable[nccl.Device], known: view.View) -> None:
     """Raises Failed when a pod or a GPU has gone since."""
     for device in devices:
         rank, pod = device.process.rank, known.pods.get(device.pod.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from simulator.sandbox.library import block, world
+from simulator.sandbox.library import block, view
 
 FAILED = 32
 """mount(8): the mount failed."""
@@ -21,7 +21,7 @@ def main(arguments: list[str]) -> int:
     except block.Refused as error:
         block.complain("mount", error)
         return FAILED
-    if any(point.is_relative_to(folder) for folder in world.load_self()["shared"]):
+    if any(point.is_relative_to(folder) for folder in view.load_self()["shared"]):
         _mount_on_node(filesystem, point)
         with block.MOUNTS.open("a") as table:
             table.write(f"{device} {point} {filesystem['type']} rw,{options} 0 0\n")

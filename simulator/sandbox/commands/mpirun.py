@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.sandbox.library import mpi_arguments, nccl_tests, programs, ssh_access, world
+from simulator.sandbox.library import mpi_arguments, nccl_tests, programs, ssh_access, view
 from simulator.sandbox.library.mpi_arguments import MpiError, Options
 from simulator.sandbox.library.ranks import Rank
 
@@ -27,13 +27,13 @@ def main(arguments: list[str]) -> int:
     """The program's exit code, or 1 when it was not started."""
     try:
         options = mpi_arguments.parse(arguments)
-        return _run(options, world.load())
+        return _run(options, view.load())
     except MpiError as error:
         print(f"{RULE}\n{error}\n{RULE}", file=sys.stderr)
         return 1
 
 
-def _run(options: Options, known: world.World) -> int:
+def _run(options: Options, known: view.View) -> int:
     if os.geteuid() == 0 and not options.allow_root:
         raise MpiError("mpirun has detected an attempt to run as root: give --allow-run-as-root to do so.")
     pods = _reach(known, hosts_of(options))
@@ -68,7 +68,7 @@ def hosts_of(options: Options) -> list[Host]:
     return hosts
 
 
-def place(options: Options, pods: list[tuple[world.Pod, int]]) -> list[Rank]:
+def place(options: Options, pods: list[tuple[view.Pod, int]]) -> list[Rank]:
     """Ranks in order; `pods` gives each pod's slots. Raises MpiError when they do not fit."""
     total = sum(slots for _, slots in pods)
     limits = [options.per_node if options.map_by == "ppr" else slots for _, slots in pods]
@@ -110,7 +110,7 @@ def _counts(np: int, limits: list[int], *, by_node: bool) -> list[int]:
     return counts
 
 
-def _reach(known: world.World, hosts: Iterable[Host]) -> list[tuple[world.Pod, Host]]:
+def _reach(known: view.View, hosts: Iterable[Host]) -> list[tuple[view.Pod, Host]]:
     """Each host's pod; any but this one must let this pod in by ssh. All are tried, and each ssh tells its own error.
 
     Open MPI adds one text, which names no host (4.1, orte/mca/errmgr/base/help-errmgr-base.txt, failed-daemon-launch):
@@ -129,7 +129,7 @@ def _reach(known: world.World, hosts: Iterable[Host]) -> list[tuple[world.Pod, H
     return reached
 
 
-def _check_cores(options: Options, ranks: Iterable[Rank], known: world.World) -> None:
+def _check_cores(options: Options, ranks: Iterable[Rank], known: view.View) -> None:
     for rank in ranks:
         cpus = int(known.node_of(rank.pod)["cpus"])
         if options.bind_to != "none" and options.cores * rank.of_local > cpus and not options.oversubscribe:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from simulator.sandbox.library import nhc_gpu, nhc_node, world
+from simulator.sandbox.library import nhc_gpu, nhc_node, view
 from simulator.sandbox.library.nhc_report import Failed
 
 SETTINGS = ("CONFFILE", "LOGFILE", "TIMEOUT", "DETACHED_MODE", "MARK_OFFLINE")
 OPTIONS = ("-a", "-v")
-CHECKS: dict[str, Callable[[world.World, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
+CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {**nhc_node.CHECKS, **nhc_gpu.CHECKS}
 """Each returns what it passed with, or None where it says nothing; raises Failed."""
 _LINE = re.compile(r"\s*(\S+)\s*\|\|\s*(\S.*?)\s*")
 
@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     file = Path(settings.get("CONFFILE", "/etc/nhc/nhc.conf"))
     if not file.is_file():
         return 0
-    known = world.load()
+    known = view.load()
     with Path(settings.get("LOGFILE", "/var/log/nhc.log")).open("a") as stream:
         run = Run(known, stream, verbose="-v" in options)
         for number, line in enumerate(file.read_text().splitlines(), 1):
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
 class Run:
     """One run over all lines of the configuration."""
 
-    known: world.World
+    known: view.View
     log: TextIO
     verbose: bool
     failures: list[str] = field(default_factory=list)

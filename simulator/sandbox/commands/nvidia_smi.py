@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 
 DRIVER, CUDA = "580.95.05", "13.0"
 FIELDS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -24,7 +24,7 @@ LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 
 def main(arguments: list[str]) -> int:
     """0, or 6 without a GPU, 15 with a lost one, 2 for what is not simulated."""
-    known = world.load()
+    known = view.load()
     gpus = known.gpus_of(known.me)
     if not gpus:
         print("No devices were found")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from simulator.sandbox.library import nccl, nccl_log, olmo_config, training, world
+from simulator.sandbox.library import nccl, nccl_log, olmo_config, training, view
 from simulator.sandbox.library.olmo_config import Config, ConfigError
 from simulator.sandbox.library.olmo_log import Checkpoints, Log
 from simulator.sandbox.library.torch_agents import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
@@ -20,10 +20,10 @@ from simulator.world.network import Collective
 FASTER = 50
 """How much faster than on real Azure the first steps go; later ones take their time: nobody waits weeks."""
 FAST_STEPS = 200
-PATIENCE_S = 4.0
-"""How long ranks wait for a folder that rank 0 has made, 10 s on real Azure (olmo/util.py, wait_for).
+PATIENCE_S = 10.0
+"""How long ranks wait for a folder that rank 0 has made, as on real Azure (olmo/util.py, wait_for).
 
-Between the second or two that a mount takes here to show it, and the 6 s of one that remembers names (csi/mount.py).
+A mount shows it here in a second or two, or more on a loaded machine; one that remembers names after 12 (csi/mount.py).
 """
 
 
@@ -54,7 +54,7 @@ def main(_: list[str]) -> int:
 
 def prepare(arguments: list[str]) -> Config:
     """Each node by itself: reads config and data. Raises ProgramError."""
-    log = Log(world.load().me.hostname)
+    log = Log(view.load().me.hostname)
     if not arguments:
         _refuse("OLMoCliError", "Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
@@ -106,7 +106,7 @@ def follow(team: Team, asked: Mapping[str, Any]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not Path(folder).exists():
         if time.monotonic() > until:
-            _uncaught(Log(world.load().me.hostname), TimeoutError("Waiting for checkpoint directory timed out"))
+            _uncaught(Log(view.load().me.hostname), TimeoutError("Waiting for checkpoint directory timed out"))
         time.sleep(POLL_SECONDS)
     team.tell(STARTED, seen=number)
 
@@ -132,7 +132,7 @@ def _check_settings(config: Config, ranks: int) -> None:
 
 def _initialise(team: Team, log: Log) -> Communicator:
     """NCCL over all GPUs of all nodes."""
-    known, pods, per_node = world.load(), team.check(), team.launch.per_node
+    known, pods, per_node = view.load(), team.check(), team.launch.per_node
     devices = []
     for node, pod in enumerate(pods):
         gpus = known.gpus_of(pod)
@@ -217,10 +217,10 @@ def _duration(config: Config, communicator: Communicator) -> float:
     )
     exchanged = 3 * 2 * config.parameters[0] * math.ceil(micro_batches)
     update = training.Update(flops=config.arithmetic_per_token * config.tokens_per_step, exchanged=exchanged)
-    known = world.load()
+    known = view.load()
     by_pod = {key: known.pods[key].nccl_files.get("nccl_conf", {}) for key in communicator.pods}
     now = training.at_present(communicator.collective, known, by_pod)
-    return training.seconds(update, now, world.numbers())
+    return training.seconds(update, now, view.numbers())
 
 
 def _metrics(config: Config, ranks: int, step: int, duration: float | None) -> dict[str, float]:

@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.host.relay import relay
-from simulator.sandbox.library import uplink, world
+from simulator.sandbox.library import uplink_client, view
 
 HOST = "127.0.0.1"
-SOCKET = world.FOLDER / "pod" / "shim"
+SOCKET = view.FOLDER / "pod" / "shim"
 TIMEOUT_S = 60.0
 NOT_FOUND = 127
 """As shells and container runtimes report a command that is not there."""
@@ -71,7 +71,7 @@ def _beside(listener: socket.socket, serve: Callable[[socket.socket], None]) -> 
 
 def _forward(client: socket.socket, port: int) -> None:
     """A refused client is closed at once, as by a server that does not answer."""
-    with contextlib.suppress(ConnectionRefusedError), uplink.connect(HOST, port, TIMEOUT_S) as server:
+    with contextlib.suppress(ConnectionRefusedError), uplink_client.connect(HOST, port, TIMEOUT_S) as server:
         relay(client, server)
 
 

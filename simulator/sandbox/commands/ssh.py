@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 from simulator.sandbox.library.ssh_access import SshError, connect
 
 FAILED = 255
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     """The remote command's exit code, or 255."""
     try:
         call = parse(arguments)
-        pod = connect(world.load(), call.host, call.options)
+        pod = connect(view.load(), call.host, call.options)
     except SshError as error:
         print(error, file=sys.stderr)
         return FAILED
@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> Call:
     return Call(rest[0].rpartition("@")[2], tuple(rest[1:]), options)
 
 
-def _run(pod: world.Pod, command: tuple[str, ...]) -> int:
+def _run(pod: view.Pod, command: tuple[str, ...]) -> int:
     words = " ".join(command).split()
     if words in (["true"], [":"], ["exit"], ["exit", "0"]):
         return 0

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import keys, ranks, topology, world
+from simulator.sandbox.library import keys, ranks, topology, view
 from simulator.sandbox.library.nccl_net import nccl_configuration
 from simulator.sandbox.library.ssh_access import FOLDER, PORT
 
@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> int:
     state = _state(port)
     if "t" in flags:
         return 0
-    world.tell("sshd", state)
-    with world.stand_by("sshd"):
+    view.tell("sshd", state)
+    with view.stand_by("sshd"):
         if "e" in flags:
             print(f"Server listening on 0.0.0.0 port {port}.", file=sys.stderr)
         if not set("Dd") & set(flags) and os.fork():
@@ -52,5 +52,5 @@ def _state(port: int) -> dict[str, Any]:
         "port": port,
         "authorized_keys": keys.authorized(known.read_text()) if known.exists() else [],
         "nccl_conf": nccl_configuration(),
-        "topologies": topology.found_in(world.load_self()["mounts"]),
+        "topologies": topology.found_in(view.load_self()["mounts"]),
     }

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulator.sandbox.library import c10d, world
+from simulator.sandbox.library import c10d, view
 from simulator.sandbox.library.torch_agents import (
     DOCUMENT,
     DONE,
@@ -22,7 +22,7 @@ from simulator.sandbox.library.torch_agents import (
     Team,
 )
 from simulator.sandbox.library.torchrun_arguments import Launch, UsageError, parse
-from simulator.sandbox.library.world import Pod
+from simulator.sandbox.library.view import Pod
 
 USAGE_CODE = 2
 
@@ -57,7 +57,7 @@ def main(arguments: list[str]) -> int:
 
 def _program(launch: Launch) -> Program:
     path = Path(launch.program[0]).resolve()
-    module = world.load_self()["commands"].get(str(path))
+    module = view.load_self()["commands"].get(str(path))
     if module is None and path.exists():
         raise UsageError(f"simulator: {launch.program[0]} is no program that it plays")
     if module is None:
@@ -75,15 +75,15 @@ def _meet(team: Team) -> None:
     team.tell(WAITING)
     deadline = time.monotonic() + launch.timeout
     while time.monotonic() < deadline:
-        known = world.load()
+        known = view.load()
         pods, there = team.pods(known), known.resolve(launch.host)
         if len(pods) == launch.nodes and _is_first(pods, there):
             return
-        if there is None and not warned and not world.is_address(launch.host):
+        if there is None and not warned and not view.is_address(launch.host):
             print(c10d.unresolved(launch.host, launch.port), file=sys.stderr)
             warned = True
         time.sleep(POLL_SECONDS)
-    known = world.load()
+    known = view.load()
     raise AgentError(_alone(launch, team.pods(known), known.resolve(launch.host)))
 
 
@@ -112,9 +112,9 @@ def _wait_until_all_started(team: Team) -> None:
 
 def _follow(team: Team, program: Program) -> None:
     """Waits for the first node to end. Raises AgentError when it fails or goes away, and ProgramError."""
-    first = next(pod.key for rank, pod in team.pods(world.load()).items() if rank == 0)
+    first = next(pod.key for rank, pod in team.pods(view.load()).items() if rank == 0)
     while True:
-        pod = world.load().pods.get(first)
+        pod = view.load().pods.get(first)
         if pod is not None and (team.phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
             return
         if pod is None or not pod.running or team.phase(pod) == FAILED:

@@ -7,14 +7,14 @@ import os
 import signal
 import sys
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 
 
 def main() -> int:
     """The exit code of the command under whose path this process was started."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as any program in a pipe: `mpirun ... | head` ends quietly
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    name = world.load_self()["commands"][os.path.realpath(sys.argv[0])]
+    name = view.load_self()["commands"][os.path.realpath(sys.argv[0])]
     module = importlib.import_module(f"simulator.sandbox.commands.{name}")
     try:
         return int(module.main(sys.argv[1:]))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.sandbox.library import nccl_net, topology, world
+from simulator.sandbox.library import nccl_net, topology, view
 from simulator.sandbox.library.nccl_log import Log, Process, pause
 from simulator.sandbox.library.nccl_net import Network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
@@ -29,7 +29,7 @@ class Device:
     """One GPU of the communicator, in rank order."""
 
     process: Process
-    pod: world.Pod
+    pod: view.Pod
     gpu: Mapping[str, Any]
 
 
@@ -38,7 +38,7 @@ class Setup:
     """What the communicator is made of. `variables` and `networks` are by pod key."""
 
     devices: Sequence[Device]
-    pods: Sequence[world.Pod]
+    pods: Sequence[view.Pod]
     variables: Mapping[str, Mapping[str, str]]
     networks: Mapping[str, Network]
 
@@ -82,7 +82,7 @@ class Communicator:
         )
 
 
-def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: world.World, log: Log) -> Communicator:
+def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: view.View, log: Log) -> Communicator:
     """`variables` are the ranks' environment, to which each node's /etc/nccl.conf adds. Raises NcclError."""
     pods = list({device.pod.key: device.pod for device in devices}.values())
     by_pod = environments(pods, variables)
@@ -91,7 +91,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
     log.version(VERSION)
     _bootstrap(setup, log)
     sku = known.node_of(pods[0])["sku"]
-    algorithms = _algorithms(setup, world.numbers()["skus"].get(sku, {}))
+    algorithms = _algorithms(setup, view.numbers()["skus"].get(sku, {}))
     _networks(setup, log, sharp="CollnetChain" in algorithms)
     _milestone(setup, "START", log)
     aligned = _topology(setup, known, log)
@@ -99,7 +99,7 @@ def initialise(devices: Sequence[Device], variables: Mapping[str, str], known: w
     return Communicator(setup, sku, algorithms, aligned)
 
 
-def environments(pods: Sequence[world.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+def environments(pods: Sequence[view.Pod], variables: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
     """What NCCL goes by on each pod, by its key: its /etc/nccl.conf, and above it the ranks' environment."""
     return {pod.key: {**pod.nccl_files.get("nccl_conf", {}), **variables} for pod in pods}
 
@@ -141,7 +141,7 @@ def _connected(setup: Setup, log: Log, *, nvls: bool) -> None:
         log.info(device.process, f"Connected all rings, use ring PXN 0 GDR {gdr}", "INIT")
 
 
-def _topology(setup: Setup, known: world.World, log: Log) -> bool:
+def _topology(setup: Setup, known: view.View, log: Log) -> bool:
     """Whether NCCL knows on every node which HCA is beside which GPU. In a VM only a topology file can tell."""
     aligned = True
     for pod in setup.pods:

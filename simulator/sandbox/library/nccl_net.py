@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 from simulator.world.network import INFINIBAND, SOCKET
 
 INTERFACES = ("lo", "eth0")
@@ -31,7 +31,7 @@ class Network:
         return tuple(hca["gbps"] / hca["rated_gbps"] for hca in self.hcas)
 
 
-def choose(known: world.World, pod: world.Pod, variables: Mapping[str, str]) -> Network:
+def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Network:
     """InfiniBand (or RoCE) when the pod can open an active HCA that NCCL_IB_HCA allows, else TCP."""
     if variables.get("NCCL_IB_DISABLE", "0") == "1" or variables.get("NCCL_NET", "IB").lower() == "socket":
         return Network(SOCKET)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simulator.sandbox.library import nccl, nccl_log, world
+from simulator.sandbox.library import nccl, nccl_log, view
 from simulator.sandbox.library.ranks import Rank
 from simulator.world import network
 
@@ -45,7 +45,7 @@ def run(
     ranks: Sequence[Rank],
     command: Sequence[str],
     variables: Mapping[str, str],
-    known: world.World,
+    known: view.View,
     *,
     tag: bool = False,
 ) -> int:
@@ -116,7 +116,7 @@ def size(text: str) -> int:
 
 
 def _devices(
-    ranks: Sequence[Rank], per_process: int, variables: Mapping[str, str], known: world.World
+    ranks: Sequence[Rank], per_process: int, variables: Mapping[str, str], known: view.View
 ) -> list[nccl.Device]:
     devices = []
     for index, rank in enumerate(ranks):
@@ -171,7 +171,7 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
     sizes = list(_sizes(options, largest))
     _columns(log)
     collective = communicator.connect(log)
-    numbers = world.numbers()
+    numbers = view.numbers()
     total = 0.0
     for message in sizes:
         nccl_log.pause(RUN_SECONDS / len(sizes))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from simulator.sandbox.library import nccl_tests, world
+from simulator.sandbox.library import nccl_tests, view
 from simulator.sandbox.library.nhc_node import date, node_log
 from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, number
 from simulator.sandbox.library.ranks import Rank
@@ -24,21 +24,21 @@ LOST_EXIT_CODE = 15
 NCCL_VARIABLES = {"NCCL_IB_PCI_RELAXED_ORDERING": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "NCCL_SOCKET_IFNAME": "eth0"}
 
 
-def _count(known: world.World, arguments: Sequence[str]) -> str:
+def _count(known: view.View, arguments: Sequence[str]) -> str:
     expected, found = int(number("check_gpu_count", arguments, 0)), len(_healthy(known))
     if found != expected:
         raise Failed(f"check_gpu_count: Expected to see {expected} but found {found}. FaultCode: NHC2009")
     return f"check_gpu_count: Expected {expected} and found {found}"
 
 
-def _healthmon(known: world.World, arguments: Sequence[str]) -> str:
+def _healthmon(known: view.View, arguments: Sequence[str]) -> str:
     if _lost(known):
         what = "The GPU has fallen off the bus or has otherwise become inaccessible"
         raise Failed(f"check_nvsmi_healthmon:  nvidia-smi:  {what}. FaultCode: NHC2010")
     return "check_nvsmi_healthmon: nvidia-smi completed successfully"
 
 
-def _xid(known: world.World, arguments: Sequence[str]) -> str | None:
+def _xid(known: view.View, arguments: Sequence[str]) -> str | None:
     """Takes an error whose time it cannot read for an old one, as the real check does."""
     log = node_log()
     if log is None:
@@ -52,12 +52,12 @@ def _xid(known: world.World, arguments: Sequence[str]) -> str | None:
     return "check_gpu_xid:  GPU XID error check passed."
 
 
-def _bandwidth(known: world.World, arguments: Sequence[str]) -> str:
+def _bandwidth(known: view.View, arguments: Sequence[str]) -> str:
     limits = [number("check_gpu_bw", arguments, index) for index in range(2)]
     if _lost(known):
         raise Failed("check_gpu_bw: Failed to run NVBandwidth with error code 1")
     facts = _facts(known)
-    healthy = float(world.numbers()["health_over_limit"])
+    healthy = float(view.numbers()["health_over_limit"])
     for test, limit, usual in zip(("H2D", "P2P"), limits, ("gpu_host_gbs", "gpu_peer_gbs"), strict=True):
         found = (facts["health"][usual] or 0) * healthy
         if found < limit:
@@ -66,7 +66,7 @@ def _bandwidth(known: world.World, arguments: Sequence[str]) -> str:
     return "check_nvBW_gpu_bw: GPU bandwidth Tests with NVBandwidth passed"
 
 
-def _ecc(known: world.World, arguments: Sequence[str]) -> None:
+def _ecc(known: view.View, arguments: Sequence[str]) -> None:
     for index in range(2):
         number("check_gpu_ecc", arguments, index)
     if _lost(known):
@@ -74,18 +74,18 @@ def _ecc(known: world.World, arguments: Sequence[str]) -> None:
         raise Failed(f"collect_ecc_data: {text}. {NOT_RUN}")
 
 
-def _throttling(known: world.World, arguments: Sequence[str]) -> None:
+def _throttling(known: view.View, arguments: Sequence[str]) -> None:
     """The real one only warns."""
 
 
-def _nvlink(known: world.World, arguments: Sequence[str]) -> str:
+def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
     if _lost(known):
         text = f"Failed to get NVLINK status with error code {LOST_EXIT_CODE}"
         raise Failed(f"check_nvlink_status: {text}. FaultCode: NHC2016")
     return "check_nvlink_status: all GPUs have all nvlinks active."
 
 
-def _allreduce(known: world.World, arguments: Sequence[str]) -> str:
+def _allreduce(known: view.View, arguments: Sequence[str]) -> str:
     """Limit in GB/s, repeats, message size, topology file, which the real one does not use any more."""
     limit = number("check_nccl_allreduce", arguments, 0)
     found = _bus_bandwidth(known, "nccl_allreduce", arguments[2] if len(arguments) > 2 else "")
@@ -95,20 +95,20 @@ def _allreduce(known: world.World, arguments: Sequence[str]) -> str:
     return f"check_nccl_allreduce: NCCL all reduce bandwidth test passed, {found} GB/s"
 
 
-def _loopback(known: world.World, arguments: Sequence[str]) -> str:
+def _loopback(known: view.View, arguments: Sequence[str]) -> str:
     """The same, but all goes through the HCAs, of which the slowest decides."""
     name = "check_nccl_allreduce_ib_loopback"
     limit = number(name, arguments, 0)
     _bus_bandwidth(known, "nccl_allreduce (IB loopback)", arguments[2] if len(arguments) > 2 else "")
     rates = [hca["gbps"] if hca["state"] == "ACTIVE" else 0 for hca in _hcas(known)]
-    found = min(rates, default=0) / 8 * float(world.numbers()["loopback_fraction"])
+    found = min(rates, default=0) / 8 * float(view.numbers()["loopback_fraction"])
     if found < limit:
         text = f"NCCL allreduce, BUS BW (expected >={limit} GB/s, but measured {found:g} GB/s)"
         raise Failed(f"{name}: {text}. FaultCode: NHC2003")
     return f"{name}: NCCL allreduce IB loopback bandwidth test passed, {found:g} GB/s"
 
 
-def _bus_bandwidth(known: world.World, what: str, size: str) -> float:
+def _bus_bandwidth(known: view.View, what: str, size: str) -> float:
     """Average of all_reduce_perf on all GPUs of this pod, GB/s; a wrong size fails as it does the real program."""
     gpus = known.gpus_of(known.me)
     ranks = [Rank(known.me, index, len(gpus)) for index in range(len(gpus))]
@@ -122,7 +122,7 @@ def _bus_bandwidth(known: world.World, what: str, size: str) -> float:
     return float(average[1]) if average else 0.0
 
 
-def _rdma(known: world.World, arguments: Sequence[str]) -> str | None:
+def _rdma(known: view.View, arguments: Sequence[str]) -> str | None:
     """GPUDirect RDMA writes of each HCA to itself, Gb/s."""
     limit = number("check_ib_bw_gdr", arguments, 0)
     if not known.me.may_pin_memory or _lost(known):
@@ -130,31 +130,31 @@ def _rdma(known: world.World, arguments: Sequence[str]) -> str | None:
     for hca in _hcas(known):
         if hca["state"] != "ACTIVE":
             raise Failed(f"check_ib_bw_gdr: ib_write_bw returned error code 1. {NOT_RUN}")
-        found = hca["gbps"] * float(world.numbers()["rdma_write_fraction"])
+        found = hca["gbps"] * float(view.numbers()["rdma_write_fraction"])
         if found < limit:
             text = f"ib_write_bw, IB={hca['name']}, {hca['name']}, IB BW (expected > {limit:g} Gbps, but measured"
             raise Failed(f"check_ib_bw_gdr: {text} {found:.2f} Gbps. FaultCode: NHC2003")
     return "check_ib_bw_gdr: IB write bandwidth test IB_WRITE_BW passed"
 
 
-def _hcas(known: world.World) -> list[dict[str, Any]]:
+def _hcas(known: view.View) -> list[dict[str, Any]]:
     return [hca for hca in known.hcas_of(known.me) if hca["link_layer"] == "InfiniBand"]
 
 
-def _healthy(known: world.World) -> list[dict[str, Any]]:
+def _healthy(known: view.View) -> list[dict[str, Any]]:
     return [gpu for gpu in known.gpus_of(known.me) if gpu["healthy"]]
 
 
-def _lost(known: world.World) -> bool:
+def _lost(known: view.View) -> bool:
     return len(_healthy(known)) < len(known.gpus_of(known.me))
 
 
-def _facts(known: world.World) -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = world.numbers()["skus"][known.node_of(known.me)["sku"]]
+def _facts(known: view.View) -> Mapping[str, Any]:
+    facts: Mapping[str, Any] = view.numbers()["skus"][known.node_of(known.me)["sku"]]
     return facts
 
 
-CHECKS: dict[str, Callable[[world.World, Sequence[str]], str | None]] = {
+CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {
     "check_gpu_count": _count,
     "check_nvsmi_healthmon": _healthmon,
     "check_gpu_xid": _xid,

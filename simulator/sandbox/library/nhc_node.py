@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 from simulator.sandbox.library.nhc_report import NOT_RUN, Failed, number
 
 INFINIBAND = Path("/sys/class/infiniband")
@@ -34,9 +34,9 @@ def _root() -> Path:
     return Path(os.environ.get("AZ_NHC_ROOT", "/azure-nhc"))
 
 
-def _cpuinfo(known: world.World, arguments: Sequence[str]) -> None:
+def _cpuinfo(known: view.View, arguments: Sequence[str]) -> None:
     cpus = int(known.node_of(known.me)["cpus"])
-    facts = world.numbers()["skus"][known.node_of(known.me)["sku"]]["health"]
+    facts = view.numbers()["skus"][known.node_of(known.me)["sku"]]["health"]
     found = (facts["sockets"] or 1, cpus, cpus)
     for index, (noun, actual) in enumerate(zip(("socket", "core", "thread"), found, strict=True)):
         expected = int(number("check_hw_cpuinfo", arguments, index))
@@ -45,8 +45,8 @@ def _cpuinfo(known: world.World, arguments: Sequence[str]) -> None:
             raise Failed(f"check_hw_cpuinfo:  {text}")
 
 
-def _physmem(known: world.World, arguments: Sequence[str]) -> None:
-    facts = world.numbers()["skus"][known.node_of(known.me)["sku"]]
+def _physmem(known: view.View, arguments: Sequence[str]) -> None:
+    facts = view.numbers()["skus"][known.node_of(known.me)["sku"]]
     actual = kib(facts["health"]["memory"] or f"{facts['memory_gib']}GB")
     least, most = kib(arguments[0]), kib(arguments[1])
     off = actual * int(arguments[2].removesuffix("%")) // 100
@@ -64,14 +64,14 @@ def kib(text: str) -> int:
     return int(match[1]) * _KIB[match[2]]
 
 
-def _swap(known: world.World, arguments: Sequence[str]) -> None:
+def _swap(known: view.View, arguments: Sequence[str]) -> None:
     """Nodes of AKS have none."""
     least = kib(arguments[0])
     if least > 0:
         raise Failed(f"check_hw_swap:  Actual SWAP size (0 kB) less than minimum allowed ({least} kB).")
 
 
-def _ib(known: world.World, arguments: Sequence[str]) -> None:
+def _ib(known: view.View, arguments: Sequence[str]) -> None:
     """An active port of that rate; `device:port`."""
     rate, name = arguments
     device, _, port = name.partition(":")
@@ -85,22 +85,22 @@ def _word(file: Path) -> str:
     return file.read_text().strip().partition(": ")[2]
 
 
-def _eth(known: world.World, arguments: Sequence[str]) -> None:
+def _eth(known: view.View, arguments: Sequence[str]) -> None:
     (device,) = arguments
     if device != "lo" and not (NETWORK / device).is_dir():
         raise Failed(f"check_hw_eth:  Ethernet device {device} not detected.")
 
 
-def _topology(known: world.World, arguments: Sequence[str]) -> str:
+def _topology(known: view.View, arguments: Sequence[str]) -> str:
     """The real one compares lstopo with the image's file for the VM size; here the node's devices are built from it."""
     sku = known.node_of(known.me)["sku"]
-    name = world.numbers()["skus"][sku]["topology"]
+    name = view.numbers()["skus"][sku]["topology"]
     if name is None:
         raise Failed(f"check_hw_topology: SKU {sku.lower()} is not supported for this test. FauleCode: NHCNA")
     return f"check_hw_topology: Topology passed check against {name}-topo.xml"
 
 
-def _nvme(known: world.World, arguments: Sequence[str]) -> str:
+def _nvme(known: view.View, arguments: Sequence[str]) -> str:
     expected = int(number("check_nvme_count", arguments, 0))
     found = sum(1 for entry in Path("/dev").iterdir() if re.fullmatch(r"nvme\d+n1", entry.name))
     if found != expected:
@@ -108,7 +108,7 @@ def _nvme(known: world.World, arguments: Sequence[str]) -> str:
     return f"check_nvme_count: Expected {expected} and found {found}"
 
 
-def _flapping(known: world.World, arguments: Sequence[str]) -> str | None:
+def _flapping(known: view.View, arguments: Sequence[str]) -> str | None:
     """Compares the last event with the one that an earlier run noted in aznhc's log, and knows no other time."""
     log = node_log()
     if log is None:
@@ -129,7 +129,7 @@ def _flapping(known: world.World, arguments: Sequence[str]) -> str | None:
     return None
 
 
-CHECKS: dict[str, Callable[[world.World, Sequence[str]], str | None]] = {
+CHECKS: dict[str, Callable[[view.View, Sequence[str]], str | None]] = {
     "check_hw_cpuinfo": _cpuinfo,
     "check_hw_physmem": _physmem,
     "check_hw_swap": _swap,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.sandbox import PATH
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 
 ORDER, ANSWER = "mpirun", "ranks"
 CALL = "SIMULATOR_RANK_CALL"
@@ -31,7 +31,7 @@ MAX_OUTPUT = 32_000  # characters of a rank's output that are kept: answers of m
 class Rank:
     """One process: the `local`-th of `of_local` on its pod."""
 
-    pod: world.Pod
+    pod: view.Pod
     local: int
     of_local: int
     number: int = 0
@@ -53,17 +53,17 @@ class Lost(Exception):
 
 def run(ranks: Sequence[Rank], program: Sequence[str], variables: Mapping[str, str]) -> list[Ended]:
     """Runs the program for every rank, in the order of ranks; a node's ranks follow each other. Raises Lost."""
-    known = world.load()
+    known = view.load()
     order = f"{known.me.key}-{time.time_ns()}"
     tasks: dict[str, list[dict[str, str]]] = {}
     for rank in ranks:
         tasks.setdefault(rank.pod.key, []).append(_variables(rank, len(ranks), variables))
-    world.tell(ORDER, {"id": order, "program": list(program), "workdir": str(Path.cwd()), "tasks": tasks})
+    view.tell(ORDER, {"id": order, "program": list(program), "workdir": str(Path.cwd()), "tasks": tasks})
     answers: dict[str, list[Ended]] = {}
     if own := tasks.get(known.me.key):
         answers[known.me.key] = _carry_out(own, program, str(Path.cwd()))
     while missing := set(tasks) - set(answers):
-        known = world.load()
+        known = view.load()
         for key in missing:
             answer = _answer(known, key, order)
             if answer is not None:
@@ -78,7 +78,7 @@ def serve() -> None:
     while True:
         time.sleep(POLL_SECONDS)
         try:
-            known = world.load()
+            known = view.load()
         except TimeoutError:  # the simulator is being started again
             continue
         for pod in known.pods.values():
@@ -87,7 +87,7 @@ def serve() -> None:
                 done.add(order["id"])
                 if tasks := order["tasks"].get(known.me.key):
                     ended = _carry_out(tasks, order["program"], order["workdir"])
-                    world.tell(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
+                    view.tell(ANSWER, {"id": order["id"], "ended": [asdict(rank) for rank in ended]})
 
 
 def leave_call(module: str, call: Mapping[str, Any]) -> bool:
@@ -112,7 +112,7 @@ def _variables(rank: Rank, size: int, exported: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _answer(known: world.World, key: str, order: str) -> list[Ended] | None:
+def _answer(known: view.View, key: str, order: str) -> list[Ended] | None:
     pod = known.pods.get(key)
     if pod is None or not pod.running or pod.sshd is None or not known.node_of(pod)["ready"]:
         raise Lost(key.rpartition("/")[2])

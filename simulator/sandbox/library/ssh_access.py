@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Mapping
 from pathlib import Path
 
-from simulator.sandbox.library import keys, world
+from simulator.sandbox.library import keys, view
 
 PORT = 22
 FOLDER = Path("/root/.ssh")
@@ -16,7 +16,7 @@ class SshError(Exception):
     """ssh's own complaint; its exit code is 255."""
 
 
-def connect(known: world.World, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> world.Pod:
+def connect(known: view.View, host: str, options: Mapping[str, str], folder: Path = FOLDER) -> view.Pod:
     """The pod behind the host, if its ssh server would let this pod in. Raises SshError.
 
     Its words are OpenSSH's (sshconnect.c, ssh_connect_direct; ssh.c, resolve_host) and the C library's for errno.
@@ -25,7 +25,7 @@ def connect(known: world.World, host: str, options: Mapping[str, str], folder: P
     target = settings.get("hostname", host)
     port = int(settings.get("port", PORT))
     pod = known.resolve(target)
-    if pod is None and not world.is_address(target):
+    if pod is None and not view.is_address(target):
         raise SshError(f"ssh: Could not resolve hostname {target}: Name or service not known")
     if pod is None or not known.node_of(pod)["ready"]:
         # Not "No route to host": Azure's virtual networks are layer-3 overlays (their FAQ); no ARP goes unanswered.

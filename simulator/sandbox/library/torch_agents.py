@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from simulator.sandbox.library import topology, world
+from simulator.sandbox.library import topology, view
 from simulator.sandbox.library.torchrun_arguments import Launch
-from simulator.sandbox.library.world import Pod, World
+from simulator.sandbox.library.view import Pod, View
 
 DOCUMENT = "torchrun"
 WAITING, STARTED, DONE, FAILED = "waiting", "started", "done", "failed"
@@ -46,7 +46,7 @@ class Team:
         self.launch = launch
         self._more: dict[str, Any] = {}
 
-    def pods(self, known: World) -> dict[int, Pod]:
+    def pods(self, known: View) -> dict[int, Pod]:
         """By node rank: those that run and have published themselves. Raises AgentError for a rank taken twice."""
         found: dict[int, Pod] = {}
         for pod, document in self._agents(known):
@@ -57,7 +57,7 @@ class Team:
 
     def check(self) -> list[Pod]:
         """The pods in the order of ranks. Raises AgentError when one has gone or has failed."""
-        known = world.load()
+        known = view.load()
         pods = self.pods(known)
         for rank in range(self.launch.nodes):
             pod = pods.get(rank)
@@ -75,7 +75,7 @@ class Team:
         files = topology.found_in(filter(None, [environment.get("NCCL_TOPO_FILE")]))
         launch = self.launch
         known = {"id": launch.identity, "endpoint": f"{launch.host}:{launch.port}", "rank": launch.rank}
-        world.tell(DOCUMENT, {**self._more, **known, "phase": phase, "nccl_conf": environment, "topologies": files})
+        view.tell(DOCUMENT, {**self._more, **known, "phase": phase, "nccl_conf": environment, "topologies": files})
 
     def told(self, name: str, default: Any) -> Any:
         """What this agent has told last, of `more`."""
@@ -86,7 +86,7 @@ class Team:
         document = pod.said(DOCUMENT)
         return str(document["phase"]) if document else ""
 
-    def _agents(self, known: World) -> Iterator[tuple[Pod, Mapping[str, Any]]]:
+    def _agents(self, known: View) -> Iterator[tuple[Pod, Mapping[str, Any]]]:
         for pod in known.pods.values():
             document = pod.said(DOCUMENT)
             if document and pod.running and pod.namespace == known.me.namespace:

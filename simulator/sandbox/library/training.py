@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simulator.sandbox.library import nccl_net, world
+from simulator.sandbox.library import nccl_net, view
 from simulator.world import network
 from simulator.world.network import INFINIBAND, SOCKET, Collective
 
@@ -48,7 +48,7 @@ def seconds(update: Update, collective: Collective, numbers: Mapping[str, Any]) 
     return float(arithmetic + max(0.0, added))
 
 
-def at_present(collective: Collective, known: world.World, by_pod: Mapping[str, Mapping[str, str]]) -> Collective:
+def at_present(collective: Collective, known: view.View, by_pod: Mapping[str, Mapping[str, str]]) -> Collective:
     """The same communicator with the links as they are now; `by_pod` is each pod's NCCL environment."""
     networks = [nccl_net.choose(known, known.pods[key], variables) for key, variables in by_pod.items()]
     transport = SOCKET if any(found.transport == SOCKET for found in networks) else INFINIBAND

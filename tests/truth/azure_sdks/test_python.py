@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.identity import ClientSecretCredential, ManagedIdentityCredential
+from azure.mgmt.resource import ResourceManagementClient, SubscriptionClient
 
 from simulator.azure.schema import schemas
 from tests.support.arm import SUBSCRIPTION, Arm
@@ -65,3 +66,27 @@ def test_a_service_principal(arm: Arm) -> None:
         resource = Operations(groups, arm.server.endpoint, credential)
         with resource.client:
             assert [found["name"] for found in resource.list()] == ["rg"]
+
+
+def test_what_is_above_groups(arm: Arm, credential: ManagedIdentityCredential) -> None:
+    here, audience = arm.server.endpoint, [f"{arm.server.endpoint}/.default"]
+    mine, tenant = SUBSCRIPTION.subscription_id, SUBSCRIPTION.tenant_id
+    with SubscriptionClient(credential, base_url=here, credential_scopes=audience) as client:
+        (found,) = client.subscriptions.list()
+        assert (found.id, found.subscription_id, found.tenant_id) == (f"/subscriptions/{mine}", mine, tenant)
+        assert client.subscriptions.get(mine).as_dict() == found.as_dict()
+        assert found.additional_properties == {}
+        (home,) = client.tenants.list()
+        assert (home.id, home.tenant_id, home.additional_properties) == (f"/tenants/{tenant}", tenant, {})
+
+
+def test_whether_a_group_is_there(arm: Arm, credential: ManagedIdentityCredential) -> None:
+    audience = [f"{arm.server.endpoint}/.default"]
+    with ResourceManagementClient(
+        credential,
+        SUBSCRIPTION.subscription_id,
+        base_url=arm.server.endpoint,
+        credential_scopes=audience,
+    ) as client:
+        groups, version = client.resource_groups, {"api_version": "2024-03-01"}
+        assert [groups.check_existence(name, **version) for name in ("rg", "other")] == [True, False]

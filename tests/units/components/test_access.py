@@ -14,9 +14,10 @@ from pulumi_azure_native import containerservice
 from components import kubeconfig, role_delay
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
-from components.roles import RBAC_CLUSTER_ADMIN
+from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
 from config.schema.models import ClusterSettings
-from tests.support.mocks import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP, Recorder, deploy
+from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
+from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
 GROUP = "11111111-1111-1111-1111-111111111111"
@@ -41,6 +42,20 @@ def exec_kubeconfig(*args: str) -> str:
 def login_of(text: str) -> list[str]:
     args: list[str] = yaml.safe_load(text)["users"][0]["user"]["exec"]["args"]
     return args
+
+
+@pytest.mark.parametrize(
+    ("server", "found"),
+    [
+        ("https://ai.0a.privatelink.eastus.azmk8s.io:443", "ai.0a.privatelink.eastus.azmk8s.io:443"),
+        ("https://ai.below.privatelink.eastus.azmk8s.io", "ai.below.privatelink.eastus.azmk8s.io"),
+        ("https://ai-0a.hcp.eastus.azmk8s.io:443", None),
+        ("https://127.0.0.1:6443", None),
+    ],
+)
+def test_a_kubeconfig_tells_whether_its_cluster_is_private(server: str, found: str | None) -> None:
+    text = yaml.safe_dump({"clusters": [{"name": "c", "cluster": {"server": server}}], "users": []})
+    assert kubeconfig.private_server(text) == found
 
 
 def test_local_accounts_mean_the_admin_certificate_and_no_role() -> None:
@@ -113,8 +128,19 @@ def test_the_cluster_is_made_as_set(entra: bool, local: bool) -> None:
     recorder, _ = access(settings)
     cluster = recorder.one(":ManagedCluster").inputs
     assert cluster["disableLocalAccounts"] is not local
+    kubeconfigs = [name for name in recorder.names(":RoleAssignment") if name.startswith("kubeconfig-")]
+    assert kubeconfigs == ([f"kubeconfig-{GROUP}"] if entra else [])
     profile = {"managed": True, "enableAzureRBAC": True, "adminGroupObjectIDs": [GROUP]}
     assert cluster.get("aadProfile") == (profile if entra else None)
+
+
+def test_groups_of_admins_may_ask_for_a_kubeconfig() -> None:
+    """`az aks get-credentials` does; being an admin in the cluster alone does not let them."""
+    recorder, _ = access(ClusterSettings(local_accounts=True, admin_group_object_ids=(GROUP,)))
+    role = recorder.one(":RoleAssignment").inputs
+    assert (role["principalId"], role["principalType"]) == (GROUP, "Group")
+    assert role["roleDefinitionId"].endswith(CLUSTER_USER)
+    assert role["scope"].endswith("/ManagedCluster/ai-on-aks-test")
 
 
 @pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])
@@ -175,7 +201,7 @@ def test_other_errors_are_not(pauses: list[float]) -> None:
 )
 def test_so_is_one_by_which_a_cluster_joins_its_network(error: str, *, again: bool, pauses: list[float]) -> None:
     args = pulumi.ErrorHookArgs(urn="", id="", name="", type="", failed_operation="create", errors=[error])
-    assert asyncio.run(role_delay.again_while_outside(args)) is again
+    assert asyncio.run(role_delay.again_until_joined(args)) is again
     assert len(pauses) == again
 
 

@@ -13,7 +13,8 @@ from components.roles import BLOB_DATA_READER
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
 from tests.support import golden
-from tests.support.mocks import CLIENT, PRINCIPAL, SUBSCRIPTION, Azure, Recorder, deploy, program
+from tests.support.mocked_azure import CLIENT, PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import Recorder, deploy, program
 from tests.support.settings import settings_with
 
 H100 = "Standard_ND96isr_H100_v5"

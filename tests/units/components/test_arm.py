@@ -16,7 +16,8 @@ from components.arm import Arm, Unread, connect
 from simulator.azure import trust
 from simulator.azure.https import HttpsServer
 from tests.support.lookups import ENDPOINT, Answer, answer
-from tests.support.mocks import TOKEN, deploy
+from tests.support.mocked_azure import TOKEN
+from tests.support.mocks import deploy
 
 ARM = Arm(ENDPOINT, TOKEN)
 FORBIDDEN = {"error": {"code": "AuthorizationFailed", "message": "..."}}

@@ -12,7 +12,7 @@ from components.cluster import Cluster, chosen_ranges
 from config.schema.models import ClusterSettings
 from config.schema.network import POD_RANGE
 from config.schema.pools import MAX_NODES
-from tests.support import mocks
+from tests.support import mocked_azure
 from tests.support.mocks import Registered, deploy
 from tests.support.settings import settings_with
 
@@ -24,8 +24,11 @@ NODE_OS_WINDOW = "aksManagedNodeOSUpgradeSchedule"
 """The name by which AKS knows what the window is for (its page on planned maintenance)."""
 
 
-def declared(version: str = "1.35", has: str | None = None, **cluster: Any) -> Registered:
-    settings = settings_with(cluster=ClusterSettings.model_validate({"kubernetesVersion": version, **cluster}))
+def declared(
+    version: str = "1.35", has: str | None = None, pools: dict[str, Any] | None = None, **cluster: Any
+) -> Registered:
+    chosen = ClusterSettings.model_validate({"kubernetesVersion": version, **cluster})
+    settings = settings_with(cluster=chosen, pools=pools or {})
 
     def declare() -> None:
         Cluster("cluster", settings, pulumi.Output.from_input("group"), node_os_channel=has)
@@ -70,13 +73,29 @@ def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> 
     ],
 )
 def test_a_default_that_would_make_nodes_anew_leaves_the_cluster_its_channel(
-    given: dict[str, str], has: str | None, sent: str, told: str, monkeypatch: pytest.MonkeyPatch
+    given: dict[str, Any], has: str | None, sent: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     inputs = declared(has=has, **given).inputs
     assert inputs["autoUpgradeProfile"] == {"upgradeChannel": "none", "nodeOSUpgradeChannel": sent}
     assert [told in text for text in said] == ([True] if told else [])
+
+
+def test_the_autoscalers_profile_is_stated_whole_where_any_pool_scales() -> None:
+    """So that what is taken out of the settings has AKS's default again."""
+    fixed: dict[str, Any] = {"vmSku": "Standard_NC4as_T4_v3", "count": 1}
+    scaled = {**fixed, "autoscale": {"min": 1, "max": 5}}
+    usual = {
+        "expander": "random",
+        "scaleDownUnneededTime": "10m",
+        "scaleDownDelayAfterAdd": "10m",
+        "maxGracefulTerminationSec": "600",
+    }
+    assert declared(pools={"a": fixed, "b": scaled}).inputs["autoScalerProfile"] == usual
+    chosen = declared(pools={"b": scaled}, autoscaler={"expander": "priority", "unneededMinutes": 3})
+    assert chosen.inputs["autoScalerProfile"] == {**usual, "expander": "priority", "scaleDownUnneededTime": "3m"}
+    assert "autoScalerProfile" not in declared(pools={"a": fixed}).inputs
 
 
 def test_images_roll_in_the_window() -> None:
@@ -103,7 +122,9 @@ def test_a_system_pool_that_stayed_behind_is_told_with_the_command_that_upgrades
 ) -> None:
     pools = [{"name": "gpu1a2b", "currentOrchestratorVersion": wanted}, {"name": "system"}]
     pools[1]["currentOrchestratorVersion"] = runs
-    monkeypatch.setitem(mocks.ADDED, "ManagedCluster", {**mocks.ADDED["ManagedCluster"], "agentPoolProfiles": pools})
+    monkeypatch.setitem(
+        mocked_azure.ADDED, "ManagedCluster", {**mocked_azure.ADDED["ManagedCluster"], "agentPoolProfiles": pools}
+    )
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     declared(wanted)

@@ -12,8 +12,9 @@ from config.rules.vcpu_quota import Nodes
 from config.schema.models import ClusterSettings, SystemPool
 from config.schema.registry import RegistrySettings
 from config.schema.storage import Account, StorageSettings
-from tests.support import mocks
-from tests.support.mocks import Azure, deploy
+from tests.support import mocked_azure
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy
 from tests.support.settings import H100, settings_with
 
 D4, D8 = "Standard_D4ads_v5", "Standard_D8ads_v5"
@@ -78,8 +79,8 @@ def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.Monkey
         (None, Azure(cluster=True)),
         ({}, Azure()),
     ):
-        shown = {**mocks.ADDED["ManagedCluster"], "autoUpgradeProfile": profile}
-        monkeypatch.setitem(mocks.ADDED, "ManagedCluster", shown)
+        shown = {**mocked_azure.ADDED["ManagedCluster"], "autoUpgradeProfile": profile}
+        monkeypatch.setitem(mocked_azure.ADDED, "ManagedCluster", shown)
         deploy(lambda: found.append(check_existing(settings_with()).node_os_channel), azure)
     assert found == ["NodeImage", "None", "None", None]
 
@@ -96,7 +97,7 @@ def test_every_other_refusal_of_azure_is_told_without_a_traceback(monkeypatch: p
     def refuse(_: Azure, args: pulumi.runtime.MockCallArgs) -> object:
         if args.token.endswith(":readStackOutputs"):
             return {"outputs": {}}, []
-        raise mocks.EngineError('request failed: Status=403 Code="AuthorizationFailed" Message="no"')
+        raise mocked_azure.EngineError('request failed: Status=403 Code="AuthorizationFailed" Message="no"')
 
     monkeypatch.setattr(Azure, "call", refuse)
     with pytest.raises(pulumi.RunError, match="AuthorizationFailed"):

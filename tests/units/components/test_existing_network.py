@@ -9,7 +9,8 @@ import pytest
 
 from components.existing import check_existing
 from config.schema.network import POD_RANGE, SERVICE_RANGE, NetworkSettings
-from tests.support.mocks import SUBSCRIPTION, Azure, deploy
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 
 SET = "pulumi config set -s test --path network"

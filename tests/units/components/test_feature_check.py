@@ -8,7 +8,8 @@ import pytest
 from components.feature_check import check_infiniband, refusal
 from config.facts.skus import sku
 from config.schema.pools import PoolSettings
-from tests.support.mocks import Azure, deploy
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy
 
 H100, GB300, T4 = "Standard_ND96isr_H100_v5", "Standard_ND128isr_GB300_v6", "Standard_NC4as_T4_v3"
 REGISTER = "az feature register --namespace Microsoft.ContainerService --name AKSInfinibandSupport"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_READER
-from tests.support.mocks import CLIENT, ISSUER, PRINCIPAL, Azure, Recorder, program
+from tests.support.mocked_azure import CLIENT, ISSUER, PRINCIPAL, Azure
+from tests.support.mocks import Recorder, program
 
 H100 = "Standard_ND96isr_H100_v5"
 OLMO = {

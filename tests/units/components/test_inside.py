@@ -83,9 +83,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def api_server(folder: Path, status: int) -> Iterator[Server]:
+def api_server(folder: Path, status: int = 401, body: object = None) -> Iterator[Server]:
     """One whose certificate nobody here trusts."""
-    server = Server(status)
+    server = Server(status, body or {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status})
     authority = certificates.Authority(folder, "api")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue("api", "api", hosts=("127.0.0.1",), server=True)
@@ -96,11 +96,22 @@ def api_server(folder: Path, status: int) -> Iterator[Server]:
 
 
 @pytest.mark.usefixtures("no_proxy")
-@pytest.mark.parametrize("status", [200, 401, 503])
-def test_any_answer_is_one_of_the_inside(status: int, tmp_path: Path) -> None:
-    with api_server(tmp_path, status) as api:
+@pytest.mark.parametrize(("status", "body"), [(200, {"gitVersion": "v1.35.4"}), (401, None), (403, None), (503, None)])
+def test_any_answer_of_kubernetes_is_one_of_the_inside(status: int, body: object, tmp_path: Path) -> None:
+    with api_server(tmp_path, status, body) as api:
         assert inside.answers(f"127.0.0.1:{api.port}")
-        assert api.asked == ["/livez"]
+        assert api.asked == ["/version"]
+
+
+@pytest.mark.usefixtures("no_proxy")
+@pytest.mark.parametrize(
+    ("status", "body"), [(200, "<html>sign in</html>"), (403, {"error": "blocked"}), (200, ["ok"])]
+)
+def test_what_answers_everything_is_no_api_server(status: int, body: object, tmp_path: Path) -> None:
+    """A portal or a proxy of the organization, at whatever address the name leads to."""
+    with api_server(tmp_path, status, body) as portal:
+        assert not inside.answers(f"127.0.0.1:{portal.port}")
+        assert portal.asked
 
 
 @pytest.mark.usefixtures("no_proxy")
@@ -112,7 +123,7 @@ def test_no_name_and_no_answer_are_outside() -> None:
 
 
 def test_a_proxy_leads_inside(tmp_path: Path, no_proxy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with api_server(tmp_path, 401) as api, serving(Server(leads_to=api.port)) as proxy:
+    with api_server(tmp_path) as api, serving(Server(leads_to=api.port)) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://vnet@127.0.0.1:{proxy.port}")
         assert inside.answers(PRIVATE)
         assert proxy.asked == [f"{PRIVATE}:443"]

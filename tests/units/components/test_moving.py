@@ -12,7 +12,8 @@ from components.existing import check_existing
 from config.schema.models import ClusterSettings, Settings
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
-from tests.support.mocks import Azure, deploy
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 
 DATA: dict[str, Any] = {"containers": {"data": {}}}

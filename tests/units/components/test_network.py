@@ -12,7 +12,8 @@ from config.rules.addresses import addresses_needed
 from config.schema.network import layout, usable
 from config.schema.pools import MAX_NODES
 from tests.support.lookups import HUB, ZONES
-from tests.support.mocks import PRINCIPAL, SUBSCRIPTION, Azure, Recorder, program
+from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import Recorder, program
 from tests.support.settings import H100, T4, load
 
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
@@ -107,8 +108,9 @@ def test_in_aks_own_network_services_and_nodes_are_where_they_were() -> None:
 @pytest.mark.parametrize(
     ("network", "identity", "expected"),
     [
-        (OWN, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
-        (OWN, MINE, {"cluster-network": NETWORK_CONTRIBUTOR}),
+        (OWN, None, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
+        (OWN, MINE, {"cluster-network": NETWORK_CONTRIBUTOR, "cluster-gateway": NETWORK_CONTRIBUTOR}),
+        ({**OWN, "outbound": "loadBalancer"}, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
         (IN_HUB, None, {"cluster-network": NETWORK_CONTRIBUTOR}),
         (IN_HUB, MINE, {}),
     ],

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
+from components.autoscaler_priorities import priorities
 from components.cluster import Cluster
 from components.node_pools import NodePools
 from config.schema.models import ClusterSettings
-from config.schema.pools import PoolSettings, node_labels, node_taints
+from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 from simulator.azure.schema import lookup, schemas
 from simulator.azure.types.agent_pool import rules as pools
 from tests.support.mocks import Registered, deploy
@@ -113,3 +116,32 @@ def test_labels_and_taints_are_ordered_and_ours_stay() -> None:
 
 def test_making_a_pool_is_given_time() -> None:
     assert declared().request.customTimeouts.create == "60m"
+
+
+def test_a_spot_price_of_its_own_is_another_pool() -> None:
+    """ARM changes no price."""
+    usual, chosen = declared(spot=True).inputs, declared(spot=True, spotMaxPrice=0.98765).inputs
+    assert chosen["spotMaxPrice"] == 0.98765
+    assert chosen["agentPoolName"] != usual["agentPoolName"]
+
+
+def test_nodes_say_how_their_gpus_are_shared() -> None:
+    assert declared(vmSku=T4, gpuSlices=2).inputs["nodeLabels"]["nvidia.com/device-plugin.config"] == "tesla-t4-ts2"
+    partitioned = declared(migProfile="all-1g.10gb").inputs
+    assert partitioned["nodeLabels"]["nvidia.com/mig.config"] == "all-1g.10gb"
+    assert partitioned["agentPoolName"] == declared().inputs["agentPoolName"], "labels change in place"
+    assert not {"nvidia.com/device-plugin.config", "nvidia.com/mig.config"} & declared().inputs["nodeLabels"].keys()
+
+
+def test_the_expander_knows_each_pool_that_scales_by_its_scale_set() -> None:
+    scaled: dict[str, Any] = {"vmSku": T4, "count": 1}
+    pools = {
+        "spot": pool(**scaled, spot=True, autoscale={"min": 1, "max": 5, "priority": 20}),
+        "demand": pool(**scaled, autoscale={"min": 0, "max": 5, "priority": 10}),
+        "unset": pool(**scaled, autoscale={"min": 0, "max": 5}),
+        "fixed": pool(**scaled),
+    }
+    found = yaml.safe_load(priorities(pools))
+    nodes = {key: f"aks-{agent_pool_name(key, each)}-12345678-vmss" for key, each in pools.items()}
+    matched = {rank: [key for key in nodes if re.search(pattern, nodes[key])] for rank, (pattern,) in found.items()}
+    assert matched == {0: ["unset"], 10: ["demand"], 20: ["spot"]}

@@ -11,7 +11,8 @@ from components.existing import check_existing
 from components.os_disks import keep_disks
 from config.schema.models import Settings
 from config.schema.pools import agent_pool_name
-from tests.support.mocks import Azure, deploy
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy
 from tests.support.settings import H100, T4, load
 
 FORMER, NEW, OWN = "gpu4082", "gpuba3d", "gpu0b7b"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 import pulumi
 import pytest
 
-from components import arm
 from components.existing import check_existing
 from components.preflight_azure import check_rights, check_subscription
+from components.roles import ACR_PULL, HANDED_OUT, RBAC_ADMINISTRATOR, only
 from config.rules.subscription import PROVIDERS
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
 from config.schema.storage import StorageSettings
-from tests.support.lookups import Answer, answer, everything
-from tests.support.mocks import DEPLOYER, SUBSCRIPTION, Azure, deploy
+from tests.support.lookups import Answer, answer
+from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
 from tests.support.settings import H100, T4, settings_with
 
 D4 = "Standard_D4ads_v5"
@@ -23,33 +25,21 @@ SCOPE = f"/subscriptions/{SUBSCRIPTION}"
 USAGES = f"{SCOPE}/providers/Microsoft.Compute/locations/eastus/usages?api-version=2024-07-01"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus?api-version=2021-07-01&$filter=location%20eq%20%27eastus%27"
 PERMISSIONS = "providers/Microsoft.Authorization/permissions?api-version=2022-04-01"
+_HELD = quote(f"atScope() and assignedTo('{DEPLOYER}')")
+ASSIGNMENTS = f"providers/Microsoft.Authorization/roleAssignments?api-version=2022-04-01&$filter={_HELD}"
+
+
+def rights(group: str) -> set[str]:
+    """Where the deployer's right to assign roles is looked up, and its conditions."""
+    scopes = (SCOPE, f"{SCOPE}/resourceGroups/{group}")
+    return {f"{scope}/{what}" for scope in scopes for what in (PERMISSIONS, ASSIGNMENTS)}
+
+
+pytestmark = pytest.mark.usefixtures("azure")
 
 
 def pools(count: int, vm_sku: str = H100) -> Settings:
     return settings_with(pools={"gpu": PoolSettings(vm_sku=vm_sku, count=count)})
-
-
-@pytest.fixture(autouse=True)
-def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
-    """Answers that take the place of those that allow everything, by a part of the URL; what was asked is under it."""
-    given: dict[str, Answer] = {}
-
-    def fetch(url: str, token: str, timeout: float) -> Answer:
-        given[f"asked {url}"] = answer({})
-        found = next((found for part, found in given.items() if part in url and not part.startswith("asked")), None)
-        return found or everything(url, token, timeout)
-
-    monkeypatch.setattr(arm, "fetch", fetch)
-    monkeypatch.setattr(arm, "sleep", lambda _: None)
-    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
-    return given
-
-
-@pytest.fixture
-def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", found.append)
-    return found
 
 
 def check(settings: Settings, there: Mapping[str, tuple[str, int]] | None = None) -> None:
@@ -68,8 +58,7 @@ def test_of_a_new_stack_everything_is_asked(azure: dict[str, Answer]) -> None:
     assert {path for path in asked(azure) if "api-version=2021-04-01" not in path} == {
         USAGES,
         SIZES,
-        f"{SCOPE}/{PERMISSIONS}",
-        f"{SCOPE}/resourceGroups/ai-on-aks-test/{PERMISSIONS}",
+        *rights("ai-on-aks-test"),
     }
     providers = {path.rpartition("/")[2].partition("?")[0] for path in asked(azure) if "api-version=2021-04-01" in path}
     assert providers == set(PROVIDERS)
@@ -87,9 +76,8 @@ def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure:
     settings = settings_with(storage=StorageSettings(auth="identity"))
     there = {"system": (D4, 2)}
     check(settings, there)
-    rights = {f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/resourceGroups/ai-on-aks-test/{PERMISSIONS}"}
     providers = {f"{SCOPE}/providers/Microsoft.ManagedIdentity?api-version=2021-04-01"}
-    assert asked(azure) == rights | providers
+    assert asked(azure) == rights("ai-on-aks-test") | providers
     azure["/permissions"] = answer({"value": []})
     with pytest.raises(pulumi.RunError, match="may not assign roles"):
         check(settings, there)
@@ -97,7 +85,7 @@ def test_identities_need_rights_for_their_roles_in_a_stack_that_is_up_too(azure:
 
 def test_a_stack_on_anothers_platform_needs_rights_in_that_ones_group(azure: dict[str, Answer]) -> None:
     deploy(lambda: check_rights("theirs", "eastus"))
-    assert asked(azure) == {f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/resourceGroups/theirs/{PERMISSIONS}"}
+    assert asked(azure) == rights("theirs")
     azure["/permissions"] = answer({"value": []})
     with pytest.raises(pulumi.RunError, match="may not assign roles"):
         deploy(lambda: check_rights("theirs", "eastus"))
@@ -140,10 +128,23 @@ def test_rights_on_the_group_are_enough_and_come_first(azure: dict[str, Answer])
         check(pools(2))
 
 
+def test_a_right_to_assign_roles_on_a_condition_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
+    """As of an organization's own deployer, who may give some roles and no others."""
+    held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": only([ACR_PULL])}
+    azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
+    check(pools(2))
+    (told,) = warnings
+    assert "on a condition alone, which does not name Azure Kubernetes Service RBAC Cluster Admin, " in told
+    assert "AcrPull" not in told
+    azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(HANDED_OUT)}}]})
+    check(pools(2))
+    assert len(warnings) == 1, "as the jump box has it"
+
+
 def test_what_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
     azure["api-version"] = answer({"error": {"code": "AuthorizationFailed"}}, 403)
     check(pools(2))
-    assert len(warnings) == 8
+    assert len(warnings) == 9
     assert warnings[0] == (
         "vCPU quota of eastus could not be looked up in Azure: 403 AuthorizationFailed. It may refuse the update later."
     )
@@ -166,5 +167,5 @@ def test_without_a_token_nothing_is_asked(
     monkeypatch.setattr("components.arm.authorization.get_client_token", refuse)
     check(pools(2))
     assert asked(azure) == set()
-    assert len(warnings) == 8
+    assert len(warnings) == 9
     assert "no token for https://management.azure.com: not logged in" in warnings[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components import arm, roles
+from components import roles
 from components.existing import check_existing
 from components.preflight_azure import check_subscription
 from config.rules.network_answers import SUFFICIENT
@@ -16,8 +16,9 @@ from config.schema.models import ClusterSettings, Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings
-from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, everything, hub, links
-from tests.support.mocks import PRINCIPAL, SUBSCRIPTION, Azure, deploy
+from tests.support.lookups import HUB, NETWORKS, ZONES, Answer, answer, hub, links
+from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
 from tests.support.settings import H100, settings_with
 
 NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
@@ -26,29 +27,7 @@ ZONE, REGISTRIES = f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelin
 OTHERS = ZONES.replace("/net/", "/other/") + "/privatelink.azurecr.io"
 LINKS = "azurecr.io/virtualNetworkLinks"
 READER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
-
-
-@pytest.fixture(autouse=True)
-def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
-    """Answers in place of those that allow everything, by a part of the URL; what was asked is under it."""
-    given: dict[str, Answer] = {}
-
-    def fetch(url: str, token: str, timeout: float) -> Answer:
-        given[f"asked {url}"] = answer({})
-        found = next((found for part, found in given.items() if part in url and not part.startswith("asked")), None)
-        return found or everything(url, token, timeout)
-
-    monkeypatch.setattr(arm, "fetch", fetch)
-    monkeypatch.setattr(arm, "sleep", lambda _: None)
-    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
-    return given
-
-
-@pytest.fixture
-def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", found.append)
-    return found
+pytestmark = pytest.mark.usefixtures("azure")
 
 
 def stack(nodes: int = 2, identity: str | None = None, *, containers: bool = False, **network: Any) -> Settings:
@@ -151,6 +130,27 @@ def test_policies_that_may_cut_nodes_off_are_a_warning(azure: dict[str, Answer],
     )
     assert refused(stack()) == ""
     assert f"--ids {NODES} --private-endpoint-network-policies Disabled" in warnings[0]
+
+
+def test_dns_servers_of_a_hub_must_know_the_zones(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4", "10.9.0.5"]))
+    assert refused(stack()) == ""
+    (told,) = warnings
+    assert "network.id has DNS servers of its own, 10.9.0.4, 10.9.0.5" in told
+    assert "168.63.129.16" in told
+    assert "privatelink.eastus.azmk8s.io among them" in told
+    assert refused(stack(private=False)) == ""
+    assert len(warnings) == 1, "names of a public cluster are public"
+
+
+def test_zones_linked_to_the_hub_alone_are_enough_behind_its_servers(
+    azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworkLinks"] = answer(links(HUB.replace("hub", "other")))
+    assert "azurecr.io (network.zones) is not linked to network.id" in refused(stack(zones=[REGISTRIES]))
+    azure["virtualNetworks/hub"] = answer(hub(dns=["10.9.0.4"]))
+    assert refused(stack(zones=[REGISTRIES])) == ""
+    assert "azurecr.io (network.zones) is not linked to network.id" in "".join(warnings)
 
 
 def test_a_network_that_is_linked_to_another_zone_of_the_name_is_told_both_ways(azure: dict[str, Answer]) -> None:

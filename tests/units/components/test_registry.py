@@ -13,7 +13,8 @@ from components.registry import Registry
 from components.roles import ACR_PULL
 from config.schema.names import Names
 from config.schema.registry import MAX_REGISTRY_NAME, RegistrySettings
-from tests.support.mocks import KUBELET, SUBSCRIPTION, Recorder, deploy
+from tests.support.mocked_azure import KUBELET, SUBSCRIPTION
+from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
 GROUP = "group"

@@ -9,7 +9,8 @@ import pytest
 
 from components.reservations import check_reservations, groups, reserved_nodes
 from config.schema.pools import agent_pool_name
-from tests.support.mocks import Azure, deploy, program
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import deploy, program
 from tests.support.settings import A100, settings_with
 
 SHARED = "/subscriptions/00000000-0000-4000-8000-000000000001/resourceGroups/shared/providers"

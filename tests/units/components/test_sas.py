@@ -18,7 +18,8 @@ from components import sas_providers
 from components.sas_providers import CLOCK_SKEW, DelegationProvider, WindowProvider, instant
 from components.storage import Storage
 from config.schema.storage import StorageSettings
-from tests.support.mocks import KEY, WINDOW, Recorder, deploy
+from tests.support.mocked_azure import KEY, WINDOW
+from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
 SERVICE_SAS = "azure-native:storage:listStorageAccountServiceSAS"

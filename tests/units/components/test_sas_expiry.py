@@ -14,8 +14,9 @@ from components.storage import Storage
 from config.schema.models import Placement
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings, next_rotation
-from tests.support import golden, mocks
-from tests.support.mocks import WINDOW, deploy
+from tests.support import golden, mocked_azure, mocks
+from tests.support.mocked_azure import WINDOW
+from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 from workloads.olmo.options import OlmoOptions
 
@@ -63,7 +64,7 @@ def test_the_next_rotation_is_another_text(now: str, then: str) -> None:
 def test_every_update_and_preview_says_it(expiry: str, warnings: int, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
-    monkeypatch.setitem(mocks.ADDED, "SasWindow", {"start": START, "expiry": expiry})
+    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", {"start": START, "expiry": expiry})
     declared_for("data")
     assert len(said) == warnings
 
@@ -83,7 +84,7 @@ def declared_for(container: str, **sas: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["service", "user-delegation"])
 def test_a_sas_that_has_ended_is_refused_where_a_workload_mounts_it(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(mocks.ADDED, "SasWindow", ENDED)
+    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
     with pytest.raises(pulumi.RunError) as refusal:
         declared_for("olmo-data", sas=kind)
     assert "the SAS of container olmo-data ended at 2026-01-08T00:00:00Z" in str(refusal.value)
@@ -93,18 +94,18 @@ def test_a_sas_that_has_ended_is_refused_where_a_workload_mounts_it(kind: str, m
 
 def test_elsewhere_it_is_only_spoken_of(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setitem(mocks.ADDED, "SasWindow", ENDED)
+    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
     monkeypatch.setattr(pulumi.log, "warn", lambda text: said.append(text))
     declared_for("archive")
     assert ["container archive ended" in text for text in said] == [True]
 
 
 def test_a_lodger_is_told_whose_sas_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(mocks.ADDED, "SasWindow", ENDED)
+    monkeypatch.setitem(mocked_azure.ADDED, "SasWindow", ENDED)
     monkeypatch.setattr(pulumi.log, "warn", lambda *_: None)
     keys = {**golden.keys("dev"), "workloads": ""}
     dev = mocks.program({key: value for key, value in keys.items() if key != "workloadOptions"}, stack="dev")
     with pytest.raises(
         pulumi.RunError, match=r"set -s organization/ai-on-aks/dev --path storage\.rotation 2 && pulumi up -s"
     ):
-        mocks.program(golden.keys("olmo"), mocks.Azure(stacks={"dev": dev}), "olmo")
+        mocks.program(golden.keys("olmo"), mocked_azure.Azure(stacks={"dev": dev}), "olmo")

@@ -13,7 +13,8 @@ from components.storage import Storage
 from config.facts.blobfuse import mount_options, profiles, remembers
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
-from tests.support.mocks import DEPLOYER, SUBSCRIPTION, Recorder, deploy
+from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION
+from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
 
 DATA = {"olmo-data": {"profile": "random-4k", "upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}

@@ -12,7 +12,8 @@ from components.container_access import ContainerAccess, Sas
 from components.context import BlobVolume
 from components.volumes import ContainerVolume
 from config.schema.storage import ContainerSettings
-from tests.support.mocks import SECRET, WINDOW, Recorder, Registered, deploy
+from tests.support.mocked_azure import SECRET, WINDOW
+from tests.support.mocks import Recorder, Registered, deploy
 
 SAS = "sp=rl&sig=abc"
 

@@ -10,7 +10,8 @@ import pytest
 from components import way_in
 from components.existing import Existing
 from config.schema.network import NetworkSettings
-from tests.support.mocks import SUBSCRIPTION, Azure, deploy
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
+from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"

@@ -68,7 +68,8 @@ def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
     [
         # What it asks for comes first: InfiniBand, ...
         ({"aaa": DEV, "train": TRAIN}, "nccl-allreduce", {}, ("train", 2, 16)),
-        ({"dev": {"vmSku": FOUR_GPUS, "count": 9}, "spot": {**TRAIN, "spot": True}}, "metaseq", {}, ("spot", 1, 8)),
+        ({"dev": {"vmSku": FOUR_GPUS, "count": 9}, "spot": {**TRAIN, "spot": True}}, "metaseq", {"numNodes": 2},
+         ("spot", 2, 16)),
         ({"a": {"vmSku": FOUR_GPUS}, "h": TRAIN}, "olmo", {"numNodes": 2}, ("h", 2, 16)),
         # ... nodes, ...
         ({"a": {**TRAIN, "count": 0}, "b": {**TRAIN, "count": 1}}, "nccl-allreduce", {}, ("b", 1, 8)),
@@ -83,12 +84,17 @@ def placed(pools: Mapping[str, Any], workload: str, **options: Any) -> Placed:
         ({"a": {"vmSku": SMALL_GPUS, "count": 4}, "h": {**TRAIN, "spot": True}}, "olmo",
          {"config": "OLMo2-7B"}, ("h", 1, 8)),
         ({"a": {"vmSku": T4, "count": 20}, "h": {**TRAIN, "spot": True}}, "olmo", {}, ("h", 1, 8)),
+        ({"a": {"vmSku": A100, "count": 3}, "b": {"vmSku": FOUR_GPUS, "count": 1}}, "metaseq", {}, ("b", 1, 4)),
+        ({"a": {"vmSku": T4, "gpuSlices": 2}}, "jupyterlab", {**PASSWORD, "gpus": 2}, ("a", 1, 2)),
+        ({"a": {"vmSku": FOUR_GPUS, "migProfile": "all-1g.10gb"}, "b": {"vmSku": A100, "spot": True}}, "olmo", {},
+         ("b", 1, 1)),
         # Then on-demand, ...
         ({"aaa": {**TRAIN, "spot": True, "count": 9}, "train": TRAIN}, "nccl-allreduce", {}, ("train", 2, 16)),
         ({"aaa": DEV, "train": TRAIN}, "jupyterlab", PASSWORD, ("train", 1, 0)),
         ({"h": TRAIN, "t": DEV}, "jupyterlab", {**PASSWORD, "gpus": 1}, ("h", 1, 1)),
         # ... then nodes that no other job needs whole, ...
         ({"h": TRAIN, "t": {"vmSku": T4}}, "jupyterlab", {**PASSWORD, "gpus": 1}, ("t", 1, 1)),
+        ({"a": {"vmSku": FOUR_GPUS, "gpuSlices": 4}, "b": {"vmSku": A100}}, "olmo", {}, ("b", 1, 1)),
         # ... then most GPUs: its own, and those of the pool.
         ({"a": TRAIN, "b": {**TRAIN, "count": 3}}, "nccl-allreduce", {}, ("b", 3, 24)),
         ({"a": {"vmSku": A100, "count": 50}, "b": {"vmSku": FOUR_GPUS, "count": 1}}, "olmo", {}, ("b", 1, 4)),

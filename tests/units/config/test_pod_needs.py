@@ -103,7 +103,7 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
     """The one container that has devices, or the only one, and its restart policy."""
     templates = [
         template
-        for stack in ("dev", *({name} & set(golden.FILES)))
+        for stack in ("dev", "batches", *({name} & set(golden.FILES)))
         for resource in golden.run(stack).registered
         if resource.name == name
         for template in _templates(resource.inputs.get("spec", {}))

@@ -9,6 +9,7 @@ import pytest
 from config.rules.subscription import (
     Objection,
     allows,
+    condition_objections,
     provider_objections,
     refusal,
     rights_objections,
@@ -110,6 +111,37 @@ def test_who_may_assign_roles(roles: list[dict[str, Any]], *, may: bool) -> None
         (step,) = each.steps
         assert step.startswith("az role assignment create --role 'User Access Administrator' --assignee someone ")
         assert f"--scope {SCOPE} " in step
+
+
+OWNER, RBAC_ADMINISTRATOR = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635", "f58310d9-a9f6-439a-9e8d-f62e7b41a168"
+READS = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+PULL, NETWORK = "7f951dda-4ed3-4680-a7ca-43fe172d538d", "4d97b98b-1d4f-4787-a291-c67834d212e7"
+GIVEN = {PULL: "AcrPull", NETWORK: "Network Contributor"}
+BOTH = f"... GuidEquals {{{', '.join(GIVEN).upper()}}}"
+
+
+def assignment(role: str, condition: str | None = None) -> dict[str, Any]:
+    return {"properties": {"roleDefinitionId": f"{SCOPE}/providers/x/roleDefinitions/{role}", "condition": condition}}
+
+
+@pytest.mark.parametrize(
+    ("held", "lacking"),
+    [
+        ([assignment(OWNER)], ""),
+        ([assignment(RBAC_ADMINISTRATOR, BOTH)], ""),
+        ([assignment(RBAC_ADMINISTRATOR, f"... {{{PULL}}}")], "Network Contributor"),
+        ([assignment(RBAC_ADMINISTRATOR, "... PrincipalType ...")], "AcrPull, Network Contributor"),
+        ([assignment(RBAC_ADMINISTRATOR, "..."), assignment(OWNER)], ""),
+        ([assignment(RBAC_ADMINISTRATOR, "..."), assignment(RBAC_ADMINISTRATOR, BOTH)], ""),
+        ([assignment(READS, "...")], ""),
+        ([], ""),
+    ],
+)
+def test_a_right_on_a_condition_is_told(held: list[dict[str, Any]], lacking: str) -> None:
+    """A warning: whether a condition lets a role through, only Azure knows."""
+    found = list(condition_objections({"value": held}, GIVEN))
+    assert [each.what.rpartition(" does not name ")[2] for each in found] == ([lacking] if lacking else [])
+    assert not any(each.stops for each in found)
 
 
 def test_all_that_stops_is_told_at_once_and_warnings_are_not_among_it() -> None:

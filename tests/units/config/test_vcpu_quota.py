@@ -8,6 +8,7 @@ import pytest
 
 from config.rules.vcpu_quota import SPOT, TOTAL, Nodes, growths, quota_objections
 from config.schema.models import Settings
+from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
 from tests.support.lookups import MANY, usage
 from tests.support.settings import A100, H100, T4, settings_with
@@ -48,6 +49,17 @@ def test_a_new_stack_adds_all_its_nodes() -> None:
     assert added(settings(gpu={"vmSku": H100}), {}) == {"pool system": (2, 0), "pool gpu": (2, 0)}
     flat = settings_with(vm_sku=H100, node_count=3)
     assert added(flat, {}) == {"pool system": (2, 0), "pool gpu": (3, 0)}
+
+
+def test_a_jump_box_counts_with_the_cluster_that_it_comes_with() -> None:
+    network = NetworkSettings.model_validate({"addressSpace": "10.0.0.0/16", "private": True, "jumpBox": {}})
+    chosen = settings_with(pools={"gpu": PoolSettings(vm_sku=H100, count=0)}, network=network)
+    assert added(chosen, {}) == {"pool system": (2, 0), "pool gpu": (0, 0), "the jump box": (1, 0)}
+    assert "the jump box" not in added(chosen, UP)
+    (short, *_) = told(chosen, {}, **{"standardDSv5Family": 1})
+    assert short.startswith(
+        "2 vCPUs of quota standardDSv5Family are needed in eastus (the jump box: 1 node of Standard_D2s_v5), and 1 of"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from config.facts.jump_box import jump_box
 from config.schema.storage import StorageSettings
 from simulator.host.paths import ROOT
+from simulator.tools.catalogue import load
 from tests.support.pulumi_cli import run
 
 COPY = re.compile(r"(?:^ {7}\S.*\n)+", re.MULTILINE)
@@ -34,3 +36,17 @@ def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
     assert not {"charts", "cluster", "workloads"} & set(own)
     assert own["nodeCount"] == "0", "images come before nodes"
     assert StorageSettings.model_validate(own["storage"]).protect
+
+
+def test_an_older_cli_is_refused_and_the_pinned_ones_are_not() -> None:
+    """Below 3.244.0, pulumi/pulumi#23347, waits for new roles (components/role_delay.py) would be no waits."""
+    wanted = yaml.safe_load((ROOT / "Pulumi.yaml").read_text("utf-8"))["requiredPulumiVersion"]
+    assert wanted.startswith(">=3.")
+    least = parts(wanted.removeprefix(">="))
+    assert least >= (3, 244, 0)
+    assert least <= parts(load().by_name["pulumi"].version)
+    assert least <= parts(jump_box().tools["pulumi"].version)
+
+
+def parts(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))

@@ -29,7 +29,7 @@ def policy(settings: NetworkOperatorSettings | None = None, upgrades: DriverUpgr
 
 
 def gpu(upgrades: DriverUpgrades = "manual", version: str = "v26.7.0", **values: Any) -> Inputs:
-    return {"version": version, "values": merge(gpu_operator.values(upgrades, rdma=True), values)}
+    return {"version": version, "values": merge(gpu_operator.values(upgrades, rdma=True, pools={}), values)}
 
 
 def network(version: str = "26.4.1", **values: Any) -> Inputs:

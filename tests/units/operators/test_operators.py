@@ -10,8 +10,10 @@ import yaml
 
 from components import images
 from config.facts.chart_values import value_problems
+from config.facts.scheduling import tolerates
 from config.facts.versions import versions
 from config.schema.operators import DriverUpgrades
+from config.schema.pools import PoolSettings
 from operators._release import ChartLocation, locate, merge
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
@@ -22,6 +24,14 @@ from operators.volcano import component as volcano
 
 ANY_TAINT = [{"operator": "Exists"}]
 UPGRADES = get_args(DriverUpgrades)
+T4, A100 = "Standard_NC4as_T4_v3", "Standard_NC48ads_A100_v4"
+SHARED = {
+    "t4": PoolSettings(vm_sku=T4, gpu_slices=2),
+    "t4od": PoolSettings(vm_sku=T4, gpu_slices=2),
+    "more": PoolSettings(vm_sku=T4, gpu_slices=4),
+    "a100": PoolSettings(vm_sku=A100, mig_profile="all-1g.10gb"),
+    "whole": PoolSettings(vm_sku=A100),
+}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +39,8 @@ UPGRADES = get_args(DriverUpgrades)
     [
         (nfd.NAME, nfd.values()),
         (network_operator.NAME, network_operator.values()),
-        (gpu_operator.NAME, gpu_operator.values("when-idle", rdma=True)),
+        (gpu_operator.NAME, gpu_operator.values("when-idle", rdma=True, pools={})),
+        (gpu_operator.NAME, gpu_operator.values("manual", rdma=False, pools=SHARED)),
         (volcano.NAME, volcano.values(autoscaled=True)),
         (blob_csi_driver.NAME, blob_csi_driver.values()),
     ],
@@ -120,7 +131,7 @@ def test_ofed_is_the_pinned_one_unless_another_is_asked_for(unset: dict[str, Any
 def test_both_drivers_are_upgraded_by_themselves_only_when_asked_to_and_never_by_a_drain(
     upgrades: DriverUpgrades,
 ) -> None:
-    for found in (policy(upgrades)["ofedDriver"], gpu_operator.values(upgrades, rdma=True)["driver"]):
+    for found in (policy(upgrades)["ofedDriver"], gpu_operator.values(upgrades, rdma=True, pools={})["driver"]):
         assert found["upgradePolicy"]["autoUpgrade"] is (upgrades == "when-idle")
         assert found["upgradePolicy"]["drain"] == {"enable": False}
         assert found["upgradePolicy"]["waitForCompletion"]["timeoutSeconds"] == 0  # for ever
@@ -129,7 +140,7 @@ def test_both_drivers_are_upgraded_by_themselves_only_when_asked_to_and_never_by
 
 def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
     """gpu-operator v26.7.0, templates/clusterpolicy.yaml:235: YAML reads a leading `!` as a tag, and no text."""
-    selector = gpu_operator.values("when-idle", rdma=True)["driver"]["upgradePolicy"]["waitForCompletion"][
+    selector = gpu_operator.values("when-idle", rdma=True, pools={})["driver"]["upgradePolicy"]["waitForCompletion"][
         "podSelector"
     ]
     assert yaml.safe_load(f"podSelector: {selector}") == {"podSelector": selector}
@@ -137,7 +148,7 @@ def test_the_selector_survives_a_chart_that_does_not_quote_it() -> None:
 
 def test_daemon_sets_on_gpu_nodes_tolerate_every_taint_so_that_a_taint_changes_no_driver() -> None:
     assert policy()["tolerations"] == ANY_TAINT
-    assert gpu_operator.values("manual", rdma=True)["daemonsets"]["tolerations"] == ANY_TAINT
+    assert gpu_operator.values("manual", rdma=True, pools={})["daemonsets"]["tolerations"] == ANY_TAINT
     assert nfd.values()["worker"]["tolerations"] == ANY_TAINT
     assert blob_csi_driver.values()["node"]["tolerations"] == ANY_TAINT
 
@@ -164,3 +175,28 @@ def test_a_mirrored_image_keeps_its_path() -> None:
     reference = images.reference("doca-driver", "mirror.example.com/")
     assert reference == f"mirror.example.com/nvidia/mellanox/doca-driver:{versions().images['doca-driver'].version}"
     assert images.mirrored("docker.io", "mirror.example.com") == "mirror.example.com"
+
+
+def test_the_device_plugin_has_a_configuration_for_each_kind_of_slices_and_whole_gpus_by_default() -> None:
+    config = gpu_operator.values("manual", rdma=False, pools=SHARED)["devicePlugin"]["config"]
+    slices = {name: yaml.safe_load(text).get("sharing") for name, text in config["data"].items()}
+    assert slices == {
+        "tesla-t4-ts2": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}},
+        "tesla-t4-ts4": {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}},
+        "whole-gpus": None,
+    }
+    assert config["default"] == "whole-gpus"
+    assert "devicePlugin" not in gpu_operator.values("manual", rdma=False, pools={"whole": SHARED["whole"]})
+
+
+def test_the_mig_manager_is_there_for_partitions_alone_and_may_reboot() -> None:
+    manager = gpu_operator.values("manual", rdma=False, pools=SHARED)["migManager"]
+    assert manager == {"enabled": True, "env": [{"name": "WITH_REBOOT", "value": "true"}]}
+    assert not gpu_operator.values("manual", rdma=False, pools={})["migManager"]["enabled"]
+
+
+def test_what_serves_gpu_nodes_tolerates_the_taint_of_nodes_that_are_not_partitioned_yet() -> None:
+    """Of seed 001, which lists it."""
+    served = (nfd.values()["worker"], gpu_operator.values("manual", rdma=False, pools={})["daemonsets"])
+    for each in served:
+        assert any(tolerates(one, "mig=notReady:NoSchedule") for one in each["tolerations"])

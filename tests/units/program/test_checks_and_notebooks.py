@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.support.mocks import SECRET, Recorder, program
+from tests.support.mocked_azure import SECRET
+from tests.support.mocks import Recorder, program
 
 PASSWORD = "hunter2"
 STACK = {

@@ -11,8 +11,9 @@ import pulumi
 import pytest
 
 from components import arm as reader
-from tests.support import arm, mocks
-from tests.support.mocks import Azure, program
+from tests.support import arm, mocked_azure
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import program
 from tests.support.settings import H100
 
 FETCH = reader.fetch
@@ -27,7 +28,7 @@ def lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lacking
     started: list[arm.Arm] = []
 
     def start(**values: Any) -> Azure:
-        poor = arm.SUBSCRIPTION.model_copy(update={"subscription_id": mocks.SUBSCRIPTION, **values})
+        poor = arm.SUBSCRIPTION.model_copy(update={"subscription_id": mocked_azure.SUBSCRIPTION, **values})
         started.append(arm.start(tmp_path / str(len(started)), arm.FakeBackend(), poor))
         monkeypatch.setenv("ARM_METADATA_HOSTNAME", started[-1].server.endpoint)
         monkeypatch.setenv("SSL_CERT_FILE", started[-1].ca_file)

@@ -12,7 +12,8 @@ from components import platform_guard
 from config.rules.names import namespace_problems
 from config.schema.inventory import Inventory
 from tests.support import golden
-from tests.support.mocks import SECRET, Azure, Recorder, program
+from tests.support.mocked_azure import SECRET, Azure
+from tests.support.mocks import Recorder, program
 
 
 @pytest.mark.parametrize("stack", golden.NAMES)

@@ -13,7 +13,7 @@ from config.schema.models import StackFile
 from config.schema.os_disk import FORMER_DISK
 from config.schema.pools import agent_pool_name
 from tests.support import golden, states
-from tests.support.mocks import Azure
+from tests.support.mocked_azure import Azure
 from tests.support.settings import load
 
 VERSIONS = sorted(file.stem for file in states.FOLDER.glob("*.json"))

@@ -10,7 +10,8 @@ import pytest
 
 from config.facts.scheduling import AGENT_POOL_LABEL
 from tests.support.golden import H100
-from tests.support.mocks import Azure, Recorder, program
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, program
 
 TRAIN, DEV = {"vmSku": H100, "count": 2}, {"vmSku": "Standard_NC24ads_A100_v4", "count": 1, "spot": True}
 STACK = {

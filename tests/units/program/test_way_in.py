@@ -7,8 +7,10 @@ from typing import Any
 import pulumi
 import pytest
 
+from tests.support import mocked_azure
 from tests.support.golden import PUBLIC_KEY
-from tests.support.mocks import DEPLOYER, PRINCIPAL, SUBSCRIPTION, Azure, Recorder, program
+from tests.support.mocked_azure import DEPLOYER, PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocks import Recorder, program
 from tests.support.settings import H100
 
 HUB = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/hub"
@@ -83,7 +85,7 @@ def test_the_second_phase_declares_the_first_again_and_the_rest() -> None:
     assert changed == ["azure-native:resources:ResourceGroupresource-group"]
     assert after[changed[0]].inputs["tags"] == SECOND
     assert second.names(":AgentPool") == ["pool-gpu"]
-    assert "next" not in second.outputs
+    assert second.outputs["next"] == "# nothing: both phases are done"
 
 
 def test_an_unfinished_first_phase_goes_on() -> None:
@@ -109,9 +111,21 @@ def test_in_a_network_that_is_there_all_is_declared_at_once_by_who_is_inside() -
     whole = run(Azure(inside=True), THEIRS)
     assert whole.names(":AgentPool") == ["pool-gpu"]
     assert "tags" not in whole.one("resources:ResourceGroup").inputs
+    assert "next" not in whole.outputs
     why = refused(Azure(inside=False), THEIRS)
     assert why.startswith("this machine is outside the network hub")
     assert why.endswith("pulumi config set -s test --path network.inside true")
+
+
+def test_a_stack_on_the_platform_of_another_is_told_that_it_is_outside_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = {"server": "https://ai.0a.privatelink.eastus.azmk8s.io:443"}
+    users = [{"name": "admin", "user": {}}]
+    monkeypatch.setitem(mocked_azure.KUBECONFIGS, "User", {"clusters": [{"cluster": server}], "users": users})
+    lender = run(Azure(inside=True), workloads="nccl-allreduce")
+    guest = {"platformStack": "test", "workloads": "nccl-allreduce"}
+    with pytest.raises(pulumi.RunError, match="the cluster of .*/test does not answer this machine: it is private"):
+        program(guest, Azure(stacks={"test": lender}, inside=False), "jobs")
+    assert program(guest, Azure(stacks={"test": lender}, inside=True), "jobs").names(":Job")
 
 
 def test_who_reaches_a_network_another_way_says_so() -> None:

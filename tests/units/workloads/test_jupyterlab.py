@@ -14,7 +14,7 @@ import workloads
 from config.problems.errors import SettingsError
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
-from config.schema.storage import StorageSettings
+from config.schema.storage import SharedFiles, StorageSettings
 from config.schema.workload import Ground
 from tests.support.pools import H100, RDMA, pool
 from tests.support.settings import load
@@ -47,7 +47,7 @@ def container(**options: Any) -> dict[str, Any]:
     return found
 
 
-def problems(**options: Any) -> list[tuple[str, str, str]]:
+def problems(shared_files: SharedFiles = "smb", **options: Any) -> list[tuple[str, str, str]]:
     settings = PoolSettings(vm_sku=H100)
     ground = Ground(
         pool_key="gpu",
@@ -55,7 +55,9 @@ def problems(**options: Any) -> list[tuple[str, str, str]]:
         pool_path=(),
         most_path=("nodeCount",),
         nodes=1,
+        pools={"gpu": settings},
         storage=StorageSettings(),
+        shared_files=shared_files,
         scratch=True,
     )
     found = WORKLOAD.problems(JupyterLabOptions(**options), ground)
@@ -100,6 +102,15 @@ def test_without_a_password_it_is_refused() -> None:
     assert path == "workloadOptions.jupyterlab.password"
     assert "is not set" in what
     assert fix == "pulumi config set --secret --path workloadOptions.jupyterlab.password"
+
+
+def test_where_there_are_no_shared_files_it_is_refused() -> None:
+    """As on a private platform, unless that has them by NFS."""
+    ((path, what, fix),) = problems("none", password=PASSWORD)
+    assert path == "storage.sharedFiles"
+    assert what == "is none, and workload jupyterlab has shared files"
+    assert fix == "pulumi config set --path storage.sharedFiles nfs"
+    assert problems("nfs", password=PASSWORD) == []
 
 
 def test_a_password_of_digits_is_a_password() -> None:

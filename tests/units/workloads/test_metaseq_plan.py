@@ -84,7 +84,9 @@ def ground(nodes: int, *, count: int = 2, vm_sku: str = H100) -> Ground:
         pool_path=(),
         most_path=("nodeCount",),
         nodes=nodes,
+        pools={"gpu": pool},
         storage=StorageSettings(),
+        shared_files="smb",
         scratch=False,
     )
 

@@ -29,7 +29,8 @@ STORAGE = {"containers": CONTAINERS}
 def ground(vm_sku: str = H100, nodes: int = 1, storage: Mapping[str, Any] = STORAGE, **changes: Any) -> Ground:
     settings = PoolSettings(vm_sku=vm_sku)
     facts = {"pool_key": "gpu", "pool": settings, "pool_path": (), "most_path": ("nodeCount",), "nodes": nodes}
-    facts |= {"storage": StorageSettings.model_validate(storage), "scratch": True}
+    facts |= {"storage": StorageSettings.model_validate(storage), "shared_files": "smb", "scratch": True}
+    facts |= {"pools": {"gpu": settings}}
     return Ground(**{**facts, **changes})
 
 

@@ -21,6 +21,7 @@ def check(properties: Body, name: str, sku: skus.VmSku, *, scaled: bool) -> None
         "properties.nodeLabels": _label_problem(properties),
         "properties.minCount": _autoscale_problem(properties, scaled=scaled),
         "properties.scaleSetEvictionPolicy": _spot_problem(properties),
+        "properties.spotMaxPrice": _price_problem(properties),
         "properties.scaleDownMode": _deallocation_problem(properties),
         "properties.gpuProfile": _gpu_problem(properties, sku),
         "properties.upgradeSettings": _upgrade_problem(properties),
@@ -79,6 +80,14 @@ def _spot_problem(properties: Body) -> str:
         given = [name for name in ("scaleSetEvictionPolicy", "spotMaxPrice") if name in properties]
         return f"{' and '.join(given)} can only be set with scaleSetPriority Spot." if given else ""
     return "a Spot pool cannot have mode System." if is_system(properties) else ""
+
+
+def _price_problem(properties: Body) -> str:
+    """AKS's page on Spot node pools (Limitations), in our words: nobody quotes Azure's."""
+    price = properties.get("spotMaxPrice", -1)
+    if price == -1 or (price > 0 and round(price, 5) == price):
+        return ""
+    return f"spotMaxPrice {price} must be -1, or a positive value with up to five decimal places."
 
 
 def _deallocation_problem(properties: Body) -> str:

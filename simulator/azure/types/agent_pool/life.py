@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from config.facts import skus
-from simulator.azure import faults, reservations
+from simulator.azure import faults
+from simulator.azure.arm_world import World
 from simulator.azure.backend import Node
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import nodes
-from simulator.azure.world import World
+from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
-VMS = "vms"
-"""Of a pool's facts: for how many machines there was capacity."""
+INSTANCES, NEXT = "instances", "nextInstance"
+"""Of a pool's facts: the numbers of its machines in the scale set, and from where on new ones are numbered."""
 ALLOCATION_S = 3.0
 """How long machines are looked for in vain; on Azure minutes."""
 
@@ -26,26 +27,79 @@ def of_cluster(world: World, cluster: ResourceId) -> list[Record]:
     return sorted((pool for pool in pools if pool.state != "Deleting"), key=lambda pool: int(pool.facts["index"]))
 
 
-def machines(pool: Record) -> int:
-    """How many it has: fewer than its count where Azure had no more."""
-    count: int = pool.properties["count"]
-    return min(count, int(pool.facts.get(VMS, count)))
+def instances(pool: Record) -> list[int]:
+    """Its machines: fewer than its count where Azure had no more.
+
+    Of a count that becomes less those with the highest numbers go, as by scale sets' default policy (Azure's page on
+    scale-in policies; that it balances zones first is not simulated).
+    """
+    count = int(pool.properties["count"])
+    had = range(int(pool.facts.get("vms", count)))  # as the simulator kept it before machines were told apart
+    return sorted(pool.facts.get(INSTANCES, had))[:count]
+
+
+def by_node(pools: Iterable[Record]) -> dict[str, tuple[Record, int]]:
+    """The pool and the number in its scale set of all machines, by the names of their nodes."""
+    return {
+        nodes.node_name(nodes.scale_set(pool.id.text, pool.id.name), number): (pool, number)
+        for pool in pools
+        for number in instances(pool)
+    }
 
 
 def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> None:
-    """Finds machines for a pool that changes. Raises ArmError, after a while, where there are none.
+    """Finds machines for a pool that changes: as many as there are, and the last ones are looked for a while.
 
     Holds nothing back meanwhile: other pools go on, and the pool itself can be deleted.
     """
-    wanted = int(pool.properties["count"])
-    needed = wanted > reservations.free(world, pool.properties, pool.id) and wanted > pool.facts.get(VMS, 0)
-    if needed and (failure := faults.allocation_failure(world, pool)):
+    with world.store.lock:
+        now = world.store.get(pool.id)
+        if now is None:
+            return
+        there = instances(now)
+        more = int(now.properties["count"]) - len(there)
+        left = faults.machines_left(world, now, len(there), spot_machines(world, now))
+        _add(now, there, more if left is None else min(more, left))
+        world.store.put(now)
+    if left is not None and left < more:
         pause(ALLOCATION_S)
-        raise failure
+
+
+def spot_machines(world: World, pool: Record) -> int:
+    """How many Spot machines of its size there are in its region, in all pools."""
+    alike = [
+        other
+        for other in world.store.all(TYPE)
+        if other.properties.get("scaleSetPriority") == "Spot"
+        and other.properties["vmSize"] == pool.properties["vmSize"]
+        and other.facts.get("location") == pool.facts.get("location")
+    ]
+    return sum(len(instances(other)) for other in alike)
+
+
+def remove(world: World, pool: Record, numbers: Collection[int]) -> None:
+    """Takes machines out of the pool's scale set, which has so many fewer then. The nodes go with an operation."""
     with world.store.lock:
         if now := world.store.get(pool.id):
-            now.facts[VMS] = wanted
+            left = [number for number in instances(now) if number not in numbers]
+            now.properties["count"] -= len(instances(now)) - len(left)
+            now.facts[INSTANCES] = left
             world.store.put(now)
+
+
+def _add(pool: Record, there: list[int], more: int) -> None:
+    """New numbers, none of them used before: an address is its node's alone, and each has one for each 1024 numbers.
+
+    Azure promises no order, and may use numbers again (its page on instance ids).
+    """
+    number, taken = int(pool.facts.get(NEXT, max(there, default=-1) + 1)), {each % ADDRESSES_PER_POOL for each in there}
+    added: list[int] = []
+    while len(added) < more:
+        if number % ADDRESSES_PER_POOL not in taken:
+            added.append(number)
+            taken.add(number % ADDRESSES_PER_POOL)
+        number += 1
+    pool.facts |= {INSTANCES: [*there, *added], NEXT: number}
 
 
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
@@ -65,29 +119,43 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
     """Raises ArmError where nodes of this pool are not there. The code is AKS's (Azure/AKS#1412)."""
     own = {name: why for name, why in refused.items() if name.startswith(f"aks-{pool.id.name}-")}
     if own:
-        wanted = machines(pool)
+        wanted = len(instances(pool))
         message = f"Not all nodes reached Ready state. Expected: {wanted}, Actual: {wanted - len(own)}. "
         raise bad_request(message + next(iter(own.values())), code="NodesNotReady")
 
 
-def node_objects(world: World, cluster: ResourceId, counts: Mapping[str, int] | None = None) -> list[Node]:
-    """All Node objects that the pools of a cluster ask for; `counts` are others than theirs, by the pools' keys."""
+def check_allocated(pool: Record) -> None:
+    """Raises ArmError for a pool that changes where Azure had fewer machines than it asks for."""
+    if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
+        raise faults.allocation_failure(pool)
+
+
+def node_objects(world: World, cluster: ResourceId) -> list[Node]:
+    """All Node objects that the pools of a cluster ask for."""
     record = world.store.get(cluster)
     if record is None:
         return []
-    found: list[Node] = []
-    for pool in of_cluster(world, cluster):
-        properties = pool.properties
-        version = world.subscription.kubernetes(properties["orchestratorVersion"]) or properties["orchestratorVersion"]
-        shape = nodes.Pool(
-            id=pool.id.text,
-            name=pool.id.name,
-            properties=properties | {"count": (counts or {}).get(pool.id.key, machines(pool))},
-            location=record.body["location"],
-            node_group=record.properties["nodeResourceGroup"],
-            kubernetes=version,
-            index=int(pool.facts["index"]),
-            one_fabric=bool(pool.facts["one_fabric"]),
-        )
-        found += nodes.manifests(shape, skus.sku(properties["vmSize"]))
-    return found
+    pools = of_cluster(world, cluster)
+    return [node for pool in pools for node in _nodes(world, record, pool, instances(pool))]
+
+
+def template(world: World, cluster: Record, pool: Record) -> Node:
+    """A node as the pool would make one."""
+    return _nodes(world, cluster, pool, [int(pool.facts.get(NEXT, int(pool.properties["count"])))])[0]
+
+
+def _nodes(world: World, cluster: Record, pool: Record, numbers: list[int]) -> list[Node]:
+    properties = pool.properties
+    version = world.subscription.kubernetes(properties["orchestratorVersion"]) or properties["orchestratorVersion"]
+    shape = nodes.Pool(
+        id=pool.id.text,
+        name=pool.id.name,
+        properties=properties,
+        location=cluster.body["location"],
+        node_group=cluster.properties["nodeResourceGroup"],
+        kubernetes=version,
+        index=int(pool.facts["index"]),
+        instances=numbers,
+        one_fabric=bool(pool.facts["one_fabric"]),
+    )
+    return nodes.manifests(shape, skus.sku(properties["vmSize"]))

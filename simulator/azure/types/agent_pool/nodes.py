@@ -6,7 +6,7 @@ Labels: AKS's page on node labels. Reservations: AKS's page on node resource res
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ class Pool:
     """Full version, as 1.35.4."""
     index: int
     """Which block of addresses in the node subnet is the pool's."""
+    instances: Sequence[int]
+    """Its machines, by their numbers in the scale set."""
     one_fabric: bool = True
     """Whether AKSInfinibandSupport was registered when the pool was made."""
 
@@ -67,15 +69,19 @@ def scale_set(pool_id: str, name: str) -> str:
     return f"aks-{name}-{digits:08d}-vmss"
 
 
+def node_name(scale_set: str, instance: int) -> str:
+    """The computer name of a machine: its number to the base 36 (Azure's page on instance ids)."""
+    return f"{scale_set}{_base36(instance):>06}"
+
+
 def manifests(pool: Pool, sku: VmSku) -> list[Node]:
     """One Node per instance; the same pool gives the same nodes. Device plugins add their resources."""
     stopped = pool.properties.get("powerState", {}).get("code") == "Stopped"
-    count = 0 if stopped else int(pool.properties["count"])
-    return [_node(pool, sku, instance) for instance in range(count)]
+    return [] if stopped else [_node(pool, sku, instance) for instance in pool.instances]
 
 
 def _node(pool: Pool, sku: VmSku, instance: int) -> Node:
-    name = f"{pool.scale_set}{_base36(instance):>06}"
+    name = node_name(pool.scale_set, instance)
     machines = f"providers/Microsoft.Compute/virtualMachineScaleSets/{pool.scale_set}/virtualMachines/{instance}"
     subscription = pool.id.split("/")[2]
     return {
@@ -144,7 +150,7 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
     memory_kib = sku.memory_gib * 1024**2
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
-    offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance
+    offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
     image = IMAGES[pool.properties["osSKU"]]
     return {
         "addresses": [

@@ -12,6 +12,7 @@ from config.facts import skus
 from config.facts.scheduling import SPOT_LABEL, SPOT_TAINT
 from config.schema.os_disk import most_ephemeral
 from simulator.azure import features, quota, reservations
+from simulator.azure.arm_world import World
 from simulator.azure.errors import Problem, bad_request, conflict, in_progress, invalid
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, envelope
@@ -19,7 +20,6 @@ from simulator.azure.schema import schemas
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool import checks, life, nodes, subnets
 from simulator.azure.types.agent_pool.life import of_cluster
-from simulator.azure.world import World
 
 TYPE = life.TYPE
 _VERSIONS_HELP = (
@@ -73,6 +73,7 @@ class AgentPools(Kind):
 
     def settle(self, world: World, record: Record) -> None:
         life.check_ready(life.boot(world, self.turn(record.id)), record)
+        life.check_allocated(record)
 
     def succeeded(self, world: World, record: Record) -> None:
         if version := world.subscription.kubernetes(record.properties["orchestratorVersion"]):
@@ -131,7 +132,7 @@ def _facts(world: World, cluster: Record) -> dict[str, Any]:
     taken = {int(record.facts["index"]) for record in world.store.within(cluster.id) if "index" in record.facts}
     index = next(number for number in range(len(taken) + 1) if number not in taken)
     one_fabric = features.registered(world, features.INFINIBAND)
-    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric, life.VMS: 0}
+    return {"index": index, "location": cluster.body["location"], "one_fabric": one_fabric, life.INSTANCES: []}
 
 
 def _keep(properties: Body, old: Body) -> None:

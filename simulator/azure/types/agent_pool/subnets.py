@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request, invalid
 from simulator.azure.ids import parse_id
 from simulator.azure.kind import Use
@@ -22,7 +23,6 @@ from simulator.azure.types.nat_gateway import rules as gateways
 from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet import rules as subnets
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.world import World
 
 RESERVED = tuple(map(ip_network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
 """Ranges that neither nodes nor pods nor services may have (AKS's page on CNI networking)."""

@@ -6,6 +6,7 @@ Codes and texts of refusals are guesses.
 
 from __future__ import annotations
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.store import Body, Record
@@ -13,7 +14,6 @@ from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.public_ip_address import rules as addresses
 from simulator.azure.types.subnet import rules as subnets
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/bastionHosts"
 SUBNET = "AzureBastionSubnet"
@@ -37,9 +37,7 @@ class BastionHosts(Kind):
         if body["properties"]["enableTunneling"] and body["sku"]["name"] == "Basic":
             message = "Tunneling (native clients) needs a bastion of the sku Standard."
             raise bad_request(message, code="InvalidRequestFormat")
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
         asked = _configuration(record.properties)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
+from simulator.azure.arm_world import World
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.storage_account import rules as accounts
 from simulator.azure.types.storage_account.keys import require_ready
-from simulator.azure.world import World
 
 TYPE = accounts.CONTAINERS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId
@@ -13,7 +14,6 @@ from simulator.azure.registries import DOMAIN
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.private_endpoint import rules as endpoints
-from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerRegistry/registries"
 _PREMIUM = "Premium"

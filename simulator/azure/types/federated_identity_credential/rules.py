@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials"
 
@@ -21,7 +21,7 @@ class FederatedIdentityCredentials(Kind):
         wanted = body["properties"]
         for other in world.store.all(TYPE):
             same = all(other.properties[name] == wanted[name] for name in ("issuer", "subject"))
-            if same and other.id.parent == record.id.parent and other.id.key != record.id.key:
+            if same and other.id.parent == record.id.parent and other.id != record.id:
                 message = "Issuer and subject combination already exists for this Managed Identity."
                 raise bad_request(message, code="BadRequest")
         record.body = body

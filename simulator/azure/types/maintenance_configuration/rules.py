@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerService/managedClusters/maintenanceConfigurations"
 NAMES = ("default", "aksManagedAutoUpgradeSchedule", "aksManagedNodeOSUpgradeSchedule")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body, Record
 from simulator.azure.types.agent_pool.life import of_cluster
-from simulator.azure.world import World
 
 _VERSIONS_HELP = (
     "which is not supported in this region. Please use [az aks get-versions] command to get the supported version list "

@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.store import Body, Record
 from simulator.azure.tokens import AKS
-from simulator.azure.world import World
 
 _CLIENT_APP = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 """The application of AKS that asks for device codes, the same in every tenant (Azure/kubelogin)."""

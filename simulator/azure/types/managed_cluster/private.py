@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request, invalid
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Use, ZoneRecord
@@ -25,7 +26,6 @@ from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet.rules import network_id
 from simulator.azure.types.user_assigned_identity import rules as identities
 from simulator.azure.types.virtual_network_link import rules as links
-from simulator.azure.world import World
 
 _ADDRESS = "apiServer"
 """Of a cluster's facts: its address in the subnet."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, in_progress
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, ZoneRecord
@@ -17,7 +18,6 @@ from simulator.azure.types.agent_pool import rules as pools
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.managed_cluster import checks, credentials, networks, private
 from simulator.azure.types.user_assigned_identity import rules as user_identities
-from simulator.azure.world import World
 
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
@@ -78,6 +78,8 @@ class ManagedClusters(Kind):
         refused = life.boot(world, record.id)
         for pool in of_cluster(world, record.id):
             life.check_ready(refused, pool)
+            if record.busy:
+                life.check_allocated(pool)
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
         return of_cluster(world, record.id)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.public_ip_address import rules as addresses
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/natGateways"
 
@@ -23,9 +23,7 @@ class NatGateways(Kind):
         for text in public_addresses(body["properties"]):
             path = "properties.publicIpAddresses"
             addresses.check_free(world, record.id, text, path, body["location"])
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
         if users := [use.by for use in uses.of(world, record.id)]:

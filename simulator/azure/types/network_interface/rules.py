@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.ids import parse_id
+from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, Use, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.world import World
+from simulator.azure.types.subnet.rules import network_id
 
 TYPE = "Microsoft.Network/networkInterfaces"
 _ADDRESS = "address"
@@ -29,9 +30,7 @@ class NetworkInterfaces(Kind):
         if existing is None or parse_id(_subnet(existing.properties)) != subnet.id:
             (record.facts[_ADDRESS],) = addresses.take(world, subnet)
         body["properties"]["ipConfigurations"][0]["properties"]["subnet"] = {"id": text}
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
         for use in uses.of(world, record.id):
@@ -57,6 +56,16 @@ class NetworkInterfaces(Kind):
 
 
 KIND = NetworkInterfaces()
+
+
+def address(interface: Record) -> str:
+    """The one that it has in its subnet."""
+    return str(interface.facts[_ADDRESS])
+
+
+def network_of(interface: Record) -> ResourceId:
+    """The network that it is in."""
+    return network_id(parse_id(_subnet(interface.properties)))
 
 
 def _subnet(properties: Body) -> str:

@@ -6,15 +6,14 @@ The text of a deletion too early: learntocloud/networking-lab#8. Limits: Azure's
 from __future__ import annotations
 
 from simulator.azure import names
+from simulator.azure.arm_world import World
 from simulator.azure.errors import conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/privateDnsZones"
-LINKS = f"{TYPE}/virtualNetworkLinks"
 _LIMITS = {
     "maxNumberOfRecordSets": 25000,
     "maxNumberOfVirtualNetworkLinks": 1000,
@@ -27,13 +26,12 @@ class PrivateDnsZones(Kind):
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.everywhere(record.id, body)
-        body.setdefault("properties", {})["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        body.setdefault("properties", {})
+        _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
         if links := links_of(world, record.id):
-            ids = ", ".join(f"'{LINKS.replace('Zones/', f'Zones/{record.id.name}/')}/{link.id.name}'" for link in links)
+            ids = ", ".join(f"'{TYPE}/{record.id.name}/virtualNetworkLinks/{link.id.name}'" for link in links)
             message = (
                 "Cannot delete resource while nested resources exist. Some existing nested resource IDs include: "
                 f"{ids}. Please delete all nested resources before deleting this resource."
@@ -55,4 +53,4 @@ KIND = PrivateDnsZones()
 
 
 def links_of(world: World, zone: ResourceId) -> list[Record]:
-    return [record for record in world.store.within(zone) if record.id.type.lower() == LINKS.lower()]
+    return [record for record in world.store.within(zone) if record.id.type.lower() == names.LINKS.lower()]

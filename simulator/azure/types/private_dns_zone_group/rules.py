@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import parse_id
 from simulator.azure.kind import Kind, ZoneRecord, envelope
@@ -15,7 +16,6 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.private_dns_zone.rules import TYPE as ZONES
 from simulator.azure.types.private_endpoint import rules as endpoints
-from simulator.azure.world import World
 
 TYPE = endpoints.ZONE_GROUPS
 _TTL_S = 10
@@ -26,15 +26,13 @@ class PrivateDnsZoneGroups(Kind):
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         for other in world.store.all(TYPE):
-            if other.id.parent == record.id.parent and other.id.key != record.id.key:
+            if other.id.parent == record.id.parent and other.id != record.id:
                 message = "Cannot create more than one private dns zone groups in the private endpoint."
                 raise bad_request(message, code="BadRequest")
         for config in body["properties"]["privateDnsZoneConfigs"]:
             path = "properties.privateDnsZoneConfigs.properties.privateDnsZoneId"
             _rules.pointed_at(world, record.id, config["properties"]["privateDnsZoneId"], ZONES, path)
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def zone_records(self, world: World, record: Record) -> Iterator[ZoneRecord]:
         endpoint = world.store.get(record.id.parent) if record.id.parent else None

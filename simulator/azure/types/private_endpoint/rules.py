@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, Use, envelope
-from simulator.azure.registry import kinds
+from simulator.azure.rooms import kinds
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/privateEndpoints"
 ZONE_GROUPS = f"{TYPE}/privateDnsZoneGroups"
@@ -39,9 +39,8 @@ class PrivateEndpoints(Kind):
         target, names = _served(world, record.id, properties)
         if existing is None:
             record.facts |= {"addresses": addresses.take(world, subnet, len(names)), _BORN: target.facts.get(CREATED)}
-        properties |= {"subnet": {"id": text}, "provisioningState": "Succeeded"}
-        record.body = body
-        world.store.put(record)
+        properties["subnet"] = {"id": text}
+        _rules.keep(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
         part = f"{_interface(record)}/ipConfigurations/privateEndpointIpConfig"
@@ -50,7 +49,7 @@ class PrivateEndpoints(Kind):
         return [Use(subnet, f"{part}.{index}", 1, address) for index, address in enumerate(taken, 1)]
 
     def view(self, world: World, record: Record) -> Body:
-        (asked,) = record.properties["privateLinkServiceConnections"]
+        asked = _connection(record.properties)
         state = _APPROVED | {"actionsRequired": "None"} if target(world, record) else {"status": "Disconnected"}
         outputs = {"provisioningState": "Succeeded", "privateLinkServiceConnectionState": state}
         connection = {
@@ -72,7 +71,7 @@ KIND = PrivateEndpoints()
 
 def target(world: World, endpoint: Record) -> Record | None:
     """The service that an endpoint leads to; None once that is gone."""
-    (asked,) = endpoint.properties["privateLinkServiceConnections"]
+    asked = _connection(endpoint.properties)
     found = world.store.get(parse_id(asked["properties"]["privateLinkServiceId"]))
     return found if found and found.facts.get(CREATED) == endpoint.facts[_BORN] else None
 
@@ -82,7 +81,7 @@ def served(world: World, endpoint: Record) -> list[tuple[str, str]]:
     found = target(world, endpoint)
     if found is None:
         return []
-    (asked,) = endpoint.properties["privateLinkServiceConnections"]
+    asked = _connection(endpoint.properties)
     (group,) = asked["properties"]["groupIds"]
     names = kinds()[found.id.type.lower()].names(world, found)[group]
     return list(zip(names, endpoint.facts["addresses"], strict=True))
@@ -112,6 +111,12 @@ def connections(world: World, service: ResourceId, required: str) -> list[Body]:
     ]
 
 
+def _connection(properties: Body) -> Body:
+    (asked,) = properties["privateLinkServiceConnections"]
+    found: Body = asked
+    return found
+
+
 def _interface(endpoint: Record) -> str:
     """The id of its network interface, which cannot be read here."""
     own = endpoint.properties.get("customNetworkInterfaceName")
@@ -121,7 +126,7 @@ def _interface(endpoint: Record) -> str:
 
 def _served(world: World, endpoint: ResourceId, properties: Body) -> tuple[Record, Sequence[str]]:
     """The service that is asked for, and the names of the group. Raises ArmError."""
-    (asked,) = properties["privateLinkServiceConnections"]
+    asked = _connection(properties)
     text, (group,) = asked["properties"]["privateLinkServiceId"], asked["properties"]["groupIds"]
     try:
         found = world.store.get(parse_id(text))

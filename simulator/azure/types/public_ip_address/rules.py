@@ -5,13 +5,13 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/publicIPAddresses"
 _RANGE = IPv4Network("203.0.113.0/24")
@@ -26,9 +26,7 @@ class PublicIpAddresses(Kind):
         if existing is None:
             taken = {other.facts["address"] for other in world.store.all(TYPE)}
             record.facts["address"] = next(str(each) for each in _RANGE.hosts() if str(each) not in taken)
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def check_delete(self, world: World, record: Record) -> None:
         for use in uses.of(world, record.id):

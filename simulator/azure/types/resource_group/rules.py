@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, conflict
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
-from simulator.azure.world import World
 
 
 class ResourceGroups(Kind):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from simulator.azure import faults
+from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Authorization/roleAssignments"
 

@@ -7,12 +7,12 @@ from http import HTTPStatus
 from config.rules.subscription import ASSIGN
 from config.rules.subscription import allows as allows_action
 from simulator.azure import faults
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types.managed_cluster import rules as clusters
-from simulator.azure.world import World
 
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
@@ -62,7 +62,7 @@ class RoleAssignments(Kind):
     @staticmethod
     def _check_unique(world: World, resource: ResourceId, properties: Body) -> None:
         for other in world.store.all(resource.type):
-            same_scope = other.id.scope.lower() == resource.scope.lower() and other.id.key != resource.key
+            same_scope = other.id.scope.lower() == resource.scope.lower() and other.id != resource
             if same_scope and all(other.properties[name] == properties[name] for name in _FIXED):
                 message = (
                     f"The role assignment already exists. The ID of the existing role assignment is {other.id.name}."

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
@@ -14,10 +15,11 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account import keys, service_sas
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Storage/storageAccounts"
 CONTAINERS = f"{TYPE}/blobServices/containers"
+FILES = "FileStorage"
+"""The kind of account that has shares of files and nothing else (Azure's overview of storage accounts)."""
 
 
 class StorageAccounts(Kind):
@@ -39,7 +41,8 @@ class StorageAccounts(Kind):
         _check_kind(body)
         if existing is None:
             record.facts |= {"keys": keys.made()}
-            world.store.put(Record(record.id.child("blobServices", "default"), {}))
+            if body["kind"] != FILES:
+                world.store.put(Record(record.id.child("blobServices", "default"), {}))
         if body["kind"] == "StorageV2":
             body["properties"].setdefault("accessTier", "Hot")
         body["properties"]["provisioningState"] = "ResolvingDNS" if existing is None else "Updating"
@@ -51,16 +54,19 @@ class StorageAccounts(Kind):
         world.blobs.set_accounts(lambda: _served(world))
         service = record.id.child("blobServices", "default")
         for container in world.store.all(CONTAINERS):
-            if container.id.parent and container.id.parent.key == service.key:
+            if container.id.parent == service:
                 world.blobs.create_container(record.id.name, container.id.name)
 
     def removed(self, world: World, record: Record) -> None:
+        if not has_blobs(record):
+            return
         world.blobs.set_accounts(lambda: _served(world))
         world.blobs.clear(record.id.name)
         world.blobs.set_accounts(lambda: _served(world, without=record.id))
 
     def names(self, world: World, record: Record) -> Mapping[str, Sequence[str]]:
-        return {group: [f"{record.id.name}.{group}.core.windows.net"] for group in ("blob", "dfs")}
+        groups = ("blob", "dfs") if has_blobs(record) else ("file",)
+        return {group: [f"{record.id.name}.{group}.core.windows.net"] for group in groups}
 
     def view(self, world: World, record: Record) -> Body:
         created = _rules.made_at(record)
@@ -88,6 +94,11 @@ def named(world: World, name: str) -> Record | None:
     return found if found and found.state != "Deleting" else None
 
 
+def has_blobs(record: Record) -> bool:
+    """Whether the blob service serves it. Of shares there is nothing but what mounts make of them."""
+    return bool(record.body["kind"] != FILES)
+
+
 def is_public(record: Record) -> bool:
     """Whether others than those at its private endpoints are let in."""
     return record.properties.get("publicNetworkAccess") != "Disabled"
@@ -95,14 +106,14 @@ def is_public(record: Record) -> bool:
 
 def _endpoints(world: World, record: Record) -> Body:
     """Of a private account as on Azure: networks alone reach it by name. Others are served here, without dfs."""
-    if is_public(record):
+    if has_blobs(record) and is_public(record):
         return {"blob": f"{world.blobs.endpoint}/{record.id.name}/"}
     return {group: f"https://{names[0]}/" for group, names in KIND.names(world, record).items()}
 
 
 def _served(world: World, without: ResourceId | None = None) -> dict[str, list[str]]:
-    accounts = [record for record in world.store.all(TYPE) if without is None or record.id.key != without.key]
-    return {record.id.name: record.facts["keys"] for record in accounts}
+    accounts = [record for record in world.store.all(TYPE) if record.id != without]
+    return {record.id.name: record.facts["keys"] for record in accounts if has_blobs(record)}
 
 
 def _check_name(world: World, resource: ResourceId, existing: Record | None) -> None:
@@ -120,7 +131,7 @@ def _check_name(world: World, resource: ResourceId, existing: Record | None) -> 
 def _check_kind(body: Body) -> None:
     kind, sku = body["kind"], body["sku"]["name"]
     message = None
-    if kind == "BlockBlobStorage" and not sku.startswith("Premium"):
+    if kind in ("BlockBlobStorage", FILES) and not sku.startswith("Premium"):
         message = f"The account kind {kind} needs a premium sku (Premium_LRS, Premium_ZRS), not {sku}."
     elif kind == "StorageV2" and sku == "Premium_ZRS":
         message = f"The sku {sku} is offered for the account kinds BlockBlobStorage and FileStorage, not for {kind}."

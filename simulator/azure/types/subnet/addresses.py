@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.types.subnet.rules import prefix
-from simulator.azure.world import World
 
 _FIRST, _KEPT = 4, 5
 

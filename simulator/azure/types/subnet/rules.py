@@ -10,6 +10,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network, ip_network
 
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, Use, envelope
@@ -17,7 +18,6 @@ from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.nat_gateway import rules as gateways
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
 
@@ -103,9 +103,7 @@ def _store(world: World, network: Record, record: Record, body: Body, existing: 
     if gateway := body["properties"].get("natGateway", {}).get("id"):
         where = network.body["location"]
         _rules.pointed_at(world, record.id, gateway, gateways.TYPE, "properties.natGateway.id", where)
-    body["properties"]["provisioningState"] = "Succeeded"
-    record.body = body
-    world.store.put(record)
+    _rules.keep(world, record, body)
 
 
 def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4Network) -> None:
@@ -114,7 +112,7 @@ def _check_range(world: World, network: Record, subnet: ResourceId, wanted: IPv4
         message = f"Subnet '{subnet.name}' is not valid in virtual network '{network.id.name}'."
         raise bad_request(message, code="NetcfgInvalidSubnet")
     for other in of(world, network.id):
-        if other.id.key != subnet.key and prefix(other.properties).overlaps(wanted):
+        if other.id != subnet and prefix(other.properties).overlaps(wanted):
             message = (
                 f"Subnet '{subnet.name}' is not valid because its IP address range overlaps with that of an existing "
                 f"subnet in virtual network '{network.id.name}'."

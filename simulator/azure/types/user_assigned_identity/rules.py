@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from simulator.azure.arm_world import World
 from simulator.azure.ids import parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
-from simulator.azure.world import World
 
 TYPE = "Microsoft.ManagedIdentity/userAssignedIdentities"
 

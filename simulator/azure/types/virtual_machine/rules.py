@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from config.facts import skus
 from simulator.azure import uses
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.faults import CREATED
 from simulator.azure.kind import Kind, Use, envelope
@@ -15,7 +16,6 @@ from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.network_interface import rules as interfaces
 from simulator.azure.types.user_assigned_identity import rules as identities
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Compute/virtualMachines"
 
@@ -27,18 +27,16 @@ class VirtualMachines(Kind):
         body["location"] = _rules.location(world, record.id, body, existing)
         _rules.check_fixed(record.id, body, existing)
         _check_size(world, body)
-        interface = _interface(body["properties"])
+        asked = interface(body["properties"])
         path = "properties.networkProfile.networkInterfaces.id"
-        found = _rules.pointed_at(world, record.id, interface, interfaces.TYPE, path, body["location"])
+        found = _rules.pointed_at(world, record.id, asked, interfaces.TYPE, path, body["location"])
         for use in uses.of(world, found.id, but=record.id):
             message = f"Network Interface {found.id.text} is used by existing resource {use.by}."
             raise bad_request(message, code="NicInUse")
-        body["properties"]["provisioningState"] = "Succeeded"
-        record.body = body
-        world.store.put(record)
+        _rules.keep(world, record, body)
 
     def uses(self, world: World, record: Record) -> list[Use]:
-        return [Use(_interface(record.properties), record.id.text)]
+        return [Use(interface(record.properties), record.id.text)]
 
     def view(self, world: World, record: Record) -> Body:
         system = {name: value for name, value in record.properties["osProfile"].items() if name != "customData"}
@@ -72,7 +70,8 @@ def _identity(world: World, machine: Record) -> Body:
     return identity | {"principalId": _principal(machine), "tenantId": world.subscription.tenant_id}
 
 
-def _interface(properties: Body) -> str:
+def interface(properties: Body) -> str:
+    """The id of its network interface."""
     (found,) = properties["networkProfile"]["networkInterfaces"]
     text: str = found["id"]
     return text

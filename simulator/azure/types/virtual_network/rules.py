@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network, ip_network
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
-from simulator.azure.ids import parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
@@ -17,7 +17,6 @@ from simulator.azure.subscription import guid
 from simulator.azure.types import _rules
 from simulator.azure.types.subnet import rules as subnets
 from simulator.azure.types.virtual_network_link import rules as links
-from simulator.azure.world import World
 
 TYPE = "Microsoft.Network/virtualNetworks"
 
@@ -36,18 +35,15 @@ class VirtualNetworks(Kind):
         record.body = body
         if inline is not None:
             subnets.store_all(world, record, inline)
-        world.store.put(
-            record
-        )  # last: a kill before this leaves subnets without a network, which the next start removes
+        world.store.put(record)  # last: what a kill before this leaves, the next start removes
 
     def check_delete(self, world: World, record: Record) -> None:
         for subnet in subnets.of(world, record.id):
             subnets.KIND.check_delete(world, subnet)
 
     def removed(self, world: World, record: Record) -> None:
-        for link in world.store.all(links.TYPE):
-            if parse_id(link.properties["virtualNetwork"]["id"]).key == record.id.key:
-                remove(world, link)
+        for link in links.of_network(world, record.id):
+            remove(world, link)
 
     def view(self, world: World, record: Record) -> Body:
         shown = [subnets.KIND.view(world, subnet) for subnet in subnets.of(world, record.id)]

@@ -5,13 +5,13 @@ One network, one zone of a name: MicrosoftDocs/azure-aks-docs#212 quotes the ref
 
 from __future__ import annotations
 
+from simulator.azure.arm_world import World
 from simulator.azure.errors import bad_request
 from simulator.azure.ids import ResourceId
 from simulator.azure.kind import Kind, envelope
+from simulator.azure.names import LINKS
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
-from simulator.azure.types.private_dns_zone.rules import LINKS
-from simulator.azure.world import World
 
 TYPE = LINKS
 NETWORKS = "Microsoft.Network/virtualNetworks"
@@ -26,9 +26,8 @@ class VirtualNetworkLinks(Kind):
         text = body["properties"]["virtualNetwork"]["id"]
         network = _rules.pointed_at(world, record.id, text, NETWORKS, "properties.virtualNetwork.id")
         check_alone(world, record.id, network.id)
-        body["properties"] |= {"provisioningState": "Succeeded", "virtualNetworkLinkState": "Completed"}
-        record.body = body
-        world.store.put(record)
+        body["properties"]["virtualNetworkLinkState"] = "Completed"
+        _rules.keep(world, record, body)
 
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, record.body)
@@ -53,7 +52,7 @@ def check_alone(world: World, link: ResourceId, network: ResourceId) -> None:
     """Raises ArmError where the network is linked to a zone of this name already."""
     name = zone_of(link).name
     for other in of_network(world, network):
-        if other.id.key != link.key and zone_of(other.id).name.lower() == name.lower():
+        if other.id != link and zone_of(other.id).name.lower() == name.lower():
             message = (
                 "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link "
                 f"virtual network with '{name}' and '{zone_of(other.id).name}' zones."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import ssl
+import uuid
+from email.utils import parsedate_to_datetime
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -34,6 +36,8 @@ FEATURE = (
         ("/subscriptions/other/resourceGroups/rg", "2024-03-01", 404, "SubscriptionNotFound"),
         ("/providers/Microsoft.ContainerService/managedClusters/a", "2025-09-01", 404, "MissingSubscription"),
         ("/nothing", "2025-09-01", 404, "NotFound"),
+        ("/subscriptions", "2015-01-01", 400, "InvalidApiVersionParameter"),
+        ("/subscriptions/other", "2022-12-01", 404, "SubscriptionNotFound"),
     ],
 )
 def test_refused_paths(arm: Arm, path: str, version: str, status: int, code: str) -> None:
@@ -52,6 +56,34 @@ def test_every_request_needs_the_token(arm: Arm) -> None:
     ]:
         answer = arm.client.get(GROUP, headers={"Authorization": given})
         assert arm.refusal(answer)[:2] == (401, code)
+
+
+@pytest.mark.parametrize(("path", "status"), [(GROUP, 200), (CLUSTER, 404), ("/nothing", 404)])
+def test_every_answer_has_its_ids_and_returns_those_of_the_client(arm: Arm, path: str, status: int) -> None:
+    arm.put(GROUP, {"location": "eastus"})
+    first, second = arm.call("GET", path), arm.call("GET", path)
+    assert (first.status_code, "x-ms-client-request-id" in first.headers) == (status, False)
+    for name in ("x-ms-request-id", "x-ms-correlation-request-id"):
+        assert len({uuid.UUID(answer.headers[name]) for answer in (first, second)}) == 2
+    assert parsedate_to_datetime(first.headers["date"]).tzinfo
+    given = {
+        "x-ms-correlation-request-id": "mine",
+        "x-ms-client-request-id": "this",
+        "x-ms-return-client-request-id": "true",
+    }
+    returned = arm.client.get(path, headers=given).headers
+    assert (returned["x-ms-correlation-request-id"], returned["x-ms-client-request-id"]) == ("mine", "this")
+
+
+def test_whether_something_exists(cluster: Arm) -> None:
+    asked = [GROUP, CLUSTER, f"{GROUP}-2", f"{CLUSTER}-2"]
+    answers = [cluster.call("HEAD", path) for path in asked]
+    assert [(answer.status_code, answer.content) for answer in answers] == [
+        (204, b""),
+        (204, b""),
+        (404, b""),
+        (404, b""),
+    ]
 
 
 def test_the_scheme_of_a_token_has_no_case(arm: Arm) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from config.facts import skus
 from config.facts.versions import versions
-from simulator.azure.registry import kinds
+from simulator.azure.rooms import kinds
 from simulator.azure.schema import FOLDER, Field, Schema, rooms, schemas
 from simulator.plugins.azure_native.resources import DEFINITIONS, Definition
 from tests.support.arm import SUBSCRIPTION

@@ -100,14 +100,24 @@ def nodes(arm: Arm) -> DataPlane:
     return DataPlane(arm.server.world, arm.server.tokens, 1).at(CLUSTER)
 
 
+def make_cluster(arm: Arm, subnet: str) -> Arm:
+    body = cluster_body(apiServerAccessProfile={"enablePrivateCluster": True})
+    body["properties"]["agentPoolProfiles"][0]["vnetSubnetID"] = subnet
+    net.make(arm, CLUSTER, body)
+    arm.backend.api_ports[parse_id(CLUSTER).text] = 7
+    return arm
+
+
 @pytest.fixture
 def private(network: Arm) -> Arm:
     """A private cluster in the network."""
-    body = cluster_body(apiServerAccessProfile={"enablePrivateCluster": True})
-    body["properties"]["agentPoolProfiles"][0]["vnetSubnetID"] = net.NODES
-    net.make(network, CLUSTER, body)
-    network.backend.api_ports[parse_id(CLUSTER).text] = 7
-    return network
+    return make_cluster(network, net.NODES)
+
+
+def test_an_id_means_the_network_in_whatever_case(network: Arm) -> None:
+    make_cluster(network, net.NODES.replace("/ai/", "/AI/"))
+    shown = network.get(CLUSTER)["properties"]
+    assert reach(network, name=shown["privateFQDN"]) == Reached(parse_id(CLUSTER), private=True)
 
 
 def test_an_api_server_is_reached_in_its_network_alone(private: Arm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,9 +14,8 @@ from simulator.world.nodes import hardware_of
 from tests.support.arm import H100, Arm, pool_body, pool_path
 
 
-def _pool(**changes: Any) -> Pool:
+def _pool(instances: Sequence[int] = (0, 1), **changes: Any) -> Pool:
     properties: dict[str, Any] = {
-        "count": 2,
         "mode": "User",
         "osSKU": "Ubuntu",
         "osDiskType": "Managed",
@@ -33,11 +33,12 @@ def _pool(**changes: Any) -> Pool:
         node_group="MC_rg_aks_eastus",
         kubernetes="1.35.4",
         index=1,
+        instances=instances,
     )
 
 
 def test_names_are_those_of_a_scale_set() -> None:
-    names = [node["metadata"]["name"] for node in manifests(_pool(count=37), skus.sku(H100))]
+    names = [node["metadata"]["name"] for node in manifests(_pool(range(37)), skus.sku(H100))]
     prefix = names[0].removesuffix("000000")
     assert prefix.startswith("aks-gpu-")
     assert prefix.endswith("-vmss")

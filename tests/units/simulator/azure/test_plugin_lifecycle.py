@@ -77,6 +77,15 @@ def test_update_scales_and_arm_refuses_what_the_provider_tries(plugin: AzurePlug
     assert failure(raised) == f'Status=400 Code="PropertyChangeNotAllowed" Message="{message}"'
 
 
+def test_properties_that_arm_writes_with_hyphens_are_the_sdks_in_its_own_way(plugin: AzurePlugin, arm: Arm) -> None:
+    _, cluster = plugin.stack()
+    profile = {"expander": "priority", "scaleDownUnneededTime": "3m", "maxGracefulTerminationSec": "60"}
+    updated = plugin.update(CLUSTER, CLUSTER_PATH, cluster, cluster_inputs(autoScalerProfile=profile))
+    assert updated["autoScalerProfile"] == profile
+    sent = {"expander": "priority", "scale-down-unneeded-time": "3m", "max-graceful-termination-sec": "60"}
+    assert arm.get(CLUSTER_PATH)["properties"]["autoScalerProfile"] == sent
+
+
 def test_what_somebody_else_made_is_not_taken(plugin: AzurePlugin, arm: Arm) -> None:
     plugin.stack()
     arm.put(pool_path(), pool_body())

@@ -39,6 +39,9 @@ def upgrades(**settings: str) -> dict[str, Any]:
         ("gpu", {"minCount": 1, "maxCount": 2}, "InvalidParameter", "need enableAutoScaling"),
         ("gpu", {"spotMaxPrice": -1}, "InvalidParameter", "only be set with scaleSetPriority Spot"),
         ("gpu", {"scaleSetPriority": "Spot", "mode": "System"}, "InvalidParameter", "cannot have mode System"),
+        ("gpu", {**SPOT, "spotMaxPrice": 0}, "InvalidParameter", "must be -1, or a positive value"),
+        ("gpu", {**SPOT, "spotMaxPrice": -2}, "InvalidParameter", "the least is -1"),
+        ("gpu", {**SPOT, "spotMaxPrice": 0.1234567}, "InvalidParameter", "up to five decimal places"),
         ("gpu", {"nodeTaints": ["sku=gpu:Never"]}, "InvalidParameter", "key=value:effect"),
         (
             "gpu",

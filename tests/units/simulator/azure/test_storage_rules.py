@@ -61,9 +61,9 @@ def test_keys_are_random_and_kept(storage: Arm) -> None:
         ("mine", {"location": "moon"}, "LocationNotAvailableForResourceType", "'moon' is not available"),
         (
             "mine",
-            {"kind": "FileStorage"},
+            {"kind": "Storage"},
             "InvalidParameter",
-            "'kind' is invalid (or not simulated): 'FileStorage'. Allowed: StorageV2, BlockBlobStorage.",
+            "'kind' is invalid (or not simulated): 'Storage'. Allowed: StorageV2, BlockBlobStorage, FileStorage.",
         ),
         (
             "mine",

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from simulator.azure.ids import ResourceId, parse_id
-from simulator.azure.store import Record, Store
+from simulator.azure.store import BadRecords, Record, Store
 from tests.support.arm import CLUSTER, GROUP, Arm, FakeBackend, client_of, cluster_body, pool_body, pool_path, start
 
 
@@ -37,6 +37,22 @@ def test_half_written_file_never_happened(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.partial")) == []
 
 
+def test_what_an_older_version_left_gets_the_defaults_that_it_did_not_know(tmp_path: Path) -> None:
+    account = parse_id(f"{GROUP}/providers/Microsoft.Storage/storageAccounts/old")
+    properties = {"minimumTlsVersion": "TLS1_1", "provisioningState": "Succeeded"}
+    old = Record(account, {"location": "eastus", "kind": "StorageV2", "properties": properties}, facts={"keys": ["k"]})
+    Store(tmp_path / "azure").put(old)
+    arm = start(tmp_path / "azure", FakeBackend())
+    try:
+        found = arm.server.world.store.get(account)
+        assert found is not None
+        assert found.properties["encryption"]["keySource"] == "Microsoft.Storage"
+        assert {key: found.properties[key] for key in properties} == properties
+        assert found.facts == old.facts
+    finally:
+        arm.stop()
+
+
 def test_records_handed_out_are_copies(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put(Record(_id(), {"tags": {}}))
@@ -54,6 +70,33 @@ def test_writers_do_not_lose_each_others_resources(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert len(Store(tmp_path).all()) == 20
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "Invalid JSON: EOF while parsing"),
+        ('{"id": "/subscr', "Invalid JSON: EOF while parsing"),
+        ("\0\0", "Invalid JSON: expected value"),
+        ("[]", "Input should be an object"),
+        ('{"id": "/subscriptions/s/resourceGroups/rg"}', "body: Field required"),
+        ('{"id": "nonsense", "body": {}}', "'nonsense' is not the id of a resource"),
+        ('{"id": "/subscriptions/s/resourceGroups/rg", "body": {}, "colour": 1}', "colour: Extra inputs"),
+        ('{"id": "/subscriptions/s/resourceGroups/rg", "body": []}', "body: Input should be an object"),
+    ],
+)
+def test_what_is_no_record_is_named_with_what_mends_it(tmp_path: Path, content: str, why: str) -> None:
+    Store(tmp_path).put(Record(_id(), {}))
+    bad = tmp_path / "managedClusters-it's-0.json"
+    bad.write_text(content)
+    with pytest.raises(BadRecords) as caught:
+        Store(tmp_path)
+    lines = str(caught.value).splitlines()
+    assert lines[1].startswith(f"  {bad}: ")
+    assert why in lines[1]
+    (forget,) = (line.partition("  #")[0] for line in lines if line.startswith("  rm "))
+    subprocess.run(["bash", "-c", forget], check=True)
+    assert [record.id for record in Store(tmp_path).all()] == [_id()]
 
 
 @contextlib.contextmanager

@@ -8,10 +8,12 @@ import pytest
 
 from diagnosis.cluster import Object
 from simulator.cluster import addons
+from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.provisioner import step
 from tests.support.fake_kube import FakeKube
 
 FILE = "file.csi.azure.com"
+NO_REFUSAL = AzureFiles(lambda _group, _account, _nfs: None)
 
 
 def claim(provisioner: str = FILE, storage_class: str = "azurefile-csi") -> Object:
@@ -40,9 +42,9 @@ def kube() -> FakeKube:
     return made
 
 
-def reconcile(kube: FakeKube, folder: Path) -> None:
+def reconcile(kube: FakeKube, folder: Path, files: AzureFiles = NO_REFUSAL) -> None:
     found = [kube.list("", kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment")]
-    step(kube.as_client(), folder, *found)
+    step(kube.as_client(), folder, files, *found)
 
 
 def volumes(kube: FakeKube) -> list[Object]:
@@ -84,6 +86,21 @@ def test_a_released_share_goes_as_its_class_says(kube: FakeKube, tmp_path: Path,
     reconcile(kube, tmp_path)
     assert bool(volumes(kube)) is kept
     assert (tmp_path / "shares/pvc-1234").is_dir() is kept
+
+
+def test_a_share_that_cannot_be_made_is_told_once_and_tried_again(kube: FakeKube, tmp_path: Path) -> None:
+    kube.patch("", "StorageClass", "azurefile-csi", None, {"parameters": {"storageAccount": "files1"}})
+    kube.create(claim())
+    lacking = AzureFiles(lambda _group, _account, _nfs: "AuthorizationFailed")
+    reconcile(kube, tmp_path, lacking)
+    reconcile(kube, tmp_path, lacking)
+    (event,) = kube.list("v1", "Event")
+    assert event["reason"] == "ProvisioningFailed"
+    why = "rpc error: code = Internal desc = AuthorizationFailed"
+    assert event["message"] == f'failed to provision volume with StorageClass "azurefile-csi": {why}'
+    assert volumes(kube) == []
+    reconcile(kube, tmp_path)
+    assert len(volumes(kube)) == 1
 
 
 def test_a_disk_is_attached_at_once(kube: FakeKube, tmp_path: Path) -> None:

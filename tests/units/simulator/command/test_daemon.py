@@ -6,6 +6,7 @@ import fcntl
 import json
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from simulator.azure.ids import parse_id
 from simulator.azure.store import Record, Store
 from simulator.cluster.clusters import Clusters
 from simulator.cluster.controlplane import NotReady
-from simulator.command import daemon
+from simulator.command import cli, daemon, daemon_state
 from simulator.command.daemon_state import hold_lock, lock_file, running_state, state_file
-from simulator.host import files, paths
+from simulator.command.environment import token_file
+from simulator.host import files, paths, ports
 
 CLUSTER = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.ContainerService/managedClusters/aks"
 
@@ -54,6 +56,29 @@ def test_there_is_one_daemon() -> None:
     assert running_state() is None
 
 
+@pytest.mark.parametrize("made_of", ["another version", None])
+def test_a_daemon_of_other_code_than_the_checkouts_starts_again(
+    made_of: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a `git pull`; those of older versions say nothing of their code."""
+    state: dict[str, object] | None = {"pid": 1, "ready": True, "port": ports.port("arm"), "code": made_of}
+    done: list[str] = []
+
+    def launch() -> None:
+        nonlocal state
+        done.append("launch")
+        state = {"pid": 2, "ready": True, "code": daemon_state.code()}
+
+    monkeypatch.setattr(daemon_state, "running_state", lambda: state)
+    monkeypatch.setattr(cli, "stop", lambda: done.append("stop"))
+    monkeypatch.setattr(cli, "_launch", launch)
+    cli.start()
+    assert done == ["stop", "launch"]
+    assert "other code than this checkout has now" in " ".join(capsys.readouterr().err.split())
+    cli.start()
+    assert done == ["stop", "launch"]  # it is this checkout's
+
+
 @pytest.mark.parametrize("state", ["Succeeded", "Failed"])
 def test_a_cluster_that_does_not_boot_ends_the_daemon_and_it_says_why(
     state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -83,6 +108,30 @@ def test_what_was_cut_short_and_does_not_end_ends_the_daemon(
     assert daemon.main() == 1
 
     assert f"did not end in 0.1 s: {CLUSTER}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda text: text[:40], "Invalid JSON"),
+        (lambda text: json.dumps(json.loads(text) | {"body": {"properties": 1}}), "not of the shape of Microsoft.Cont"),
+    ],
+)
+def test_a_resource_that_cannot_be_read_ends_the_daemon_and_it_says_which(
+    spoil: Callable[[str], str], why: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _store_cluster("Succeeded")
+    (file,) = (home / "azure").glob("*.json")
+    file.write_text(spoil(file.read_text()))
+    files.replace(token_file(), "secret")
+
+    assert daemon.main() == 1
+
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert why in said
+    assert f"rm {file} " in said
+    assert "Traceback" not in said
 
 
 def _store_cluster(state: str) -> None:

@@ -19,8 +19,9 @@ STACK = "ai-on-aks-private"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in (environment.INSIDE, environment.OUTER, "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
+    for name in (environment.OUTER, "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(environment.INSIDE, "")  # set, so that what `up` makes of it ends with the test
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
     return tmp_path
 

@@ -29,7 +29,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
 def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Another checkout, whose environment was entered in this shell."""
     (tmp_path / "other" / "simulator").mkdir(parents=True)
-    (tmp_path / "other" / "simulator" / "paths.py").touch()
+    (tmp_path / "other" / "simulator" / "__main__.py").touch()
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path / "other" / ".simulator"))
     return tmp_path / "other"
 

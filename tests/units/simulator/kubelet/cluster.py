@@ -71,6 +71,13 @@ class FakeCloud:
             raise PermissionError(f"AADSTS700213: {assertion}")
         return "storage", 4102444800
 
+    def share_refusal(self, cluster_id: str, group: str, account: str, *, nfs: bool) -> str | None:
+        return None
+
+    def nfs_refusal(self, server: str, export: str) -> str | None:
+        self.asked.append(f"{server}:{export}")
+        return self.refused.get(server)
+
     def may_pull(self, cluster_id: str, image: str) -> str | None:
         self.asked.append(image)
         return self.refused.get(image)

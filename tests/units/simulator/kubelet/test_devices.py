@@ -42,6 +42,17 @@ def test_two_pods_share_no_device_and_each_keeps_its_own() -> None:
     assert [allocate(devices, one) for one in (*there, *there)] == [([0, 1, 2, 3], 4), ([4, 5, 6, 7], 4)] * 2
 
 
+def test_slices_are_of_the_gpu_of_which_fewest_are_held_and_no_more_than_there_are() -> None:
+    there = [pod(uid, 1) for uid in "abcdef"]
+    devices, two = DeviceManager(lambda: there), replace(HARDWARE, gpus=HARDWARE.gpus[:2])
+    given = [devices.allocate(one, two, {GPU: 4})["gpus"] for one in there[:4]]
+    assert given == [[0], [1], [0], [1]]
+    with pytest.raises(Unavailable, match="Requested: 1, Available: 0"):
+        devices.allocate(there[4], two, {GPU: 4})
+    there.pop(1)
+    assert devices.allocate(there[4], two, {GPU: 4})["gpus"] == [1]
+
+
 def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
     """The scheduler binds it as soon as it sees that end: before the kubelet has looked at anything else."""
     there = [pod("a")]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from diagnosis.cluster import Object
@@ -19,14 +16,6 @@ from tests.units.simulator.kubelet.pods import context, make, node_root
 
 NODE: Object = {"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.4"}]}}
 IMAGE = "dev.azurecr.io/olmo:1"
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    made.azure.connect(monkeypatch)
-    yield made
-    made.claims.stop()
 
 
 def faked(cluster: Cluster, gate: Gate | None = None) -> FakedPods:

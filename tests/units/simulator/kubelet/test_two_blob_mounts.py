@@ -37,7 +37,7 @@ def test_what_a_node_remembers_as_absent_stays_so_for_a_while(
     (first.path / "step0").mkdir()
     first.flush()
     second._take()
-    now[0] += 5.9
+    now[0] += 11.9
     second._take()
     assert not (second.path / "step0").exists()
     now[0] += 0.2

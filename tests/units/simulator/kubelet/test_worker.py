@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,14 @@ import httpx
 import pytest
 
 from diagnosis.cluster import Object
-from simulator.host import paths
-from simulator.kube.client import ApiError
+from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.events import Teller
 from simulator.kubelet.logs import logs_in
 from simulator.kubelet.programs import HostProcess, OneShot, PodContext
 from simulator.kubelet.pulls import ImagePulls
-from simulator.kubelet.runner import FAKED_S, Runnable, run
+from simulator.kubelet.runner import FAKED_S, Runnable, Stop, run
 from simulator.kubelet.worker import PodServices, PodWorker
 from tests.support.waiting import eventually
 from tests.units.simulator.kubelet.cluster import Cluster
@@ -30,14 +28,6 @@ from tests.units.simulator.kubelet.pods import context, make
 
 IMAGE = "dev.azurecr.io/olmo:1"
 CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
-    made.azure.connect(monkeypatch)
-    yield made
-    made.claims.stop()
 
 
 def start(
@@ -243,34 +233,6 @@ def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> Non
     assert second.endswith("stdout F second\n")
 
 
-FAKE_GO = """#!/bin/sh
-if [ "$1" = env ]; then echo go1.26.8; exit; fi
-while [ "$1" != -o ]; do shift; done
-printf '#!/bin/sh\\necho collects\\n' >"$2"
-chmod +x "$2"
-"""
-
-
-def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    go = tmp_path / "path" / "go"
-    go.parent.mkdir()
-    go.write_text(FAKE_GO)
-    go.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("AI_ON_AKS_CACHE", str(tmp_path / "cache"))
-    pod = make()
-    ctx = context(cluster, pod, pod["spec"]["containers"][0])
-    program = HostProcess(lambda _: [str(paths.tool("nfd-gc"))], tools=("nfd-gc",))
-    assert run(ctx, program, threading.Event(), lambda: None) == 0
-    log = "".join(file.read_text() for file in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
-    assert "the simulator has no nfd-gc yet" in log
-    assert "nfd-gc 0.19.0: built" in log
-    assert log.endswith("stdout F collects\n")
-    assert run(ctx, HostProcess(lambda _: [], tools=("nothing",)), threading.Event(), lambda: None) == 1
-
-
 def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
     cluster.azure.refused[IMAGE] = "not found"
     done = threading.Event()
@@ -286,7 +248,7 @@ def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkey
     """A Job holds its pods by a finalizer until it knows, and starts another in their place only then."""
     phases: list[str] = []
     monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
-    running, stop = threading.Event(), threading.Event()
+    running, stop = threading.Event(), Stop()
 
     def run(_: PodContext) -> None:
         running.set()
@@ -299,6 +261,59 @@ def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkey
     stop.set()
     worker.join()
     assert phases == ["Failed"]
+
+
+def test_with_its_machine_a_pod_is_gone_at_once_and_nothing_of_it_is_sent(cluster: Cluster) -> None:
+    wrote, ended = threading.Event(), threading.Event()
+
+    def run(ctx: PodContext) -> None:
+        _write(ctx, "/data/half")
+        wrote.set()
+        ended.wait(10)
+
+    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
+    worker = start(cluster, pod, run)
+    assert wrote.wait(10)
+    worker.lose()
+    ended.set()
+    worker.join()
+    assert cluster.azure.container.text() == {}
+    assert status(cluster)["phase"] == "Running", "nobody is left to tell"
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_a_process_has_no_grace_once_its_machine_is_gone(cluster: Cluster, *, asked_before: bool) -> None:
+    pod = make()
+    pod["spec"]["terminationGracePeriodSeconds"] = 600
+    ctx, stop = context(cluster, pod, pod["spec"]["containers"][0]), Stop()
+    stubborn = "trap 'echo asked' TERM; echo up; while true; do sleep 0.1; done"
+    program = HostProcess(lambda _: ["bash", "-c", stubborn])
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(run(ctx, program, stop, lambda: None)))
+    thread.start()
+    log = folders.logs_of(cluster.folder, pod) / "main"
+    eventually(lambda: "up" in "".join(file.read_text() for file in logs_in(log)))
+    if asked_before:
+        stop.set()
+        eventually(lambda: "asked" in "".join(file.read_text() for file in logs_in(log)))
+    stop.lost.set()
+    stop.set()
+    thread.join(20)
+    assert codes == [128 + 9]
+
+
+def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Job knows by DisruptionTarget that a pod was evicted: a merge patch would take the condition away."""
+    kinds: list[str] = []
+    original = cluster.kube.patch
+
+    def patch(*arguments: Any, **named: Any) -> Object:
+        kinds.append(named["content_type"])
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(cluster.kube, "patch", patch)
+    start(cluster, make(), lambda ctx: None).join()
+    assert set(kinds) == {STRATEGIC_MERGE_PATCH}
 
 
 def _write(ctx: PodContext, path: str) -> None:

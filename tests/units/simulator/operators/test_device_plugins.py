@@ -35,6 +35,9 @@ def hardware(sku: str = H100, *faults: Fault) -> NodeHardware:
     return node_hardware(skus.sku(sku), "n", faults)
 
 
+A100 = hardware("Standard_NC48ads_A100_v4")
+
+
 def offered(
     pods: list[dict[str, Any]],
     files: dict[str, Any] | None = None,
@@ -73,6 +76,15 @@ def test_time_slicing_multiplies_gpus() -> None:
     assert offered([DRIVER, plugin], files) == {"nvidia.com/gpu": 8}
     chosen = {"nvidia.com/device-plugin.config": "four"}
     assert offered([DRIVER, plugin], files, labels=chosen) == {"nvidia.com/gpu": 32}
+
+
+def test_partitions_count_as_gpus() -> None:
+    plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
+    plugin["spec"]["containers"][0]["env"] = [{"name": "MIG_STRATEGY", "value": "single"}]
+    where = node("n", "Standard_NC48ads_A100_v4")
+    assert extended_resources(where, [DRIVER, plugin], A100, lambda *_: None) == {"nvidia.com/gpu": 2}
+    where["metadata"]["annotations"]["simulator/mig"] = "all-1g.10gb"
+    assert extended_resources(where, [DRIVER, plugin], A100, lambda *_: None) == {"nvidia.com/gpu": 14}
 
 
 def test_infiniband_needs_ofed_and_the_sriov_plugin() -> None:

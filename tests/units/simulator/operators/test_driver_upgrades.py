@@ -88,7 +88,7 @@ def charts_default() -> Object:
 
 
 def asked_for(driver: Driver, upgrades: DriverUpgrades) -> Object:
-    of_program = gpu_operator.values(upgrades, rdma=True)["driver"]["upgradePolicy"]
+    of_program = gpu_operator.values(upgrades, rdma=True, pools={})["driver"]["upgradePolicy"]
     return charts_default() | of_program if driver is GPU_DRIVER else upgrade_policy(upgrades)
 
 

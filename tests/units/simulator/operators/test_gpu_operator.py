@@ -10,15 +10,17 @@ import yaml
 
 from config.facts import skus
 from simulator.host.paths import ROOT
-from simulator.operators.gpu import gates, gfd
+from simulator.operators.gpu import gates, gfd, mig
 from simulator.operators.gpu.controller import Controller
 from simulator.operators.gpu.daemonsets import OPERANDS
 from simulator.operators.gpu.nodes import DEPLOY_DRIVER, GPU_PRESENT, wanted_labels
+from simulator.operators.gpu.sharing import MIG_ANNOTATION, Sharing
 from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
 
 H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
+A100 = "Standard_NC48ads_A100_v4"
 NFD_LABELS = {
     "feature.node.kubernetes.io/pci-10de.present": "true",
     OS_LABEL: "ubuntu",
@@ -180,9 +182,60 @@ def test_the_order_is_driver_toolkit_plugin_validator() -> None:
 
 
 def test_gfd_describes_the_gpus() -> None:
-    labels = gfd.labels(node_hardware(skus.sku(H100), "n"), "595.91.07", "single")
+    labels = gfd.labels(node_hardware(skus.sku(H100), "n"), "595.91.07", "single", Sharing())
     assert labels["nvidia.com/gpu.product"] == "NVIDIA-H100-80GB-HBM3"
     assert labels["nvidia.com/gpu.count"] == "8"
     assert labels["nvidia.com/mig.capable"] == "true"
     assert labels["nvidia.com/cuda.driver-version.full"] == "595.91.07"
-    assert gfd.labels(node_hardware(skus.sku("Standard_D4ads_v5"), "n"), "", "single") == {}
+    assert gfd.labels(node_hardware(skus.sku("Standard_D4ads_v5"), "n"), "", "single", Sharing()) == {}
+
+
+@pytest.mark.parametrize(
+    ("shared", "product", "count", "replicas"),
+    [
+        (Sharing(replicas=2), "NVIDIA-A100-80GB-PCIe-SHARED", "2", "2"),
+        (Sharing("nvidia.com/gpu.shared", 2), "NVIDIA-A100-80GB-PCIe", "2", "2"),
+        (Sharing(partition="1g.10gb", partitions=7), "NVIDIA-A100-80GB-PCIe-MIG-1g.10gb", "14", "1"),
+    ],
+)
+def test_gfd_tells_how_gpus_are_shared(shared: Sharing, product: str, count: str, replicas: str) -> None:
+    labels = gfd.labels(node_hardware(skus.sku(A100), "n"), "", "single", shared)
+    assert labels["nvidia.com/gpu.product"] == product
+    assert (labels["nvidia.com/gpu.count"], labels["nvidia.com/gpu.replicas"]) == (count, replicas)
+
+
+def test_gfd_reads_the_device_plugins_configuration() -> None:
+    kube = FakeKube(node("n", T4, labels=NFD_LABELS), policy(devicePlugin={"config": {"name": "c", "default": "d"}}))
+    step(kube)
+    for name in ("gpu-feature-discovery", "nvidia-device-plugin-daemonset"):
+        spec = daemonsets(kube)[name]["spec"]["template"]["spec"]
+        assert spec["volumes"] == [{"name": "configs", "configMap": {"name": "c"}}]
+        assert {"name": "DEFAULT_CONFIG", "value": "d"} in spec["containers"][0]["env"]
+
+
+def states(sku: str, profile: str, **env: str) -> tuple[list[str], str]:
+    """What the MIG manager says of its work, look by look, and how the GPUs are then partitioned."""
+    kube = FakeKube(node("n", sku, labels={"nvidia.com/mig.config": profile}))
+    ctx = Context(kube, kube.objects[("Node", "", "n")], environment=env)
+    said = []
+    for _ in range(3):
+        mig.step(ctx.as_pod_context())
+        said.append(metadata(kube)["labels"]["nvidia.com/mig.config.state"])
+    return said, metadata(kube)["annotations"].get(MIG_ANNOTATION, "")
+
+
+def metadata(kube: FakeKube) -> dict[str, Any]:
+    found: dict[str, Any] = kube.objects[("Node", "", "n")]["metadata"]
+    return found
+
+
+def test_the_mig_manager_reboots_an_a100_to_change_its_mode_if_it_may() -> None:
+    may = {"WITH_REBOOT": "true"}
+    assert states(A100, "all-1g.10gb", **may) == (["rebooting", "success", "success"], "all-1g.10gb")
+    assert states(A100, "all-1g.10gb") == (["failed"] * 3, "")
+    assert states(H100, "all-1g.10gb") == (["pending", "success", "success"], "all-1g.10gb"), "Hopper needs no reset"
+
+
+def test_the_mig_manager_fails_where_gpus_do_not_have_the_partitions() -> None:
+    assert states(A100, "all-1g.5gb", WITH_REBOOT="true") == (["failed"] * 3, "")
+    assert states(T4, "all-1g.10gb", WITH_REBOOT="true") == (["failed"] * 3, "")

@@ -63,6 +63,8 @@ class Job(ABC):
     rdma: bool = True
     absent_workers: set[int] = field(default_factory=set)
     gpus_allocated: int | None = None
+    _shown: object = field(default=None, init=False)
+    """What the world was last written of."""
 
     def __post_init__(self) -> None:
         job = self.job(pools.pool(self.sku))
@@ -161,12 +163,16 @@ class Job(ABC):
         names = [SYSTEM_NODE, *(node_name(index) for index in range(self.nodes))]
         tasks = ["mpimaster-0", *(f"mpiworker-{index}" for index in range(self.nodes))]
         pods = {f"{NAMESPACE}/{self.name}-{task}": task for task in tasks}
+        states = {key: snapshot.states_of(self.folder / task / "pod") for key, task in pods.items()}
+        if (now := (list(running), list(self.faults), states)) == self._shown:
+            return
+        self._shown = now
         world = snapshot.snapshot(
             [node(name, self._hardware(name).sku) for name in names],
             [self._pod(task, running) for task in tasks],
             {name: self._hardware(name) for name in names},
             {key: self._allocation(task) for key, task in pods.items()},
-            {key: snapshot.states_of(self.folder / task / "pod") for key, task in pods.items()},
+            states,
         )
         snapshot.write(world, self.folder / "world")
 

@@ -58,6 +58,8 @@ class Training:
     read_only_checkpoints: bool = False
     profile: str = ""
     """Of config/facts/blobfuse.yaml, by which each node mounts checkpoints; by default all nodes have one folder."""
+    _shown: object = field(default=None, init=False)
+    """What the world was last written of."""
 
     def __post_init__(self) -> None:
         options = OlmoOptions.model_validate({"maxFiles": 2, "evaluate": False, "stopAt": 5, **self.options})
@@ -198,12 +200,17 @@ class Training:
     def _write_world(self, processes: dict[int, subprocess.Popen[bytes]]) -> None:
         ranks = range(self.nodes)
         keys = {f"{NAMESPACE}/{_pod_name(rank)}": rank for rank in ranks}
+        pods = [self._pod(rank, processes) for rank in ranks]
+        states = {key: snapshot.states_of(self.folder / f"run-{rank}" / "pod") for key, rank in keys.items()}
+        if (now := ([pod["status"] for pod in pods], list(self.faults), states)) == self._shown:
+            return
+        self._shown = now
         world = snapshot.snapshot(
             [node(node_name(rank), self.sku) for rank in ranks],
-            [self._pod(rank, processes) for rank in ranks],
+            pods,
             {node_name(rank): self._hardware(node_name(rank)) for rank in ranks},
             dict.fromkeys(keys, self._allocation()),
-            {key: snapshot.states_of(self.folder / f"run-{rank}" / "pod") for key, rank in keys.items()},
+            states,
         )
         snapshot.write(world, self.folder / "world")
 

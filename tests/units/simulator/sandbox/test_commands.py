@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from simulator.sandbox.commands import mpirun
 from simulator.sandbox.images import image_name, image_named
-from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, world
+from simulator.sandbox.library import keys, mpi_arguments, nccl_net, nccl_tests, ssh_access, topology, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.world.network import INFINIBAND, SOCKET
 from tests.units.simulator.sandbox.job import key_pair
@@ -20,17 +20,17 @@ from tests.units.simulator.sandbox.job import key_pair
 HCA = {"name": "mlx5_0", "link_layer": "InfiniBand", "state": "ACTIVE", "gbps": 400, "rated_gbps": 400}
 
 
-def _pod(name: str = "w-0", **facts: Any) -> world.Pod:
+def _pod(name: str = "w-0", **facts: Any) -> view.Pod:
     defaults = {
         "node": "n0", "phase": "Running", "ip": "10.244.0.4", "hostname": name, "subdomain": "w", "gpus": [],
         "hcas": ["mlx5_0"], "capabilities": [], "shm_bytes": 0,
     }  # fmt: skip
-    return world.Pod(f"ai/{name}", defaults | facts)
+    return view.Pod(f"ai/{name}", defaults | facts)
 
 
-def _world(*pods: world.Pod, ready: bool = True, hcas: list[dict[str, Any]] | None = None) -> world.World:
+def _world(*pods: view.Pod, ready: bool = True, hcas: list[dict[str, Any]] | None = None) -> view.View:
     node = {"sku": "", "ready": ready, "cpus": 96, "gpus": [], "hcas": hcas if hcas is not None else [HCA]}
-    return world.World({"n0": node}, {pod.key: pod for pod in pods}, pods[0])
+    return view.View({"n0": node}, {pod.key: pod for pod in pods}, pods[0])
 
 
 def test_mpirun_understands_azures_own_command_line() -> None:
@@ -187,7 +187,7 @@ def _ssh_folder(folder: Path, mode: int = 0o600) -> Path:
     return folder
 
 
-def _server(**facts: Any) -> world.Pod:
+def _server(**facts: Any) -> view.Pod:
     state = {"port": 22, "authorized_keys": keys.authorized(key_pair()[1])}
     return _pod("w-1", ip="10.244.0.5", state={"sshd": facts.pop("sshd", state)}, **facts)
 
@@ -216,7 +216,7 @@ def test_ssh_reaches_a_running_server_that_knows_the_key(tmp_path: Path, host: s
         ("w-1.w", _server(sshd={"port": 22, "authorized_keys": []}), True, "Permission denied"),
     ],
 )
-def test_ssh_fails(tmp_path: Path, host: str, server: world.Pod, ready: bool, message: str) -> None:
+def test_ssh_fails(tmp_path: Path, host: str, server: view.Pod, ready: bool, message: str) -> None:
     with pytest.raises(ssh_access.SshError, match=message):
         ssh_access.connect(_world(_pod(), server, ready=ready), host, {}, _ssh_folder(tmp_path))
 
@@ -225,7 +225,7 @@ def test_mpirun_tries_all_hosts_and_names_none_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is known of each host its ssh has said."""
-    monkeypatch.setattr(world, "load", lambda: _world(_pod(), _server(sshd=None)))
+    monkeypatch.setattr(view, "load", lambda: _world(_pod(), _server(sshd=None)))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert mpirun.main(["-host", "w-1.w,w-9.w,10.244.0.77", "true"]) == 1
     assert capsys.readouterr().err.splitlines() == [
@@ -241,7 +241,7 @@ def test_mpirun_tries_all_hosts_and_names_none_itself(
 def test_a_name_leads_to_the_try_that_runs_not_to_the_one_before() -> None:
     """Both are called so by their headless service; a pod that ended is in no endpoints."""
     tries = {"ai/w-0-a": _pod("w-0", phase="Failed", ip="10.244.0.9"), "ai/w-0-b": _pod("w-0", ip="10.244.0.4")}
-    before, now = (world.Pod(key, pod.facts) for key, pod in tries.items())
+    before, now = (view.Pod(key, pod.facts) for key, pod in tries.items())
     assert _world(_pod("other", ip="10.244.0.7"), before, now).resolve("w-0.w") is now
 
 

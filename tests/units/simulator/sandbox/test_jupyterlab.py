@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from config.facts import skus
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 from simulator.sandbox import sandbox
 from simulator.world.hardware import node_hardware
 from tests.support.waiting import eventually

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.sandbox.library import nccl_log, programs, ranks, world
+from simulator.sandbox.library import nccl_log, programs, ranks, view
 from simulator.sandbox.library.mpi_arguments import MpiError
 from simulator.sandbox.library.ranks import Rank
 
@@ -31,16 +31,16 @@ class Nodes:
     def me(self) -> str:
         return "ai/w-0" if threading.current_thread() is self.master else "ai/w-1"
 
-    def load(self) -> world.World:
+    def load(self) -> view.View:
         if self.over and self.me != "ai/w-0":
             raise Over
         pods = {
-            key: world.Pod(
+            key: view.Pod(
                 key, {"node": "n", "phase": self.phase if key != "ai/w-0" else "Running", "state": dict(said)}
             )
             for key, said in self.said.items()
         }
-        return world.World({"n": {"ready": True}}, pods, pods[self.me])
+        return view.View({"n": {"ready": True}}, pods, pods[self.me])
 
     def tell(self, name: str, document: dict[str, Any]) -> None:
         self.said[self.me][name] = document
@@ -55,8 +55,8 @@ class Nodes:
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
     """The second pod's sshd serves."""
     found = Nodes()
-    monkeypatch.setattr(world, "load", found.load)
-    monkeypatch.setattr(world, "tell", found.tell)
+    monkeypatch.setattr(view, "load", found.load)
+    monkeypatch.setattr(view, "tell", found.tell)
 
     def serve() -> None:
         with contextlib.suppress(Over):

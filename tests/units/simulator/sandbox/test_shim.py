@@ -14,7 +14,7 @@ import pytest
 
 from diagnosis.cluster import Object
 from simulator.kubelet.probes import Prober
-from simulator.kubelet.shim import Shim, ShimError
+from simulator.kubelet.shim_client import Shim, ShimError
 from simulator.sandbox import sandbox
 from tests.support.waiting import eventually
 from tests.units.simulator.sandbox.node import Node

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulator.sandbox.commands import torchrun
-from simulator.sandbox.library import torch_agents, world
+from simulator.sandbox.library import torch_agents, view
 
 LOST = (
     "torch.distributed.DistNetworkError: The client socket has timed out after 1000ms while trying to connect to "
@@ -20,13 +20,13 @@ LOST = (
 FIRST, SECOND = ("10.244.0.4", "10.244.0.5")
 
 
-def pod(number: int, *, joined: bool, endpoint: str) -> world.Pod:
+def pod(number: int, *, joined: bool, endpoint: str) -> view.Pod:
     said = {"id": "none", "endpoint": f"{endpoint}:29400", "rank": number, "phase": torch_agents.WAITING}
     facts = {
         "node": "n", "phase": "Running", "ip": (FIRST, SECOND)[number], "hostname": f"olmo-{number}",
         "subdomain": "olmo", "state": {"torchrun": said} if joined else {},
     }  # fmt: skip
-    return world.Pod(f"ai/olmo-{number}", facts)
+    return view.Pod(f"ai/olmo-{number}", facts)
 
 
 def ends(
@@ -36,13 +36,13 @@ def ends(
     pods = {
         found.key: found for found in (pod(number, joined=number in joined, endpoint=endpoint) for number in (0, 1))
     }
-    known = world.World({"n": {"ready": True}}, pods, pods[f"ai/olmo-{rank}"])
+    known = view.View({"n": {"ready": True}}, pods, pods[f"ai/olmo-{rank}"])
     script = tmp_path / "train.py"
-    monkeypatch.setattr(world, "load", lambda: known)
+    monkeypatch.setattr(view, "load", lambda: known)
     monkeypatch.setattr(
-        world, "load_self", lambda: json.loads(json.dumps({"commands": {str(script): "olmo_train"}, "mounts": []}))
+        view, "load_self", lambda: json.loads(json.dumps({"commands": {str(script): "olmo_train"}, "mounts": []}))
     )
-    monkeypatch.setattr(world, "tell", lambda *_: None)
+    monkeypatch.setattr(view, "tell", lambda *_: None)
     clock = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: next(clock) / 2)
     arguments = ["--nnodes=2", f"--node-rank={rank}", f"--rdzv-endpoint={endpoint}:29400", "--rdzv-conf=timeout=1"]

@@ -13,7 +13,7 @@ import pytest
 
 from simulator.host import connect
 from simulator.sandbox.commands import curl
-from simulator.sandbox.library import uplink
+from simulator.sandbox.library import uplink_client
 from simulator.sandbox.uplink import Uplink
 
 NAME = "models.blob.core.windows.net"
@@ -35,7 +35,7 @@ class _Proxy(socketserver.BaseRequestHandler):
 
 @pytest.fixture(autouse=True)
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(uplink, "FOLDER", tmp_path)
+    monkeypatch.setattr(uplink_client, "FOLDER", tmp_path)
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Proxy) as proxy:
         proxy.daemon_threads = True
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
@@ -50,7 +50,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_name_is_reached_by_the_proxy() -> None:
-    with uplink.connect(NAME, 443, 10) as connection:
+    with uplink_client.connect(NAME, 443, 10) as connection:
         connection.sendall(b"hello")
         assert connection.recv(16) == b"hello"
 
@@ -58,7 +58,7 @@ def test_a_name_is_reached_by_the_proxy() -> None:
 @pytest.mark.parametrize("host", ["gone.blob.core.windows.net", "pypi.org"])
 def test_others_are_not(host: str) -> None:
     with pytest.raises(ConnectionRefusedError):
-        uplink.connect(host, 443, 10)
+        uplink_client.connect(host, 443, 10)
 
 
 def test_curl_says_of_a_name_that_leads_nowhere_what_the_real_one_does(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import zipfile
 from hashlib import sha256
 from pathlib import Path
@@ -22,7 +23,7 @@ def make_wheel(file: Path, said: str) -> str:
     """A package `hello` whose executable prints `said`; the wheel's hash."""
     script = f"#!/bin/sh\necho {said}\n"
     parts = {"METADATA": METADATA, "WHEEL": WHEEL}
-    files = {"hello-1.0.data/scripts/hello": script} | {
+    files = {"hello-1.0.data/scripts/hello": script, "hello.py": ""} | {
         f"hello-1.0.dist-info/{name}": text for name, text in parts.items()
     }
     record = "".join(f"{name},,\n" for name in [*files, "hello-1.0.dist-info/RECORD"])
@@ -54,6 +55,15 @@ def test_installs_from_the_lock(workshop: Workshop, tool: Tool) -> None:
     assert subprocess.run([executable], capture_output=True, text=True, check=True).stdout == "made\n"
     assert (packages(executable) / "hello-1.0.dist-info").is_dir()
     assert workshop.installer(tool).missing([tool]) == []
+
+
+def test_bytecode_is_where_a_sandbox_finds_it(workshop: Workshop, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(workshop.root / "pycache"))  # as the Makefile has it
+    workshop.installer(tool).install([tool])
+    source = packages(workshop.root / "cache" / "bin" / "hello") / "hello.py"
+    bytecode = source.parent / "__pycache__" / f"hello.{sys.implementation.cache_tag}.pyc"
+    made_of = int.from_bytes(bytecode.read_bytes()[8:12], "little")
+    assert made_of == int(source.stat().st_mtime)
 
 
 def test_another_lock_is_installed_anew(workshop: Workshop, tool: Tool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from simulator.sandbox.library import world as sandbox_world
+from simulator.sandbox.library import view
 from simulator.world import commands, network, performance, snapshot
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
@@ -157,13 +157,15 @@ def test_faults_of_azure_need_no_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
-    for line in (f"fault capacity --size {H100}", "fault roles --seconds 60", "heal capacity", "fault"):
+    spot, roles = f"fault capacity --size {H100} --spot 0", "fault roles --seconds 60"
+    for line in (f"fault capacity --size {H100}", spot, roles, "heal capacity", "fault"):
         _call(line)
     roles = "roles for 60 s"
     assert capsys.readouterr().out.splitlines() == [
         f"broken: capacity {H100}",
+        f"broken: capacity 0 Spot {H100}",
         f"broken: {roles}",
-        f"healed: capacity {H100}",
+        f"healed: capacity 0 Spot {H100}",
         roles,
     ]
 
@@ -182,6 +184,9 @@ def test_faults_of_azure_need_no_node(
         ("fault --seconds 3", "say what kind"),
         ("fault --gbps 3", "say what kind"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: it is above 0"),
+        (f"fault capacity --size {H100} --spot -1", "--spot -1: of a capacity fault"),
+        ("fault roles --spot 3", "--spot 3: of a capacity fault"),
+        ("fault --spot 0", "say what kind"),
         ("heal disk", "kinds are"),
         ("heal --node nowhere", f"the nodes are {NODE}"),
     ],
@@ -226,11 +231,11 @@ def test_states_are_documents_and_never_links_out_of_the_sandbox(tmp_path: Path)
 
 
 def test_a_daemons_state_holds_as_long_as_the_daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_world, "FOLDER", tmp_path)
+    monkeypatch.setattr(view, "FOLDER", tmp_path)
     (tmp_path / "pod").mkdir()
-    sandbox_world.tell("sshd", {"port": 22})
+    view.tell("sshd", {"port": 22})
     assert snapshot.states_of(tmp_path / "pod") == {}
-    with sandbox_world.stand_by("sshd"):
+    with view.stand_by("sshd"):
         for _ in range(2):  # to look changes nothing
             assert snapshot.states_of(tmp_path / "pod") == {"sshd": {"port": 22}}
     assert snapshot.states_of(tmp_path / "pod") == {}

@@ -14,7 +14,7 @@ from simulator.command import environment
 from simulator.plugins.logins import az, kubelogin
 from tests.support.arm import CLUSTER, SUBSCRIPTION, TOKEN, Arm, cluster_body
 from tests.support.blob_account import CREDENTIAL, IDENTITY
-from tests.support.mocks import LOGIN_OPTIONS, SERVER_APP
+from tests.support.mocked_azure import LOGIN_OPTIONS, SERVER_APP
 
 GRACE, AUTOMATION = (SUBSCRIPTION.directory[name] for name in ("grace", "automation"))
 TENANT = SUBSCRIPTION.tenant_id

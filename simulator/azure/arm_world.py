@@ -1,4 +1,4 @@
-"""What the rules of resource types work on."""
+"""What the rules of Resource Manager's types work on."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 
-from simulator.sandbox.library import world
+from simulator.sandbox.library import view
 
-FOLDER = world.FOLDER / "world"
+FOLDER = view.FOLDER / "world"
 SOCKET, AUTHORITIES = "uplink", "authorities.pem"
 
 

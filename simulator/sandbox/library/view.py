@@ -1,4 +1,4 @@
-"""The simulated world as a command in a sandbox finds it under /run/simulator."""
+"""What a command in a sandbox sees of the simulated world, under /run/simulator."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class World:
+class View:
     """All nodes and pods, and which pod this is."""
 
     nodes: Mapping[str, Json]
@@ -125,7 +125,7 @@ def load_self() -> Json:
     return found
 
 
-def load() -> World:
+def load() -> View:
     """The world now. Waits for it to show this pod, which has only just been made. Raises TimeoutError."""
     itself = load_self()
     own = itself["pod"]
@@ -135,7 +135,7 @@ def load() -> World:
         snapshot = json.loads(file.read_text()) if file.exists() else {"pods": {}}
         if snapshot["pods"].get(own, {}).get("uid") == itself["uid"]:
             pods = {key: Pod(key, facts) for key, facts in snapshot["pods"].items()}
-            return World(snapshot["nodes"], pods, pods[own])
+            return View(snapshot["nodes"], pods, pods[own])
         time.sleep(0.1)
     raise TimeoutError(f"simulator: pod {own} is not in the simulated world; does the simulator run?")
 

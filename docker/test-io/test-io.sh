@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# One resimulation, as far as nodes and storage feel it: reads its inputs, loads the GPU, writes outputs, tells throughput.
+# Usage: test-io.sh GPU_SECONDS OUTPUT_FILES OUTPUT_SIZE (as 16Mi)
+# Reads: SCENARIO, INPUT, OUTPUT, CHECKPOINT, STATS (workloads/resim/scripts/run-scenario.sh says what they are).
+# When it is told to end, it keeps how long it has loaded the GPU; the next attempt goes on from there.
+set -euo pipefail
+
+gpu_seconds=$1 files=$2 size=$3
+here=$(dirname "${BASH_SOURCE[0]}")
+loaded=$(cat "$CHECKPOINT/gpu-seconds" 2>/dev/null || echo 0)
+
+milliseconds() { date +%s%3N; }
+
+# Megabytes a second. Usage: rate BYTES MILLISECONDS
+rate() { awk -v bytes="$1" -v ms="$2" 'BEGIN {printf "%.1f", bytes / 1000 / (ms > 0 ? ms : 1)}'; }
+
+read_inputs() {
+  local begun from=$INPUT
+  begun=$(milliseconds)
+  if [[ -d $INPUT/$SCENARIO ]]; then from=$INPUT/$SCENARIO; fi
+  in_bytes=$(find "$from" -type f -exec cat {} + | wc -c)
+  in_ms=$(($(milliseconds) - begun))
+}
+
+# Under another name first: what was written half is never read.
+keep() {
+  mkdir -p "$CHECKPOINT"
+  echo "$1" >"$CHECKPOINT/gpu-seconds.new"
+  mv "$CHECKPOINT/gpu-seconds.new" "$CHECKPOINT/gpu-seconds"
+}
+
+told_to_end() {
+  local now
+  now=$((loaded + ($(date +%s) - load_begun)))
+  kill -TERM "$loading" 2>/dev/null || true
+  wait "$loading" || true
+  keep "$((now < gpu_seconds ? now : gpu_seconds))"
+  echo "told to end after $now of $gpu_seconds seconds on the GPU"
+  exit 143
+}
+
+load_gpu() {
+  local left=$((gpu_seconds - loaded))
+  if ((left <= 0)); then return; fi
+  if ((loaded > 0)); then echo "going on after $loaded of $gpu_seconds seconds on the GPU"; fi
+  load_begun=$(date +%s)
+  bash "$here/gpu-load.sh" "$left" &
+  loading=$!
+  trap told_to_end TERM
+  wait "$loading"
+}
+
+write_outputs() {
+  local begun
+  begun=$(milliseconds)
+  for ((file = 0; file < files; file++)); do
+    head -c "${size}B" /dev/urandom >"$OUTPUT/output-$file.bin"
+  done
+  out_bytes=$(find "$OUTPUT" -type f -exec stat -c %s {} + | awk '{sum += $1} END {print sum + 0}')
+  out_ms=$(($(milliseconds) - begun))
+}
+
+read_inputs
+load_gpu
+write_outputs
+printf '"inputBytes": %d, "inputSeconds": %s, "outputSeconds": %s\n' "$in_bytes" \
+  "$(awk -v ms="$in_ms" 'BEGIN {print ms / 1000}')" "$(awk -v ms="$out_ms" 'BEGIN {print ms / 1000}')" >"$STATS"
+echo "read $in_bytes bytes at $(rate "$in_bytes" "$in_ms") MB/s, wrote $out_bytes bytes at $(rate "$out_bytes" "$out_ms") MB/s"

@@ -1,0 +1,110 @@
+"""Which waiting pods a node has room for. Pure.
+
+Pods that are alike are reckoned together: a batch has thousands of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from diagnosis.cluster import Object, condition, has_ended
+from diagnosis.nodes import chosen, requested, untolerated
+from simulator.kube.quantity import value
+
+Resources = dict[str, Fraction]
+_EXPENDABLE = -10
+"""Pods of a lower priority bring no nodes (AKS's page; --expendable-pods-priority-cutoff)."""
+
+
+@dataclass
+class Alike:
+    """Pods that ask for the same, and may go to the same nodes."""
+
+    pods: list[Object]
+    asked: Resources
+
+
+def is_waiting(pod: Object) -> bool:
+    """Whether a scheduler has found no node for it: upstream's rule (cluster-autoscaler/utils/kubernetes/listers.go).
+
+    Volcano gives those of a gang that would find one another reason (docs/design/scheduling-reason.md): they do not
+    count, and their nodes come for the others, which lack them.
+    """
+    placed = condition(pod, "PodScheduled")
+    unschedulable = placed.get("status") == "False" and placed.get("reason") == "Unschedulable"
+    wanted = pod["spec"].get("priority", 0) >= _EXPENDABLE and not pod["metadata"].get("deletionTimestamp")
+    return unschedulable and wanted and not pod["spec"].get("nodeName")
+
+
+def alike(pods: Iterable[Object]) -> list[Alike]:
+    found: dict[str, Alike] = {}
+    for pod in pods:
+        spec = pod["spec"]
+        asked = {name: str(amount) for name, amount in asked_by(pod).items()}
+        key = json.dumps([asked, *map(spec.get, ("nodeSelector", "affinity", "tolerations"))], sort_keys=True)
+        found.setdefault(key, Alike([], asked_by(pod))).pods.append(pod)
+    return list(found.values())
+
+
+def asked_by(pod: Object) -> Resources:
+    """CPU, memory, devices, and its place among the node's pods."""
+    total = {"pods": Fraction(1)} | {name: Fraction(count) for name, count in requested(pod).items()}
+    for container in pod["spec"]["containers"]:
+        asked = container.get("resources", {}).get("requests", {})
+        for name in asked.keys() & {"cpu", "memory"}:
+            total[name] = total.get(name, Fraction(0)) + value(asked[name])
+    return total
+
+
+def capacity(node: Object) -> Resources:
+    return {name: value(amount) for name, amount in node["status"]["allocatable"].items()}
+
+
+def free(node: Object, pods: Iterable[Object]) -> Resources:
+    """What the node has left beside those of the pods that are on it."""
+    left = capacity(node)
+    for pod in pods:
+        if pod["spec"].get("nodeName") == node["metadata"]["name"] and not has_ended(pod):
+            _take(left, asked_by(pod), 1)
+    return left
+
+
+def place(node: Object, room: Resources, waiting: Iterable[Alike]) -> list[Object]:
+    """Takes from `waiting` and from the node's `room` what goes there, and returns it."""
+    placed: list[Object] = []
+    for group in waiting:
+        if group.pods and may_run(group.pods[0], node):
+            times = [_times(room.get(name, Fraction(0)), each) for name, each in group.asked.items()]
+            count = min(len(group.pods), *times)
+            placed += group.pods[:count]
+            del group.pods[:count]
+            _take(room, group.asked, count)
+    return placed
+
+
+def may_run(pod: Object, node: Object) -> bool:
+    return chosen(node, pod) and not untolerated(node, pod["spec"]) and not node["spec"].get("unschedulable")
+
+
+def why_not(pod: Object, node: Object) -> str:
+    """Why an empty node has no place for the pod, in the scheduler's words; empty where it has."""
+    if not chosen(node, pod):
+        return "node(s) didn't match Pod's node affinity/selector"
+    if taints := untolerated(node, pod["spec"]):
+        return f"node(s) had untolerated taint {{{taints[0]['key']}: {taints[0].get('value', '')}}}"
+    room = capacity(node)
+    lacking = [name for name, amount in asked_by(pod).items() if amount > room.get(name, 0)]
+    return f"Insufficient {lacking[0]}" if lacking else ""
+
+
+def _times(room: Fraction, each: Fraction) -> int:
+    """How many of `each` there is room for."""
+    return max(int(room / each), 0) if each else 10**9
+
+
+def _take(room: Resources, asked: Resources, count: int) -> None:
+    for name, amount in asked.items():
+        room[name] = room.get(name, Fraction(0)) - amount * count

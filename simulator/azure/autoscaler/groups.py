@@ -1,0 +1,157 @@
+"""Pools as the autoscaler sees them, and what it asks of Azure for them (cluster-autoscaler/cloudprovider/azure)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from config.facts import skus
+from config.facts.scheduling import AGENT_POOL_LABEL
+from diagnosis.cluster import Object, condition
+from diagnosis.nodes import GPU, allocatable
+from simulator.azure import faults, quota
+from simulator.azure.arm_world import World
+from simulator.azure.operations import Operations
+from simulator.azure.store import Record
+from simulator.azure.types.agent_pool import life, nodes
+
+TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
+"""Taint of a node that goes (cluster-autoscaler/utils/taints)."""
+_TEMPLATE = "k8s.io_cluster-autoscaler_node-template_resources_"
+_NOT_READY = "node.kubernetes.io/not-ready"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A pool that is scaled, with the nodes that it has, as they will be once their drivers run."""
+
+    pool: Record
+    nodes: tuple[Object, ...]
+    template: Object
+    """A node as the pool would make one."""
+
+    @property
+    def id(self) -> str:
+        """What the priority expander's patterns are held to: the name of the scale set."""
+        return nodes.scale_set(self.pool.id.text, self.pool.id.name)
+
+    @property
+    def target(self) -> int:
+        return int(self.pool.properties["count"])
+
+    @property
+    def least(self) -> int:
+        return int(self.pool.properties["minCount"])
+
+    @property
+    def most(self) -> int:
+        return int(self.pool.properties["maxCount"])
+
+    @property
+    def upcoming(self) -> int:
+        """Nodes that are asked for, and not there yet."""
+        return max(self.target - len(self.nodes), 0)
+
+    @property
+    def failed(self) -> bool:
+        """Whether Azure has found fewer machines than were asked for, and looks no more."""
+        return not self.pool.busy and len(life.instances(self.pool)) < self.target
+
+
+def is_scaled(pool: Record) -> bool:
+    properties = pool.properties
+    return bool(properties.get("enableAutoScaling")) and properties.get("powerState", {}).get("code") != "Stopped"
+
+
+def groups(world: World, cluster: Record, found: Iterable[Object]) -> list[Group]:
+    there = list(found)
+    scaled = [pool for pool in life.of_cluster(world, cluster.id) if is_scaled(pool)]
+    return [
+        Group(
+            pool,
+            tuple(whole(pool, node) for node in there if _belongs(node, pool)),
+            whole(pool, life.template(world, cluster, pool)),
+        )
+        for pool in scaled
+    ]
+
+
+def whole(pool: Record, node: Object) -> Object:
+    """The node with the devices that it is to offer, once it is ready and their drivers run.
+
+    The VM size tells its GPUs, and tags of the pool tell other devices. One that was ready and is no more stays so.
+    """
+    sku = skus.sku(pool.properties["vmSize"])
+    tags = pool.properties.get("tags") or {}
+    devices = {
+        name.removeprefix(_TEMPLATE).replace("_", "/", 1): count for name, count in tags.items() if _TEMPLATE in name
+    }
+    if sku.gpu_vendor == "nvidia":
+        devices[GPU] = str(sku.gpus)
+    made = copy.deepcopy(node)
+    made["status"]["allocatable"] |= {name: count for name, count in devices.items() if not allocatable(node, name)}
+    taints = node["spec"].get("taints") or []
+    made["spec"]["taints"] = [taint for taint in taints if taint["key"] != _NOT_READY]
+    return made
+
+
+def is_ready(node: Object) -> bool:
+    return condition(node, "Ready").get("status") == "True"
+
+
+def increase(world: World, operations: Operations, group: Group, count: int) -> bool:
+    """Asks for so many nodes in all; False where something else goes on there. Raises ArmError where Azure refuses.
+
+    Azure tells at once of too little quota and too many requests, and later, by the pool, of too few machines.
+    """
+    with world.store.lock:
+        now = _idle(world, group.pool)
+        if now is None or now.properties["count"] >= count:
+            return False
+        faults.check_rate(world, "PUT")
+        now.properties["count"] = count
+        quota.check(world, now.id, now.facts["location"], skus.sku(now.properties["vmSize"]), now.properties)
+        _begin(world, operations, now)
+    return True
+
+
+def give_up(world: World, operations: Operations, group: Group) -> bool:
+    """Asks no more for the machines that Azure has not found."""
+    with world.store.lock:
+        now = _idle(world, group.pool)
+        if now is None:
+            return False
+        now.properties["count"] = len(life.instances(now))
+        _begin(world, operations, now)
+    return True
+
+
+def delete(world: World, operations: Operations, group: Group, names: Collection[str]) -> bool:
+    """Has these nodes' machines deleted, and no others."""
+    with world.store.lock:
+        if _idle(world, group.pool) is None:
+            return False
+        numbers = {number for name, (_, number) in life.by_node([group.pool]).items() if name in names}
+        life.remove(world, group.pool, numbers)
+        if now := world.store.get(group.pool.id):
+            _begin(world, operations, now)
+    return True
+
+
+def _idle(world: World, pool: Record) -> Record | None:
+    """The pool as it is now; None while an operation on it or on its cluster goes on."""
+    now, parent = world.store.get(pool.id), pool.id.parent
+    cluster = world.store.get(parent) if parent else None
+    busy = now is None or now.busy or cluster is None or cluster.busy
+    return None if busy else now
+
+
+def _begin(world: World, operations: Operations, pool: Record) -> None:
+    pool.state, pool.error = "Updating", None
+    world.store.put(pool)
+    operations.start(pool.id)
+
+
+def _belongs(node: Object, pool: Record) -> bool:
+    return bool(node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL) == pool.id.name)

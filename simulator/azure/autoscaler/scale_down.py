@@ -1,0 +1,113 @@
+"""Which nodes nobody needs (cluster-autoscaler/core/scaledown, simulator/utilization, utils/drain). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from diagnosis.cluster import Object
+from diagnosis.nodes import GPU, allocatable
+from simulator.azure.autoscaler import fit
+from simulator.azure.autoscaler.fit import Resources
+from simulator.azure.autoscaler.groups import Group
+from simulator.azure.autoscaler.profile import Profile
+from simulator.azure.autoscaler.view import View, is_going
+from simulator.kube import drain
+
+_SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_REPLICATED = ("ReplicationController", "ReplicaSet", "Job", "StatefulSet")
+"""Whose pods come again elsewhere; upstream's --skip-nodes-with-custom-controller-pods leaves out others'."""
+
+
+@dataclass(frozen=True)
+class Unneeded:
+    """A node that could go, and the pods that would move."""
+
+    group: Group
+    node: Object
+    pods: list[Object]
+    utilization: Fraction
+
+    @property
+    def name(self) -> str:
+        return str(self.node["metadata"]["name"])
+
+
+def unneeded(view: View, budgets: Sequence[Object]) -> list[Unneeded]:
+    """In the order of the groups' nodes. What one would move takes room from what the next could."""
+    staying = {_name(node): node for node in view.nodes if not is_going(node)}
+    room = {name: fit.free(node, view.pods) for name, node in staying.items()}
+    skips = view.profile.holds("ignore-daemonsets-utilization")
+    found: list[Unneeded] = []
+    for group in view.groups:
+        for node in group.nodes:
+            used = utilization(node, view.pods, skip_daemon_sets=skips)
+            moved = drain.to_move(view.pods, _name(node))
+            if _name(node) not in staying or _is_kept(node, used, moved, budgets, view.profile):
+                continue
+            rest = {name: each for name, each in staying.items() if name != _name(node)}
+            if _moves(moved, rest, room):
+                del staying[_name(node)]
+                found.append(Unneeded(group, node, moved, used))
+    return found
+
+
+def utilization(node: Object, pods: Iterable[Object], *, skip_daemon_sets: bool) -> Fraction:
+    """Of the GPUs where there are any, else of CPU or memory, whichever is more."""
+    here = [pod for pod in pods if not (skip_daemon_sets and drain.comes_with_nodes(pod))]
+    has, left = fit.capacity(node), fit.free(node, here)
+    names = (GPU,) if allocatable(node, GPU) else ("cpu", "memory")
+    return max((has[name] - left[name]) / has[name] for name in names)
+
+
+def keeps(pod: Object, budgets: Iterable[Object], profile: Profile) -> str:
+    """Why its node cannot go; empty where it can."""
+    metadata = pod["metadata"]
+    name, safe = metadata["name"], metadata.get("annotations", {}).get(_SAFE)
+    own = [each for each in budgets if _guards(each, pod)]
+    if any(each.get("status", {}).get("disruptionsAllowed", 0) < 1 for each in own):
+        return f"not enough pod disruption budget to move {metadata['namespace']}/{name}"
+    if safe == "true":
+        return ""
+    if not any(owner["kind"] in _REPLICATED for owner in metadata.get("ownerReferences", [])):
+        return f"{metadata['namespace']}/{name} is not replicated"
+    if metadata["namespace"] == "kube-system" and profile.holds("skip-nodes-with-system-pods") and not own:
+        return f"non-daemonset, non-mirrored, non-pdb-assigned kube-system pod present: {name}"
+    local = any("emptyDir" in volume or "hostPath" in volume for volume in pod["spec"].get("volumes", []))
+    if local and profile.holds("skip-nodes-with-local-storage"):
+        return f"pod with local storage present: {name}"
+    return f"pod annotated as not safe to evict present: {name}" if safe == "false" else ""
+
+
+def _is_kept(
+    node: Object, used: Fraction, moved: Iterable[Object], budgets: Sequence[Object], profile: Profile
+) -> bool:
+    if node["metadata"].get("annotations", {}).get(_DISABLED) == "true":
+        return True
+    if used >= Fraction(profile.number("scale-down-utilization-threshold")):
+        return True
+    return any(keeps(pod, budgets, profile) for pod in moved)
+
+
+def _moves(pods: Iterable[Object], nodes: Mapping[str, Object], room: dict[str, Resources]) -> bool:
+    """Whether all of them have room on the nodes; takes it only then."""
+    tried, left = {name: dict(room[name]) for name in nodes}, fit.alike(pods)
+    for name, node in nodes.items():
+        fit.place(node, tried[name], left)
+    done = not any(each.pods for each in left)
+    if done:
+        room |= tried
+    return done
+
+
+def _guards(budget: Object, pod: Object) -> bool:
+    selector = budget["spec"].get("selector") or {}
+    if budget["metadata"]["namespace"] != pod["metadata"]["namespace"] or selector.get("matchExpressions"):
+        return False
+    return bool((selector.get("matchLabels") or {}).items() <= pod["metadata"].get("labels", {}).items())
+
+
+def _name(node: Object) -> str:
+    return str(node["metadata"]["name"])

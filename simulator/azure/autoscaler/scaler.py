@@ -1,0 +1,168 @@
+"""One look at one cluster: what Azure refused, what waits, what nobody needs (cluster-autoscaler/core)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from diagnosis.cluster import Object
+from simulator.azure.arm_world import World
+from simulator.azure.autoscaler import expanders, groups, scale_up
+from simulator.azure.autoscaler.backoff import Backoff
+from simulator.azure.autoscaler.fit import is_waiting
+from simulator.azure.autoscaler.groups import Group, is_ready
+from simulator.azure.autoscaler.profile import Profile
+from simulator.azure.autoscaler.removals import Removals, choose
+from simulator.azure.autoscaler.scale_down import Unneeded, unneeded
+from simulator.azure.autoscaler.status import NAMESPACE, Reporter, summary
+from simulator.azure.autoscaler.view import View
+from simulator.azure.errors import ArmError
+from simulator.azure.operations import Operations
+from simulator.azure.store import Record
+from simulator.kube.client import KubeClient
+
+_MAX_REACHED, _BACKED_OFF = "max node group size reached", "in backoff after failed scale-up"
+_NO_MACHINE = "provisioning-state-failed", "Azure failed to provision a node for this node group"
+"""What upstream knows of a machine that Azure does not find (cloudprovider/azure/azure_scale_set_instance_cache.go)."""
+
+
+class Scaler:
+    """What the autoscaler remembers of a cluster. Times are of `clock`, in seconds."""
+
+    def __init__(
+        self,
+        world: World,
+        operations: Operations,
+        kube: KubeClient,
+        clock: Callable[[], float],
+        chance: random.Random | None = None,
+    ) -> None:
+        self._world, self._operations, self._kube, self._clock = world, operations, kube, clock
+        self._chance = chance or random.Random()  # noqa: S311 - which of two pools
+        self._backoff, self._reporter = Backoff(), Reporter(kube)
+        self._removals = Removals(kube, self._reporter, lambda *of: groups.delete(world, operations, *of))
+        self._since: dict[str, float] = {}
+        """Since when nobody needs a node, by its name."""
+        self._failing: dict[str, float] = {}
+        """Since when a group has fewer machines than it asks for, with nothing going on."""
+        self._asked: set[str] = set()
+        """Groups for which it asked for nodes that are not there yet."""
+        self._grown = float("-inf")
+
+    def look(self, cluster: Record, nodes: Sequence[Object], pods: Sequence[Object]) -> None:
+        """Raises ApiError or httpx.HTTPError where the API server does not answer."""
+        found = groups.groups(self._world, cluster, nodes)
+        view = View(found, nodes, pods, Profile(cluster.properties.get("autoScalerProfile")), self._clock())
+        self._backoff.keep({group.id for group in found}, view.now)
+        self._note_refusals(view)
+        spare: list[Unneeded] = []
+        if view.healthy:
+            self._removals.advance(view)
+            if not (self._fill(view) or self._grow(view)):
+                spare = self._shrink(view)
+        refusals = [self._backoff.of(group.id, view.now) for group in found]
+        could_go = [sum(each.group is group for each in spare) for group in found]
+        self._reporter.write(summary(found, refusals, could_go, healthy=view.healthy))
+
+    # -- more nodes ----------------------------------------------------------------------------------------------------
+
+    def _note_refusals(self, view: View) -> None:
+        """Of machines that Azure did not find: of those that it asked for itself it hears at once."""
+        patience_s = view.profile.patience_s("max-node-provision-time")
+        for group in view.groups:
+            if not group.failed:
+                self._failing.pop(group.id, None)
+                if group.id in self._asked and not group.pool.busy and not group.upcoming:
+                    self._asked.discard(group.id)
+                    self._backoff.grown(group.id)
+                continue
+            since = self._failing.setdefault(group.id, view.now)
+            patient = group.id not in self._asked and view.now < since + patience_s
+            if not patient and groups.give_up(self._world, self._operations, group):
+                self._asked.discard(group.id)
+                self._refused(group, *_NO_MACHINE, view.now)
+
+    def _fill(self, view: View) -> bool:
+        """AKS keeps to the least count, whatever took nodes away (its page on the autoscaler)."""
+        short = [group for group in view.groups if group.target < group.least and not self._skipped(group, view.now)]
+        return any([self._ask(group, group.least, view.now) for group in short])
+
+    def _grow(self, view: View) -> bool:
+        delay = view.profile.patience_s("new-pod-scale-up-delay")
+        waiting = [pod for pod in view.pods if is_waiting(pod) and (not delay or _age_s(pod) >= delay)]
+        left = scale_up.unplaced(waiting, view) if waiting else []
+        able = [group for group in view.groups if not self._skipped(group, view.now)]
+        if options := scale_up.options(left, able):
+            priorities = self._priorities(view.profile)
+            chosen = expanders.best(view.profile.expander, options, priorities, self._chance, self._warn)
+            if chosen is not None:
+                return self._ask(chosen.group, chosen.group.target + chosen.nodes, view.now, chosen.pods)
+        for each in left:
+            text = scale_up.reasons(each.pods[0], view.groups, lambda group: self._skipped(group, view.now))
+            for pod in each.pods:
+                self._reporter.tell_once(pod, "Pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {text}")
+        return False
+
+    def _ask(self, group: Group, count: int, now: float, pods: Sequence[Object] = ()) -> bool:
+        """Whether it tried: where Azure refuses, the next look tries another."""
+        size = f"{group.id} size to {count} instead of {group.target} (max: {group.most})"
+        try:
+            if not groups.increase(self._world, self._operations, group, count):
+                return False
+        except ArmError as error:
+            self._refused(group, error.code, f"{error.code}: {error}", now)
+            return True
+        self._asked.add(group.id)
+        self._grown = now
+        self._reporter.tell("ScaledUpGroup", f"Scale-up: setting group {size}")
+        text = f"pod triggered scale-up: [{{{group.id} {group.target}->{count} (max: {group.most})}}]"
+        for pod in pods:
+            self._reporter.tell_of(pod, "Pod", "TriggeredScaleUp", text)
+        return True
+
+    def _refused(self, group: Group, code: str, message: str, now: float) -> None:
+        self._backoff.refused(group.id, code, message, now)
+        text = f"Scale-up failed for group {group.id}: {message}"
+        self._reporter.tell("FailedToScaleUpGroup", text, warning=True)
+
+    def _skipped(self, group: Group, now: float) -> str:
+        """Why a group cannot grow now; empty where it can."""
+        if self._backoff.of(group.id, now):
+            return _BACKED_OFF
+        return _MAX_REACHED if group.target >= group.most else ""
+
+    def _priorities(self, profile: Profile) -> Object | None:
+        if profile.expander != "priority":
+            return None
+        return self._kube.find("v1", "ConfigMap", expanders.PRIORITIES, NAMESPACE)
+
+    def _warn(self, reason: str, message: str) -> None:
+        found = self._kube.find("v1", "ConfigMap", expanders.PRIORITIES, NAMESPACE)
+        if found:
+            self._reporter.tell_once(found, "ConfigMap", reason, message, warning=True)
+
+    # -- fewer nodes ---------------------------------------------------------------------------------------------------
+
+    def _shrink(self, view: View) -> list[Unneeded]:
+        now, profile = view.now, view.profile
+        spare = unneeded(view, self._kube.list("policy/v1", "PodDisruptionBudget"))
+        self._since = {each.name: self._since.get(each.name, now) for each in spare}
+        ready = [each for each in spare if now - self._since[each.name] >= _patience_s(each, profile)]
+        rests_until = max(
+            self._grown + profile.patience_s("scale-down-delay-after-add"),
+            self._removals.last + profile.after_delete_s,
+            self._removals.failed + profile.patience_s("scale-down-delay-after-failure"),
+        )
+        if now >= rests_until:
+            self._removals.begin(choose(ready, self._removals, view), view)
+        return spare
+
+
+def _patience_s(each: Unneeded, profile: Profile) -> float:
+    return profile.patience_s(f"scale-down-{'unneeded' if is_ready(each.node) else 'unready'}-time")
+
+
+def _age_s(pod: Object) -> float:
+    made = datetime.fromisoformat(pod["metadata"]["creationTimestamp"])
+    return (datetime.now(UTC) - made).total_seconds()

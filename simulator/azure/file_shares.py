@@ -1,0 +1,53 @@
+"""Shares of files: who may make one in an account, and who reaches it by NFS.
+
+Words of Resource Manager are its own; that of an account of another kind is a guess. Those of mount.nfs follow Azure's
+page "Troubleshoot NFS Azure file shares", which has the causes: another network than the endpoint's, secure transfer.
+"""
+
+from __future__ import annotations
+
+from simulator.azure import inside, names
+from simulator.azure.arm_world import World
+from simulator.azure.ids import ResourceId
+from simulator.azure.inside import Unreached
+from simulator.azure.store import Record
+from simulator.azure.types.managed_cluster import rules as clusters
+from simulator.azure.types.role_assignment.allowed import allows
+from simulator.azure.types.storage_account import rules as accounts
+from simulator.azure.types.user_assigned_identity import rules as identities
+
+_NFS = 2049
+_READ = "Microsoft.Storage/storageAccounts/fileServices/shares/read"
+"""What azurefile-csi-driver asks for first (azurefile.go, getFileShareQuota)."""
+
+
+def refusal(world: World, cluster: Record, group: str, account: str, *, nfs: bool) -> str | None:
+    """Why the identity of a cluster's control plane cannot make a share, in Resource Manager's words."""
+    place = group or cluster.properties["nodeResourceGroup"]
+    found = accounts.named(world, account)
+    if found is None or (found.id.group or "").lower() != place.lower():
+        what = f"The Resource '{accounts.TYPE}/{account}' under resource group '{place}' was not found."
+        return f"RESPONSE 404: 404 Not Found ERROR CODE: ResourceNotFound: {what}"
+    mine = identities.principals(world, cluster.body.get("identity", {})) or [clusters.identities(cluster)[0]]
+    if not any(allows(world, principal, "make shares", found.id) for principal in mine):
+        action = f"does not have authorization to perform action '{_READ}' over scope '{found.id.text}'"
+        what = f"The client '{mine[0]}' with object id '{mine[0]}' {action} or the scope is invalid."
+        return f"RESPONSE 403: 403 Forbidden ERROR CODE: AuthorizationFailed: {what}"
+    if nfs and accounts.has_blobs(found):
+        return "RESPONSE 400: 400 Bad Request ERROR CODE: FeatureNotSupportedForAccount: Nfs is not supported here."
+    return None
+
+
+def mount_refusal(world: World, server: str, export: str, network: ResourceId | None) -> str | None:
+    """Why a machine in that network cannot mount `<server>:<export>`; None where it can."""
+    if names.resolve(world, server, network) is None:
+        return f"mount.nfs: Failed to resolve server {server}: Name or service not known"
+    try:
+        reached = inside.reach(world, server, _NFS, network)
+    except Unreached:
+        return "mount.nfs: Connection timed out"
+    account = world.store.get(reached.service) if reached.service else None
+    secure = account is None or account.properties["supportsHttpsTrafficOnly"]
+    if secure or not reached.private:
+        return f"mount.nfs: access denied by server while mounting {server}:{export}"
+    return None

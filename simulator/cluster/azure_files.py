@@ -1,0 +1,59 @@
+"""What azurefile-csi-driver makes of a StorageClass: a share in the account that it names, or else in one of AKS's.
+
+Words: kubernetes-sigs/azurefile-csi-driver 1.35.1, controllerserver.go (CreateVolume), and external-provisioner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from diagnosis.cluster import Object
+from simulator.kube import events
+from simulator.kube.client import KubeClient
+
+DRIVER = "file.csi.azure.com"
+Refusal = Callable[[str, str, bool], str | None]
+"""Of group, account, and whether by NFS: why the control plane cannot make a share there."""
+
+
+class NotMadeError(Exception):
+    """No share can be made; the message is the driver's."""
+
+
+@dataclass(frozen=True)
+class AzureFiles:
+    """The driver's controller, in one cluster."""
+
+    refusal: Refusal
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    def source(self, parameters: Mapping[str, str], volume: str, namespace: str) -> Object:
+        """`csi` of the PersistentVolume of that name. Raises NotMadeError."""
+        given = {key.lower(): value for key, value in parameters.items()}  # whose names have no case
+        account, group, sku = given.get("storageaccount"), given.get("resourcegroup", ""), given.get("skuname", "")
+        nfs, private = given.get("protocol") == "nfs", given.get("networkendpointtype", "").lower() == "privateendpoint"
+        if nfs and sku.lower().startswith("standard"):
+            why = f"nfs protocol only supports premium storage, current account type: {sku}"
+            raise NotMadeError(f"rpc error: code = InvalidArgument desc = {why}")
+        if account is None and (nfs or private):
+            raise NotMadeError("the simulator has NFS, and private endpoints, in accounts that a class names alone")
+        if account is None:
+            return {"driver": DRIVER, "volumeHandle": volume, "volumeAttributes": dict(parameters)}
+        if refusal := self.refusal(group, account, nfs):
+            raise NotMadeError(f"rpc error: code = Internal desc = {refusal}")
+        share = volume.replace("pvc", "pvcn", 1) if nfs else volume
+        server = {"server": f"{account}.privatelink.file.core.windows.net"} if private else {}
+        return {
+            "driver": DRIVER,
+            "volumeHandle": f"{group}#{account}#{share}###{namespace}",
+            "volumeAttributes": {**parameters, **server, "secretnamespace": namespace},
+        }
+
+    def tell(self, kube: KubeClient, claim: Object, error: NotMadeError) -> None:
+        """Warns of a claim that gets no volume, once for each cause; it is tried again."""
+        metadata = claim["metadata"]
+        message = f'failed to provision volume with StorageClass "{claim["spec"]["storageClassName"]}": {error}'
+        if (metadata["uid"], message) not in self._told:
+            self._told.add((metadata["uid"], message))
+            events.record(kube, claim, "Warning", "ProvisioningFailed", message, {"component": DRIVER})

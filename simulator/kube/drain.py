@@ -1,0 +1,48 @@
+"""Empties a node as `kubectl drain` does: by the eviction API, which keeps to disruption budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from diagnosis.cluster import Object, has_ended
+from simulator.kube.client import ApiError, KubeClient
+
+_ENDED_WITH_NODES = ("DaemonSet", "Node")
+
+
+def comes_with_nodes(pod: Object) -> bool:
+    """Whether a DaemonSet or the node itself made it: nothing is moved elsewhere by evicting it."""
+    return any(owner["kind"] in _ENDED_WITH_NODES for owner in pod["metadata"].get("ownerReferences", []))
+
+
+def to_move(pods: Iterable[Object], node: str) -> list[Object]:
+    """Pods of the node that have to run elsewhere once it is gone."""
+    here = (pod for pod in pods if pod["spec"].get("nodeName") == node)
+    return [pod for pod in here if not comes_with_nodes(pod) and not has_ended(pod)]
+
+
+def evict(kube: KubeClient, pod: Object, most_s: int | None = None) -> bool:
+    """Asks for the pod's end, in so many seconds at most, unless it is asked for already.
+
+    False where a disruption budget forbids it now. The API server marks the pod as DisruptionTarget.
+    """
+    metadata, grace_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", 30)
+    if metadata.get("deletionTimestamp"):
+        return True
+    body: Object = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {key: metadata[key] for key in ("name", "namespace")},
+    }
+    if most_s is not None and most_s < grace_s:
+        body["deleteOptions"] = {"gracePeriodSeconds": most_s}
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/eviction"
+    try:
+        kube.raw("POST", path, json=body)
+    except ApiError as error:
+        if error.code == HTTPStatus.TOO_MANY_REQUESTS:
+            return False
+        if not error.not_found:
+            raise
+    return True

@@ -1,0 +1,54 @@
+"""How the GPUs of a node are shared: what the device plugin and gpu-feature-discovery make of their configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from config.facts.gpu_sharing import SLICING_LABEL, mig_profiles, partition_of
+from config.facts.scheduling import GPU_RESOURCE
+from diagnosis.cluster import Object
+from simulator.operators._loop import label
+from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
+
+MIG_ANNOTATION = "simulator/mig"
+"""Of a node: the configuration by which its GPUs are partitioned now."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Each GPU has `partitions`, as nvidia-smi calls one `partition` (empty: a whole GPU), counted `replicas` times."""
+
+    resource: str = GPU_RESOURCE
+    replicas: int = 1
+    partition: str = ""
+    partitions: int = 1
+
+    @property
+    def shares(self) -> int:
+        """How often the resource counts a GPU."""
+        return self.partitions * self.replicas
+
+
+def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
+    """On this node, for a plugin with that environment; `config` gives its file of a path, None where there is none."""
+    resource, replicas = _time_slicing(node, env, config)
+    profile = node["metadata"].get("annotations", {}).get(MIG_ANNOTATION, "")
+    partitions = mig_profiles(product).get(profile)
+    if partitions is None or env.get("MIG_STRATEGY") != "single":
+        return Sharing(resource, replicas)
+    return Sharing(resource, replicas, partition_of(profile), partitions)
+
+
+def _time_slicing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None]) -> tuple[str, int]:
+    """Name and replicas of the GPU resource."""
+    choice = label(node, SLICING_LABEL) or env.get("DEFAULT_CONFIG", "")
+    text = config(f"{CONFIG_FOLDER}/{choice}") if choice else None
+    slicing = (yaml.safe_load(text or b"") or {}).get("sharing", {}).get("timeSlicing", {})
+    for entry in slicing.get("resources", []):
+        if entry["name"] == GPU_RESOURCE:
+            name = f"{GPU_RESOURCE}.shared" if slicing.get("renameByDefault") else GPU_RESOURCE
+            return entry.get("rename", name), int(entry["replicas"])
+    return GPU_RESOURCE, 1

@@ -1,0 +1,104 @@
+"""A simulated cluster whose pools are scaled: nodes are those that simulated Azure has made, and time is the test's."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from diagnosis.cluster import Object
+from simulator.azure.autoscaler.scaler import Scaler
+from simulator.azure.ids import parse_id
+from simulator.kube.client import ApiError
+from tests.support.arm import CLUSTER, Arm
+from tests.support.fake_kube import FakeKube
+
+T4 = "Standard_NC4as_T4_v3"
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+READY = {"type": "Ready", "status": "True"}
+
+
+def pod(name: str, node: str = "", owner: str = "Job", labels: dict[str, str] | None = None, **devices: Any) -> Object:
+    """One that waits, or runs on `node`; any pool of GPUs may have it. Devices are NVIDIA's, by their short names."""
+    limits = {f"nvidia.com/{device}": str(count) for device, count in devices.items()}
+    owners = [{"kind": owner, "name": "x"}] if owner else []
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "ai", "uid": name, "ownerReferences": owners, "labels": labels or {}},
+        "spec": {
+            "nodeSelector": {"ai-on-aks/gpu": "true"},
+            "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+            "containers": [{"name": "main", "resources": {"limits": limits, "requests": {"cpu": "2"} | limits}}],
+            **({"nodeName": node} if node else {}),
+        },
+        "status": {"phase": "Running"} if node else {"phase": "Pending", "conditions": [UNSCHEDULABLE]},
+    }
+
+
+class EvictingKube(FakeKube):
+    """With the eviction API, which asks budgets for the pods that they name."""
+
+    def raw(self, method: str, path: str, **named: Any) -> Object:
+        if not path.endswith("/eviction"):
+            return super().raw(method, path, **named)
+        namespace, name = path.split("/")[4], path.split("/")[6]
+        for budget in self.list("policy/v1", "PodDisruptionBudget"):
+            if not budget["status"]["disruptionsAllowed"]:
+                raise ApiError(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's budget.")
+        self.delete("v1", "Pod", name, namespace)
+        return {}
+
+
+class ScaledCluster:
+    """`look` is one look of the autoscaler, so many seconds after the one before, and what follows in Azure."""
+
+    def __init__(self, arm: Arm) -> None:
+        self.arm, self.kube, self.now = arm, EvictingKube(), 1000.0
+        self.scaler = self.another()
+
+    def another(self) -> Scaler:
+        """One that remembers nothing, as after a restart."""
+        server, clock = self.arm.server, lambda: self.now
+        return Scaler(server.world, server.operations, self.kube.as_client(), clock, random.Random(0))  # noqa: S311 - repeatable
+
+    def look(self, later: float = 0) -> None:
+        self.now += later
+        self.arm.done()
+        self.sync()
+        record = self.arm.server.world.store.get(parse_id(CLUSTER))
+        assert record
+        self.scaler.look(record, self.kube.list("v1", "Node"), self.kube.list("v1", "Pod"))
+        self.arm.done()
+        self.sync()
+
+    def looks(self, *later: float) -> None:
+        for each in later:
+            self.look(each)
+
+    def sync(self) -> None:
+        """New nodes are ready at once, and those that are there keep what others gave them."""
+        made = {node["metadata"]["name"]: node for node in self.arm.backend.nodes[CLUSTER]}
+        for name in {node["metadata"]["name"] for node in self.kube.list("v1", "Node")} - made.keys():
+            self.kube.delete("v1", "Node", name)
+        for name, node in made.items():
+            if not self.kube.find("v1", "Node", name):
+                self.kube.create({**node, "status": {**node["status"], "conditions": [READY]}})
+
+    def add(self, *pods: Object) -> None:
+        for each in pods:
+            self.kube.create(each)
+
+    def profile(self, **settings: Any) -> None:
+        """Of the cluster, with underscores for hyphens."""
+        store = self.arm.server.world.store
+        record = store.get(parse_id(CLUSTER))
+        assert record
+        record.properties["autoScalerProfile"] = {name.replace("_", "-"): each for name, each in settings.items()}
+        store.put(record)
+
+    def nodes(self, pool: str = "gpu") -> list[str]:
+        return [name for name in self.arm.node_names() if name.startswith(f"aks-{pool}-")]
+
+    def told(self, reason: str) -> list[str]:
+        """Messages of the events with this reason."""
+        return [event["message"] for event in self.kube.list("v1", "Event") if event["reason"] == reason]

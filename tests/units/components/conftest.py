@@ -1,0 +1,33 @@
+"""What tests of the preflight share: answers of Resource Manager, and the warnings that are told."""
+
+from __future__ import annotations
+
+import pulumi
+import pytest
+
+from components import arm
+from tests.support.lookups import Answer, answer, everything
+
+
+@pytest.fixture
+def azure(monkeypatch: pytest.MonkeyPatch) -> dict[str, Answer]:
+    """Answers in place of those that allow everything, by a part of the URL; what was asked is under it."""
+    given: dict[str, Answer] = {}
+
+    def fetch(url: str, token: str, timeout: float) -> Answer:
+        given[f"asked {url}"] = answer({})
+        found = next((found for part, found in given.items() if part in url and not part.startswith("asked")), None)
+        return found or everything(url, token, timeout)
+
+    monkeypatch.setattr(arm, "fetch", fetch)
+    monkeypatch.setattr(arm, "sleep", lambda _: None)
+    monkeypatch.delenv("ARM_METADATA_HOSTNAME", raising=False)
+    return given
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Those that the program tells from now on."""
+    found: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", found.append)
+    return found

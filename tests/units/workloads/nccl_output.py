@@ -1,0 +1,29 @@
+"""What all_reduce_perf and NCCL print."""
+
+from __future__ import annotations
+
+INFO = "node-0:60:60 [0] NCCL INFO"
+INFINIBAND = f"{INFO} Using network IB\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
+# What NCCL 2.28.9 prints before any channel on a host without InfiniBand, and up to 2.10 on one with it.
+INITIALISED = "\n".join(
+    f"{INFO} {text}"
+    for text in (
+        "NET/IB : No device found.",
+        "NET/Socket : Using [0]eth0:192.0.2.2<0>",
+        "Initialized NET plugin Socket",
+        "Assigned NET plugin Socket to comm",
+        "Using network Socket",
+    )
+)
+SOCKET = f"{INITIALISED}\n{INFO} Channel 00/0 : 0[0] -> 8[0] [send] via NET/Socket/0"
+MEASURED = "time   algbw   busbw #wrong"
+HEADER = f"#       size         count      type   redop    root     {MEASURED}     {MEASURED}"
+
+
+def row(size: int, out_of_place: float, in_place: float, wrong: str = "0") -> str:
+    measured = [f"100.0  90.00  {busbw:.2f}  {wrong}" for busbw in (out_of_place, in_place)]
+    return "  ".join([f"  {size}  {size // 4}  float  sum  -1", *measured])
+
+
+def table(*rows: str, transport: str = INFINIBAND) -> str:
+    return "\n".join([transport, HEADER, *rows, "# Out of bounds values : 0 OK", "# Avg bus bandwidth    : 100"]) + "\n"

@@ -1,0 +1,258 @@
+"""Resimulation and gpu-batch as plain data: the pods of scenarios, and the Jobs that are made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from components.context import BlobVolume
+from config.problems.fixes import path_text
+from config.schema.pools import PoolSettings
+from config.schema.storage import StorageSettings
+from config.schema.workload import Ground
+from tests.support.pools import RDMA, T4, pool
+from workloads._base import Run as AnyRun
+from workloads.gpu_batch import GpuBatchOptions
+from workloads.gpu_batch import job_spec as gpu_batch_spec
+from workloads.resim import WORKLOAD
+from workloads.resim.batch import PART, Part, parts
+from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job, job_spec
+from workloads.resim.options import ResimOptions
+
+INPUT = BlobVolume(claim="input-1", read_only=True, annotations={"sas/input": "1"}, upload_secret=None)
+OUTPUT = BlobVolume(
+    claim="output-1", read_only=False, annotations={"sas/output": "1"}, upload_secret=None, service_account="blobs"
+)
+SPOT = pool(T4, agent_pool="spot1", taints=("sku=gpu:NoSchedule", "spot=true:NoSchedule"), max_nodes=5)
+ON_DEMAND = pool(T4, agent_pool="plain1", max_nodes=2)
+STORAGE: dict[str, Any] = {
+    "accounts": {
+        "in": {"containers": {"input": {}}},
+        "out": {"containers": {"output": {"permissions": "racwdlmp"}}},
+    }
+}
+
+
+def run(others: tuple[Any, ...] = (), **options: Any) -> Run:
+    return Run(
+        options=ResimOptions.model_validate(options),
+        pool=SPOT,
+        nodes=1,
+        image="test-io:1",
+        rdma_resource=RDMA,
+        others=others,
+        inputs=INPUT,
+        outputs=OUTPUT,
+    )
+
+
+def spec(batch: Batch = Batch("resim"), count: int = 200, **options: Any) -> dict[str, Any]:  # noqa: B008 - frozen
+    found: dict[str, Any] = job_spec(blueprint(run(**options)), batch, Part(0, 0, count))
+    return found
+
+
+def container(found: dict[str, Any]) -> dict[str, Any]:
+    (only,) = found["template"]["spec"]["containers"]
+    return dict(only)
+
+
+def variables(found: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container(found)["env"] if "value" in each}
+
+
+# --- the Job ---
+
+
+def test_each_scenario_is_an_index_that_fails_by_itself() -> None:
+    found = spec(retries=2)
+    assert (found["completionMode"], found["completions"], found["backoffLimitPerIndex"]) == ("Indexed", 200, 2)
+    assert found["template"]["spec"]["restartPolicy"] == "Never", "Kubernetes asks for it where retries are per index"
+    assert "backoffLimit" not in found
+
+
+def test_an_eviction_is_no_failure_and_its_rule_is_the_first() -> None:
+    first, second = spec()["podFailurePolicy"]["rules"]
+    assert first["action"] == "Ignore"
+    assert first["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert (second["action"], second["onExitCodes"]["values"]) == ("FailIndex", [64])
+    assert second["onExitCodes"]["containerName"] == container(spec())["name"]
+    assert "exit 64\n" in files().contents["run-scenario.sh"]
+
+
+def test_a_batch_ends_at_its_time_and_stays_to_tell_how() -> None:
+    assert spec(hours=3)["activeDeadlineSeconds"] == 3 * 3600
+    assert "ttlSecondsAfterFinished" not in spec()
+
+
+def test_all_scenarios_run_whatever_becomes_of_others() -> None:
+    assert not {"maxFailedIndexes", "successPolicy"} & set(spec())
+
+
+def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
+    found = spec(mostFailedPercent=5, enoughPercent=99)
+    assert found["maxFailedIndexes"] == 10
+    assert found["successPolicy"] == {"rules": [{"succeededCount": 198}]}
+    assert spec(count=3, enoughPercent=50)["successPolicy"]["rules"][0]["succeededCount"] == 2
+    assert spec(mostFailedPercent=0)["maxFailedIndexes"] == 0
+
+
+def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
+    assert spec()["parallelism"] == 5
+    assert job_spec(blueprint(run((ON_DEMAND,))), Batch("x"), Part(0, 0, 200))["parallelism"] == 7
+    assert spec(parallelism=60)["parallelism"] == 60
+    assert spec(count=3)["parallelism"] == 3, "more than there are indexes would show as changed for ever"
+
+
+def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() -> None:
+    own, submitted = spec(), spec(Batch("night", 2))
+    assert container(own)["command"] == container(submitted)["command"]
+    assert {key: own[key] for key in own if key != "template"} == {k: submitted[k] for k in own if k != "template"}
+    assert (variables(own)["LIST"], variables(submitted)["LIST"]) == ("", "runs/2.txt")
+    assert (variables(own)["BATCH"], variables(submitted)["BATCH"]) == ("resim", "night")
+
+
+def test_parts_of_a_large_batch_follow_each_other_in_its_list() -> None:
+    made_of, batch = blueprint(run()), Batch("night", 1)
+    pieces = parts(PART + 5)
+    jobs = [job(made_of, batch, part, of=2, namespace="ai", digest="d") for part in pieces]
+    assert [each["metadata"]["name"] for each in jobs] == ["night-1-0", "night-1-1"]
+    assert [each["spec"]["completions"] for each in jobs] == [PART, 5]
+    assert [variables(each["spec"])["OFFSET"] for each in jobs] == ["0", str(PART)]
+    assert len(f"{'a' * 40}-99-4-{PART}") <= 63, "pods have that as their host name"
+
+
+# --- its pods ---
+
+
+def test_what_is_read_is_read_only_and_what_is_written_can_be() -> None:
+    mounts = {mount["name"]: mount for mount in container(spec())["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec()["template"]["spec"]["volumes"]}
+    assert mounts["input"]["readOnly"]
+    assert "readOnly" not in mounts["output"]
+    assert volumes["output"]["persistentVolumeClaim"] == {"claimName": "output-1"}
+    assert spec()["template"]["spec"]["serviceAccountName"] == "blobs"
+    assert variables(spec(dataset="fleet/2026"))["INPUT"] == "/input/fleet/2026"
+
+
+def test_a_gpu_each_which_may_be_a_slice() -> None:
+    assert container(spec())["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+    assert container(spec(gpus=2))["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+
+
+def test_pods_may_go_to_the_pools_named_and_to_no_other() -> None:
+    pod = blueprint(run((ON_DEMAND,)))["template"]["spec"]
+    terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [each["matchExpressions"][0]["values"] for each in terms] == [["spot1", "plain1"]]
+    assert {each["key"] for each in pod["tolerations"]} == {"sku", "spot"}
+
+
+def test_there_is_time_for_a_checkpoint_before_azure_takes_the_node() -> None:
+    assert spec()["template"]["spec"]["terminationGracePeriodSeconds"] == GRACE_S < 30
+
+
+def test_an_image_of_ones_own_brings_its_own_command() -> None:
+    own = container(spec(command=["python3", "/opt/av/replay.py"]))["command"]
+    assert own == ["/bin/bash", "/opt/resim/run-scenario.sh", "python3", "/opt/av/replay.py"]
+
+
+def test_gpu_batch_asks_for_so_many_pods_of_a_gpu_each() -> None:
+    options = GpuBatchOptions(count=10, gpu_seconds=5)
+    found = gpu_batch_spec(AnyRun(options=options, pool=SPOT, nodes=1, image="test-io:1", rdma_resource=RDMA))
+    assert (found["completions"], found["parallelism"]) == (10, 10)
+    assert container(found)["command"][-2:] == ["5", "1024"]
+    assert "scheduling.k8s.io/group-name" not in found["template"].get("metadata", {}).get("annotations", {})
+
+
+# --- what is refused ---
+
+
+def problems(storage: dict[str, Any] = STORAGE, **options: Any) -> list[tuple[str, str, str]]:
+    settings = PoolSettings(vm_sku=T4)
+    ground = Ground(
+        pool_key="spot",
+        pool=settings,
+        pool_path=("pools", "spot"),
+        most_path=("pools", "spot", "count"),
+        nodes=1,
+        pools={"spot": settings, "plain": settings, "a100": PoolSettings(vm_sku="Standard_NC48ads_A100_v4")},
+        storage=StorageSettings.model_validate(storage),
+        shared_files="smb",
+        scratch=False,
+    )
+    found = WORKLOAD.problems(ResimOptions.model_validate(options), ground)
+    return [(path_text(problem.path), problem.what, problem.fix) for problem in found]
+
+
+def output(**settings: Any) -> dict[str, Any]:
+    return {"accounts": {**STORAGE["accounts"], "out": {"containers": {"output": {}}, **settings}}}
+
+
+def test_what_suffices_is_not_refused() -> None:
+    assert problems(otherPools=["plain"]) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "options", "where", "what", "fix"),
+    [
+        (
+            STORAGE,
+            {"otherPools": ["plan"]},
+            "workloadOptions.resim.otherPools[0]",
+            "is 'plan', not a pool of this stack; near: plain",
+            "pulumi config set --path 'workloadOptions.resim.otherPools[0]' plain",
+        ),
+        (
+            STORAGE,
+            {"otherPools": ["spot"]},
+            "workloadOptions.resim.otherPools[0]",
+            "is spot, the pool that it runs on anyhow",
+            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
+        ),
+        (
+            STORAGE,
+            {"otherPools": ["plain"], "gpus": 2},
+            "workloadOptions.resim.otherPools[0]",
+            "is plain, whose nodes have 1 GPUs, and a scenario takes 2",
+            "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
+        ),
+        (
+            STORAGE,
+            {"outputContainer": "outputs"},
+            "workloadOptions.resim.outputContainer",
+            "is outputs, a container that the platform does not have; near: output",
+            "pulumi config set --path workloadOptions.resim.outputContainer output",
+        ),
+        (
+            output(),
+            {},
+            "storage.accounts.out.containers.output.permissions",
+            "is rl, but workload resim also needs acwdmp there (outputContainer)",
+            "pulumi config set --path storage.accounts.out.containers.output.permissions racwdlmp",
+        ),
+        (
+            output(containers={"output": {"permissions": "racwdlmp", "sas": "user-delegation", "days": 2}}),
+            {"hours": 48},
+            "workloadOptions.resim.hours",
+            "is 48, but the SAS of container output lasts 2 days, and a batch could outlive it",
+            "pulumi config set --path workloadOptions.resim.hours 47",
+        ),
+        (
+            output(containers={"output": {"permissions": "racwdlmp"}}, hierarchicalNamespace=False),
+            {},
+            "storage.accounts.out.hierarchicalNamespace",
+            "is false, but workload resim puts a scenario's outputs in place by renaming a folder at once (output)",
+            "pulumi config set --path storage.accounts.out.hierarchicalNamespace true",
+        ),
+    ],
+)
+def test_what_would_not_run_is_refused_with_its_fix(
+    storage: dict[str, Any], options: dict[str, Any], where: str, what: str, fix: str
+) -> None:
+    assert problems(storage, **options) == [(where, what, fix)]
+
+
+def test_an_identity_is_not_outlived() -> None:
+    storage = output(containers={"output": {"permissions": "racwdlmp"}}, auth="identity")
+    storage["accounts"]["in"] = {"auth": "identity", "containers": {"input": {}}}
+    assert problems(storage, hours=24 * 300) == []

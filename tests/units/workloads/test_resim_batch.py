@@ -1,0 +1,126 @@
+"""What a batch is: its scenarios, its name, its parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from workloads.resim.batch import (
+    MOST_SCENARIOS,
+    PART,
+    Layout,
+    Part,
+    checked_count,
+    checked_name,
+    chosen,
+    default_name,
+    digest,
+    intervals,
+    left,
+    numbered,
+    parse,
+    parts,
+)
+from workloads.resim.refusal import Refused
+
+
+def test_a_scenario_a_line_in_the_files_order() -> None:
+    content = "\ufeffnight-2\r\n\r\n  night-1.v2  \nX_9".encode()
+    assert parse(content, "list.txt") == ["night-2", "night-1.v2", "X_9"]
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "fix"),
+    [
+        (b"", "list.txt has no scenarios", "--njobs 20"),
+        (b"\n \n", "list.txt has no scenarios", "--njobs 20"),
+        (b"a\nb\xff\n", "list.txt:2 is not UTF-8", "iconv"),
+        (b"a/b\n..\nok\n", "line 1 is 'a/b'; line 2 is '..'", "sed -i"),
+        (b".hidden\n", "line 1 is '.hidden'", "sed -i"),
+        (b"ends.\n", "line 1 is 'ends.'", "sed -i"),
+        (b"two words\n", "line 1 is 'two words'", "sed -i"),
+        (b"-rf\n", "line 1 is '-rf'", "sed -i"),
+        (b"a\nb\na\n", "names 1 scenarios more than once: a", "sort -u"),
+        (b"x\n" * 1_000_000, "list.txt has 1,000,000 scenarios", f"split -l {MOST_SCENARIOS} list.txt"),
+        ("\n".join(f"bad name {n}" for n in range(9)).encode(), "and 6 more", "sed -i"),
+        (("n" * 101).encode(), "no file names", "sed -i"),
+    ],
+)
+def test_a_file_that_is_no_list_of_scenarios(content: bytes, what: str, fix: str) -> None:
+    with pytest.raises(Refused) as refused:
+        parse(content, "list.txt")
+    assert what in refused.value.what
+    assert fix in refused.value.fix
+    assert refused.value.allowed
+
+
+@pytest.mark.parametrize(
+    ("count", "what"), [(0, "is 0"), (-1, "is -1"), (1_000_000, "--njobs has 1,000,000 scenarios")]
+)
+def test_a_number_of_scenarios_that_is_none(count: int, what: str) -> None:
+    with pytest.raises(Refused, match=what):
+        checked_count(count)
+
+
+def test_a_batch_is_split_where_a_job_would_have_too_many_indexes() -> None:
+    assert parts(PART) == [Part(0, 0, PART)]
+    assert parts(2 * PART + 1) == [Part(0, 0, PART), Part(1, PART, PART), Part(2, 2 * PART, 1)]
+
+
+def test_other_scenarios_or_another_order_are_another_batch() -> None:
+    assert digest(["a", "b"]) == digest(iter(["a", "b"]))
+    assert len({digest(["a", "b"]), digest(["b", "a"]), digest(["ab"]), digest(["a"])}) == 4
+    assert default_name(numbered(20)) == default_name(numbered(20)) != default_name(numbered(21))
+    assert checked_name(default_name(numbered(20)))
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("Night Run", "--name night-run"),
+        ("9-lives", "--name night-1"),
+        ("a" * 41, f"--name {'a' * 40}"),
+        ("", "--name night-1"),
+    ],
+)
+def test_a_batchs_name_names_jobs_and_folders(name: str, fix: str) -> None:
+    with pytest.raises(Refused) as refused:
+        checked_name(name)
+    assert refused.value.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*", ["night-0", "night-1", "day-0", "day-1"]),
+        ("night-*", ["night-0", "night-1"]),
+        ("day-1", ["day-1"]),
+        ("1", ["night-1"]),
+        ("0,2-3", ["night-0", "day-0", "day-1"]),
+        ("2-99", ["day-0", "day-1"]),
+    ],
+)
+def test_patterns_of_names_and_of_indexes(pattern: str, found: list[str]) -> None:
+    assert chosen(["night-0", "night-1", "day-0", "day-1"], pattern) == found
+
+
+@pytest.mark.parametrize("pattern", ["dusk-*", "4", "7-9", "3-1", ""])
+def test_a_pattern_that_matches_nothing(pattern: str) -> None:
+    with pytest.raises(Refused) as refused:
+        chosen(["night-0", "night-1", "day-0", "day-1"], pattern)
+    assert "matches none of 4 scenarios" in refused.value.what
+    assert refused.value.allowed == "indexes 0 to 3, as 3,5-9, or names, as night-0 or nigh*"
+
+
+def test_indexes_as_jobs_tell_them() -> None:
+    assert [list(each) for each in intervals("1,3-5")] == [[1], [3, 4, 5]]
+    assert intervals("") == []
+
+
+def test_what_is_left_keeps_its_order() -> None:
+    assert list(left(["c", "a", "b"], {"a"})) == ["c", "b"]
+
+
+def test_each_namespace_has_batches_of_its_own() -> None:
+    mine, theirs = Layout("ai", "night"), Layout("guest", "night")
+    assert (mine.identity, mine.run(2)) == ("ai/night/batch.json", "ai/night/runs/2.txt")
+    assert not theirs.root.startswith(mine.root)

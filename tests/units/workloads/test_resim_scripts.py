@@ -1,0 +1,237 @@
+"""The scripts of resimulation, run as scripts: one index of a batch, and the load that stands in for a resimulation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workloads
+from simulator.host.paths import ROOT
+from tests.support.waiting import eventually
+
+RUNNER = Path(workloads.__file__).parent / "resim" / "scripts" / "run-scenario.sh"
+LOAD = ROOT / "docker" / "test-io"
+WRITE = 'echo working; echo 12345 >"$OUTPUT/track"; mkdir "$OUTPUT/lidar"; echo 1 >"$OUTPUT/lidar/a b"'
+
+WRITTEN = ["log.txt", "output/lidar/a b", "output/track", "result.json"]
+
+
+@dataclass
+class Batch:
+    """A batch's folder, and pods that run indexes of it."""
+
+    folder: Path
+
+    def start(self, index: int, pod: str, command: Sequence[str], **variables: str) -> subprocess.Popen[str]:
+        """As kubelet starts the container."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "OUTPUTS": str(self.folder),
+            "NAMESPACE": "ai",
+            "BATCH": "night",
+            "LIST": "",
+            "OFFSET": "0",
+            "JOB_COMPLETION_INDEX": str(index),
+            "POD": pod,
+            "NODE": "node-1",
+            "INPUT": str(self.folder / "input"),
+            **variables,
+        }
+        return subprocess.Popen(
+            ["bash", str(RUNNER), *command],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, index: int, script: str, pod: str = "pod-a", **variables: str) -> tuple[int, list[str]]:
+        """Exit code and log of a pod that runs `script`."""
+        with self.start(index, pod, ["bash", "-c", script], **variables) as process:
+            text, _ = process.communicate(timeout=60)
+        return process.returncode, text.splitlines()
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "ai" / "night"
+
+    def files(self, below: str) -> list[str]:
+        folder = self.root / below
+        return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+    def result(self, scenario: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.root / "results" / scenario / "result.json").read_text())
+        return found
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """All of the pod at once, as when its node goes."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Batch:
+    return Batch(tmp_path)
+
+
+# --- one index ---
+
+
+def test_outputs_log_and_result_lie_together_by_scenario(batch: Batch) -> None:
+    code, log = batch.run(7, f"{WRITE}; echo '\"inputBytes\": 99' >$STATS")
+    assert code == 0
+    assert log[-1].startswith("VERDICT: PASS scenario=scenario-000007 attempts=1 seconds=")
+    assert batch.files("results/scenario-000007") == WRITTEN
+    told = batch.result("scenario-000007")
+    assert told["files"] == {"lidar/a b": 2, "track": 6}
+    assert (told["outputBytes"], told["inputBytes"], told["node"], told["attempts"]) == (8, 99, "node-1", 1)
+    assert told["started"] <= told["ended"]
+    assert "working" in (batch.root / "results/scenario-000007/log.txt").read_text()
+    assert batch.files("attempts") == []
+
+
+def test_what_is_done_is_not_done_again(batch: Batch) -> None:
+    batch.run(0, WRITE)
+    code, log = batch.run(0, "echo again; exit 1", pod="pod-b")
+    assert (code, log) == (0, ["VERDICT: PASS scenario=scenario-000000 was done before"])
+
+
+def test_a_list_names_the_scenarios_of_a_part(batch: Batch) -> None:
+    (batch.root / "runs").mkdir(parents=True)
+    (batch.root / "runs" / "1.txt").write_text("dawn\nnoon\nnight\n")
+    batch.run(1, WRITE, LIST="runs/1.txt", OFFSET="1")
+    assert batch.files("results") == [f"night/{file}" for file in WRITTEN]
+    code, log = batch.run(2, WRITE, LIST="runs/1.txt", OFFSET="1")
+    assert (code, "has no line 4" in log[-1]) == (64, True), "another attempt would not mend it"
+
+
+def test_a_failed_attempt_leaves_its_log_and_no_output(batch: Batch) -> None:
+    code, log = batch.run(0, f"{WRITE}; echo out of disk; exit 3")
+    assert (code, log[-1]) == (3, "VERDICT: FAIL scenario=scenario-000000 failed, exit code 3")
+    assert batch.files("attempts/scenario-000000") == ["pod-a/FAILED", "pod-a/log.txt"]
+    assert "out of disk" in (batch.root / "attempts/scenario-000000/pod-a/log.txt").read_text()
+    assert batch.files("results") == []
+    batch.run(0, WRITE, pod="pod-b")
+    assert batch.result("scenario-000000")["attempts"] == 2
+
+
+def test_an_evicted_attempt_has_time_for_a_checkpoint_from_which_the_next_goes_on(batch: Batch) -> None:
+    script = f"{WRITE}; trap 'mkdir -p $CHECKPOINT; echo step 5 >$CHECKPOINT/step; exit 9' TERM; sleep 60 & wait"
+    process = batch.start(0, "pod-a", ["bash", "-c", script])
+    eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/output/lidar/a b").exists(), "it works", 20)
+    process.send_signal(signal.SIGTERM)
+    eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/EVICTED").exists(), "it says so", 20)
+    kill(process)
+    assert "pod-a/output/track" not in batch.files("attempts/scenario-000000")
+    _, log = batch.run(0, "cat $CHECKPOINT/step; echo 1 >$OUTPUT/track", pod="pod-b")
+    assert "step 5" in log
+    assert batch.files("checkpoints") == []
+
+
+def test_what_was_written_half_is_never_taken_for_an_output(batch: Batch) -> None:
+    process = batch.start(0, "pod-a", ["bash", "-c", f"{WRITE}; exec sleep 60"])
+    eventually(lambda: (batch.root / "attempts/scenario-000000/pod-a/output/lidar/a b").exists(), "it works", 20)
+    kill(process)
+    assert batch.files("results") == []
+    assert batch.run(0, "echo 1 >$OUTPUT/other", pod="pod-b")[0] == 0
+    assert batch.files("results/scenario-000000") == ["log.txt", "output/other", "result.json"]
+
+
+def test_of_two_attempts_at_once_the_first_that_is_done_counts(batch: Batch) -> None:
+    slow = batch.start(0, "pod-a", ["bash", "-c", "sleep 1; echo slow >$OUTPUT/track"])
+    time.sleep(0.2)
+    batch.run(0, "echo fast >$OUTPUT/track", pod="pod-b")
+    text, _ = slow.communicate(timeout=60)
+    assert (slow.returncode, "was done before" in text) == (0, True)
+    assert batch.result("scenario-000000")["pod"] == "pod-b"
+    assert (batch.root / "results/scenario-000000/output/track").read_text() == "fast\n"
+    assert batch.files("attempts") == []
+
+
+# --- the load of the image test-io ---
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Path:
+    """Its script beside one that plays loading the GPU."""
+    folder = tmp_path / "image"
+    folder.mkdir()
+    (folder / "test-io.sh").write_text((LOAD / "test-io.sh").read_text())
+    (folder / "gpu-load.sh").write_text('echo "loading for $1"; trap "exit 143" TERM; sleep "$LOAD_TAKES" & wait $!\n')
+    return folder / "test-io.sh"
+
+
+def io_job(batch: Batch, load: Path, pod: str, seconds: str, takes: str = "0") -> subprocess.Popen[str]:
+    return batch.start(3, pod, ["bash", str(load), seconds, "2", "4Ki"], LOAD_TAKES=takes)
+
+
+def test_it_reads_its_inputs_writes_outputs_of_their_size_and_tells_throughput(batch: Batch, load: Path) -> None:
+    (batch.folder / "input" / "drives").mkdir(parents=True)
+    (batch.folder / "input" / "drives" / "1").write_bytes(b"d" * 5000)
+    with io_job(batch, load, "pod-a", "30") as process:
+        text, _ = process.communicate(timeout=60)
+    assert "read 5000 bytes at " in text
+    assert "wrote 8192 bytes at " in text
+    told = batch.result("scenario-000003")
+    assert told["files"] == {"output-0.bin": 4096, "output-1.bin": 4096}
+    assert told["inputBytes"] == 5000
+    assert {"inputSeconds", "outputSeconds"} <= set(told)
+
+
+def test_a_scenario_with_a_folder_of_its_own_reads_that(batch: Batch, load: Path) -> None:
+    (batch.folder / "input" / "scenario-000003").mkdir(parents=True)
+    (batch.folder / "input" / "scenario-000003" / "own").write_bytes(b"o" * 70)
+    (batch.folder / "input" / "other").write_bytes(b"d" * 5000)
+    with io_job(batch, load, "pod-a", "30") as process:
+        text, _ = process.communicate(timeout=60)
+    assert "read 70 bytes" in text
+
+
+def test_it_goes_on_with_the_load_where_it_was_told_to_end(batch: Batch, load: Path) -> None:
+    (batch.folder / "input").mkdir()
+    process = io_job(batch, load, "pod-a", "30", takes="60")
+    log = batch.root / "attempts/scenario-000003/pod-a/log.txt"
+    eventually(lambda: log.exists() and "loading for 30" in log.read_text(), "it loads", 20)
+    time.sleep(1.1)
+    process.send_signal(signal.SIGTERM)
+    eventually(lambda: (log.parent / "EVICTED").exists(), "it says so", 20)
+    kill(process)
+    with io_job(batch, load, "pod-b", "30") as again:
+        text, _ = again.communicate(timeout=60)
+    assert "going on after" in text
+    assert "loading for 30" not in text
+
+
+@pytest.mark.parametrize(
+    ("burn", "code", "verdict"),
+    [
+        (
+            "printf '\\r50.0%%  proc 2 (4000 Gflop/s) \\r100.0%%  proc 4 (7000 Gflop/s) - 4 (800 Gflop/s) \\n'; "
+            "printf '\\tGPU 0: OK\\n\\tGPU 1: OK\\n'",
+            0,
+            "VERDICT: PASS gpus=2 seconds=5 gflops=7800",
+        ),
+        ("printf '\\tGPU 0: FAULTY\\n'", 1, "ended with exit code 0; 0 GPUs are well, 1 are faulty"),
+        ("echo 'No CUDA devices'; exit 19", 1, "ended with exit code 19; 0 GPUs are well, 0 are faulty"),
+    ],
+)
+def test_a_gpu_load_judges_what_gpu_burn_found(tmp_path: Path, burn: str, code: int, verdict: str) -> None:
+    (tmp_path / "gpu_burn").write_text(f"#!/bin/bash\n{burn}\n")
+    (tmp_path / "gpu_burn").chmod(0o755)
+    script = (LOAD / "gpu-load.sh").read_text().replace("/opt/gpu-burn", str(tmp_path))
+    answer = subprocess.run(["bash", "-c", script, "gpu-load", "5"], capture_output=True, text=True, check=False)
+    assert answer.returncode == code, answer
+    assert answer.stdout.splitlines()[-1].endswith(verdict)

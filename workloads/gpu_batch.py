@@ -1,0 +1,82 @@
+"""So many pods that each load one GPU for a while: they queue for what there is, and share it where it is sliced."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import pulumi
+from pydantic import Field
+
+from components.context import WorkloadContext
+from config.schema.base import PLAIN_DIGITS, Count
+from config.schema.models import Placement
+from config.schema.workload import WorkloadOptions
+from workloads._base import Deployed, Run, Workload
+from workloads._batch_jobs import batch_job, batch_job_spec
+from workloads._indexed_job import JOB_LABEL
+from workloads._pods import GpuPod, Manifest
+
+NAME = "gpu-batch"
+
+
+class GpuBatchOptions(WorkloadOptions):
+    """Options, as users set them under workloadOptions.gpu-batch."""
+
+    count: Annotated[int, Field(ge=1, le=100_000), PLAIN_DIGITS] = 10
+    """Pods that are to succeed; all may run at once.
+
+    Kubernetes has 100,000 at most in a Job whose indexes are tried again each by itself and all may fail
+    (pkg/apis/batch/validation/validation.go, completionsSoftLimit).
+    """
+    gpu_seconds: Count = 60
+    """How long each loads its GPU."""
+    memory_mb: Count = 1024
+    """GPU memory that each takes; all that share a GPU must fit."""
+    retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
+    """How often a pod may fail; evictions do not count."""
+
+    @property
+    def gpus_per_node(self) -> int:
+        """One each."""
+        return 1
+
+
+class GpuBatch(Workload[GpuBatchOptions]):
+    """An Indexed Job without a gang: each pod runs as soon as a GPU is free."""
+
+    name = NAME
+    options = GpuBatchOptions
+
+    def nodes(self, options: GpuBatchOptions, pool_nodes: int) -> int:
+        """One suffices: pods run one after the other there."""
+        return 1
+
+    def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
+        """The Job; its image has gpu-burn and the script that judges it."""
+        run = Run[GpuBatchOptions].placed(context, placement, "test-io")
+        batch_job(NAME, job_spec(run), context, [])
+        logs = pulumi.Output.concat("kubectl logs -n ", context.namespace, f" --selector {JOB_LABEL}={NAME} --tail 1")
+        return Deployed(namespace=context.namespace, name=NAME, command=logs)
+
+
+def job_spec(run: Run[GpuBatchOptions]) -> Manifest:
+    """As many pods as asked for, each with one GPU."""
+    options = run.options
+    load = ["/bin/bash", "/opt/test-io/gpu-load.sh", str(options.gpu_seconds), str(options.memory_mb)]
+    pod = GpuPod(
+        pool=run.pool,
+        rdma_resource=run.rdma_resource,
+        container={"name": NAME, "image": run.image, "command": load},
+        gpus=1,
+        overrides=options.pod_overrides,
+    )
+    return batch_job_spec(
+        pod.template(),
+        container=NAME,
+        completions=options.count,
+        parallelism=options.count,
+        retries=options.retries,
+    )
+
+
+WORKLOAD = GpuBatch()

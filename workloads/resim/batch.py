@@ -1,0 +1,171 @@
+"""A batch: its scenarios, who it is, and where it lies in the output container. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from workloads.resim.refusal import Refused
+
+PART = 100_000
+"""Indexes of one Job: above it Kubernetes bounds also what may fail and run at once
+(pkg/apis/batch/validation/validation.go, completionsSoftLimit)."""
+MOST_SCENARIOS = 5 * PART
+"""Of one batch. A bound of ours: each scenario is some blobs, which `status` lists."""
+MAX_NAME = 100
+MAX_BATCH_NAME = 40
+"""So that pods, `<batch>-<run>-<part>-<index>`, have a host name of 63 characters at most."""
+SCENARIO = re.compile(rf"[A-Za-z0-9](?:[A-Za-z0-9._-]{{0,{MAX_NAME - 2}}}[A-Za-z0-9_-])?")
+BATCH = re.compile(rf"[a-z]([a-z0-9-]{{0,{MAX_BATCH_NAME - 2}}}[a-z0-9])?")
+NAMES = f"letters, digits, '.', '_' and '-', {MAX_NAME} at most, the first a letter or digit, the last no '.'"
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a batch lies in the output container. Each namespace has a folder of its own."""
+
+    namespace: str
+    batch: str
+
+    @property
+    def root(self) -> str:
+        """The batch's folder."""
+        return f"{self.namespace}/{self.batch}"
+
+    @property
+    def identity(self) -> str:
+        """Says which scenarios it has."""
+        return f"{self.root}/batch.json"
+
+    def run(self, number: int) -> str:
+        """The scenarios of one run of it: all, or those that were left."""
+        return f"{self.root}/runs/{number}.txt"
+
+    @property
+    def results(self) -> str:
+        """A folder per scenario that is done, put there at once."""
+        return f"{self.root}/results/"
+
+    @property
+    def attempts(self) -> str:
+        """What attempts left behind that did not end well, by scenario and pod."""
+        return f"{self.root}/attempts/"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The scenarios of one Job, among those of a run."""
+
+    number: int
+    offset: int
+    count: int
+
+
+def parts(count: int) -> list[Part]:
+    """As few Jobs as may be."""
+    return [Part(number, offset, min(PART, count - offset)) for number, offset in enumerate(range(0, count, PART))]
+
+
+def numbered(count: int) -> list[str]:
+    """Names of scenarios that have none, as run-scenario.sh names them."""
+    return [f"scenario-{number:06d}" for number in range(count)]
+
+
+def digest(scenarios: Iterable[str]) -> str:
+    """Stands for the scenarios and their order."""
+    return hashlib.sha256("\n".join(scenarios).encode()).hexdigest()[:16]
+
+
+def default_name(scenarios: Iterable[str]) -> str:
+    """The same scenarios are the same batch, unless it is given another name."""
+    return f"batch-{digest(scenarios)[:8]}"
+
+
+def parse(content: bytes, source: str) -> list[str]:
+    """The scenarios of a file, one a line; empty lines do not count. Raises Refused, with its first mistakes."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise Refused(f"{source}:{line} is not UTF-8", "text, a scenario a line", _reencode(source)) from None
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if not lines:
+        fix = f"seq -f 'scenario-%04g' 20 > {source}    # or --njobs 20"
+        raise Refused(f"{source} has no scenarios", "one name a line", fix)
+    _check_count(len(lines), source)
+    wrong = [(number, name) for number, name in lines if not SCENARIO.fullmatch(name)]
+    if wrong:
+        shown = "; ".join(f"line {number} is {_short(name)}" for number, name in wrong[:_SHOWN])
+        more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        fix = f"sed -i 's/[^A-Za-z0-9._-]/-/g; s/^[^A-Za-z0-9]/x/; s/[.]$/_/' {source}"
+        raise Refused(f"{source} has names that are no file names: {shown}{more}", NAMES, fix)
+    names = [name for _, name in lines]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        shown = ", ".join(twice[:_SHOWN])
+        what = f"{source} names {len(twice)} scenarios more than once: {shown}"
+        raise Refused(what, "each once: outputs lie by name", f"sort -u -o {source} {source}")
+    return names
+
+
+def checked_count(count: int) -> int:
+    """Of scenarios without a file. Raises Refused."""
+    if count < 1:
+        raise Refused(f"--njobs is {count}", f"1 to {MOST_SCENARIOS:,}", "--njobs 20")
+    _check_count(count, "--njobs")
+    return count
+
+
+def _check_count(count: int, source: str) -> None:
+    if count > MOST_SCENARIOS:
+        fix = f"split -l {MOST_SCENARIOS} {source} part-    # and submit each"
+        what = f"{source} has {count:,} scenarios"
+        raise Refused(what, f"at most {MOST_SCENARIOS:,} in a batch", fix if source != "--njobs" else "several batches")
+
+
+def checked_name(name: str) -> str:
+    """Of a batch. Raises Refused."""
+    if not BATCH.fullmatch(name):
+        better = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:MAX_BATCH_NAME].strip("-")
+        allowed = f"lower-case letters, digits and hyphens, {MAX_BATCH_NAME} at most, the first a letter"
+        fix = f"--name {better if BATCH.fullmatch(better) else 'night-1'}"
+        raise Refused(f"the batch's name is {_short(name)}", allowed, fix)
+    return name
+
+
+def chosen(scenarios: Sequence[str], pattern: str) -> list[str]:
+    """Those that a pattern means: indexes (3, 5-9) or a glob of names (night-*). Raises Refused where that is none."""
+    if re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", pattern) and pattern not in scenarios:
+        wanted = intervals(pattern)
+        found = [name for index, name in enumerate(scenarios) if any(index in each for each in wanted)]
+    else:
+        found = [name for name in scenarios if fnmatchcase(name, pattern)]
+    if not found:
+        last = len(scenarios) - 1
+        allowed = f"indexes 0 to {last}, as 3,5-9, or names, as {scenarios[0]} or {scenarios[0][:4]}*"
+        raise Refused(f"the pattern {_short(pattern)} matches none of {last + 1} scenarios", allowed, "--only '*'")
+    return found
+
+
+def intervals(text: str) -> list[range]:
+    """Of indexes as Jobs tell them: 1,3-5."""
+    pairs = (part.partition("-") for part in text.split(",") if part)
+    return [range(int(first), int(last or first) + 1) for first, _, last in pairs]
+
+
+def left(scenarios: Sequence[str], done: Collection[str]) -> Iterator[str]:
+    """Those that are still to be done, in their order."""
+    return (name for name in scenarios if name not in done)
+
+
+def _reencode(source: str) -> str:
+    return f"iconv -f latin1 -t utf-8 {source} > {source}.utf8"
+
+
+def _short(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 40 else f"{shown[:37]}...'"

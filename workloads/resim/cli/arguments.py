@@ -1,0 +1,142 @@
+"""The commands and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from workloads.resim.cli.logs import cancel, logs
+from workloads.resim.cli.session import Session, session
+from workloads.resim.cli.status import batches, summary, table, wait
+from workloads.resim.cli.submit import retry, scenarios, submit
+from workloads.resim.manifests import TEST_IO
+from workloads.resim.options import NAME
+from workloads.resim.refusal import Refused
+
+_Command = Callable[[Session, argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0 when it was done; of a batch that was waited for, when no scenario of it failed."""
+    options = _parser().parse_args(argv)
+    try:
+        if options.does is _submit:  # what is wrong of a file needs no stack
+            options.names = scenarios(options.scenarios, options.njobs)
+        with session(options.stack) as found:
+            does: _Command = options.does
+            return does(found, options)
+    except Refused as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; what was submitted goes on", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workloads.resim", description="Batches of scenarios.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    one = _command(commands, "submit", _submit, "runs a batch, or what of it is not done yet")
+    what = one.add_mutually_exclusive_group(required=True)
+    what.add_argument("--scenarios", metavar="FILE", help="with the name of a scenario a line")
+    what.add_argument("--njobs", type=int, metavar="N", help="so many scenarios, numbered")
+    one.add_argument("--name", default="", help="of the batch; by default made of its scenarios")
+    _running(one)
+
+    one = _command(commands, "status", _status, "tells how all batches fare, or one, with a summary")
+    one.add_argument("batch", nargs="?", default="")
+    one.add_argument("--wait", action="store_true", help="until it has ended")
+
+    one = _command(commands, "logs", _logs, "shows what scenarios wrote", output=False)
+    one.add_argument("batch")
+    one.add_argument("pattern", help="names, as night-*, or indexes, as 3,5-9")
+
+    one = _command(commands, "retry", _retry, "runs what is not done of a batch that has ended")
+    one.add_argument("batch")
+    one.add_argument("--only", default="*", metavar="PATTERN", help="names, as night-*, or indexes, as 3,5-9")
+    _running(one)
+
+    one = _command(commands, "cancel", _cancel, "ends a batch; what is done stays, and submit goes on from there")
+    one.add_argument("batch")
+    return parser
+
+
+def _command(commands: Any, name: str, does: _Command, says: str, *, output: bool = True) -> argparse.ArgumentParser:
+    one: argparse.ArgumentParser = commands.add_parser(name, help=says, description=says)
+    one.set_defaults(does=does)
+    one.add_argument("-s", "--stack", default="", help=f"with the workload {NAME}; by default the one that is selected")
+    if output:
+        one.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    return one
+
+
+def _running(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--template", default=TEST_IO, help=f"what runs a scenario ({TEST_IO})")
+    one.add_argument("--parallelism", type=_at_least_one, help="scenarios at once; by default as the stack says")
+    one.add_argument("--hours", type=_at_least_one, help="how long it may take; by default as the stack says")
+    one.add_argument("--wait", action="store_true", help="until it has ended, and sum it up")
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def _submit(found: Session, options: argparse.Namespace) -> int:
+    changes = {"parallelism": options.parallelism, "hours": options.hours}
+    begun = submit(found, options.names, name=options.name, template=options.template, **changes)
+    return _begun(found, options, begun)
+
+
+def _retry(found: Session, options: argparse.Namespace) -> int:
+    changes = {"parallelism": options.parallelism, "hours": options.hours}
+    begun = retry(found, options.batch, only=options.only, template=options.template, **changes)
+    return _begun(found, options, begun)
+
+
+def _begun(found: Session, options: argparse.Namespace, begun: Any) -> int:
+    if not options.wait:
+        _show(options, begun.document(), begun.lines())
+        return 0
+    print("\n".join(begun.lines()), file=sys.stderr)
+    return _ended(found, options, begun.batch)
+
+
+def _status(found: Session, options: argparse.Namespace) -> int:
+    if not options.batch:
+        rows = batches(found)
+        _show(options, rows, table(rows))
+        return 0
+    if options.wait:
+        return _ended(found, options, options.batch)
+    told = summary(found, options.batch)
+    _show(options, told.document(), told.lines())
+    return 0
+
+
+def _ended(found: Session, options: argparse.Namespace, batch: str) -> int:
+    jobs = wait(found, batch)
+    told = summary(found, batch)
+    _show(options, told.document(), told.lines())
+    return 1 if jobs.failed or jobs.reasons else 0
+
+
+def _logs(found: Session, options: argparse.Namespace) -> int:
+    for text in logs(found, options.batch, options.pattern):
+        print(text)
+    return 0
+
+
+def _cancel(found: Session, options: argparse.Namespace) -> int:
+    jobs = cancel(found, options.batch)
+    _show(options, {"batch": options.batch, "jobs": jobs}, [f"job.batch/{name} deleted" for name in jobs])
+    return 0
+
+
+def _show(options: argparse.Namespace, document: object, lines: Iterable[str]) -> None:
+    print(json.dumps(document, indent=2) if options.output == "json" else "\n".join(lines))

@@ -1,0 +1,100 @@
+"""What a stack's outputs tell of its platform: namespace, cluster, containers and what opens them, pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from config.problems.fixes import set_command
+from config.schema.storage import account_path, next_rotation
+from workloads.resim.options import NAME
+from workloads.resim.refusal import Refused
+
+
+@dataclass(frozen=True)
+class Container:
+    """A blob container of the platform, and the SAS that opens it, if one does."""
+
+    name: str
+    url: str
+    sas: str = ""
+    expiry: datetime | None = None
+    rotation: str = ""
+    account_key: str = ""
+
+    def check_lasts(self, hours: int, now: datetime, stack: str) -> None:
+        """Raises Refused for a batch of so many hours that could outlive the SAS."""
+        if self.expiry is None or now + timedelta(hours=hours) < self.expiry:
+            return
+        most = int((self.expiry - now) / timedelta(hours=1))
+        rotate = set_command((*account_path(self.account_key), "rotation"), next_rotation(self.rotation))
+        fresh = f"{rotate.in_stack(stack, ['storage'])} && pulumi up"
+        ends = self.expiry.isoformat(timespec="minutes")
+        what = f"the SAS of container {self.name} ends at {ends}, and a batch of {hours} hours could outlive it"
+        allowed = "a batch that ends before, a SAS that lasts longer, or an account with auth: identity"
+        raise Refused(what, allowed, f"--hours {most}, or {fresh}" if most >= 1 else fresh)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """GPU nodes, as their cost is reckoned."""
+
+    size: str
+    spot: bool
+
+
+@dataclass(frozen=True)
+class Platform:
+    """Where batches of a stack run."""
+
+    stack: str
+    namespace: str
+    kubeconfig: str
+    containers: Mapping[str, Container]
+    pools: Mapping[str, Pool]
+    """By their names in ARM, which nodes' names have."""
+
+    def container(self, name: str) -> Container:
+        """Raises Refused for one that the outputs do not have."""
+        if name not in self.containers:
+            what = f"container {name} is not among the outputs of stack {self.stack}"
+            raise Refused(what, ", ".join(self.containers) or "a stack with containers", "pulumi up")
+        return self.containers[name]
+
+
+def platform(stack: str, own: Mapping[str, Any], lenders: Mapping[str, Any]) -> Platform:
+    """Of a stack's `own` outputs, and those of the stack whose platform it runs on: the same where it has one.
+
+    Raises Refused where the stack has no resim, or is not up.
+    """
+    details = own.get("workloadDetails", {}).get(NAME)
+    if details is None:
+        has = ", ".join(own.get("workloads", {})) or "none"
+        what = f"{f'stack {stack}' if stack else 'the selected stack'} has no workload {NAME}; it has {has}"
+        raise Refused(what, f"a stack with {NAME} that is up", f"--stack <name>, or pulumi config set workloads {NAME}")
+    lending, sas = lenders.get("platform", {}), lenders.get("sas", {})
+    containers = {
+        name: _container(name, plain, sas.get(name, {})) for name, plain in lending.get("containers", {}).items()
+    }
+    settings, names = lending.get("settings", {}), lenders.get("pools", {})
+    of_default = {"vmSku": settings.get("vmSku", "")}
+    pools = {arm: _pool(settings.get("pools", {}).get(key, of_default)) for key, arm in names.items()}
+    return Platform(stack, details["namespace"], own["kubeconfig"], containers, pools)
+
+
+def _container(name: str, plain: Mapping[str, Any], secrets: Mapping[str, str]) -> Container:
+    expiry = plain.get("expiry")
+    return Container(
+        name=name,
+        url=plain["url"],
+        sas=secrets.get("sas", ""),
+        expiry=datetime.fromisoformat(expiry.replace("Z", "+00:00")).astimezone(UTC) if expiry else None,
+        rotation=plain.get("rotation", ""),
+        account_key=plain.get("accountKey", ""),
+    )
+
+
+def _pool(settings: Mapping[str, Any]) -> Pool:
+    return Pool(settings["vmSku"], str(settings.get("spot", False)).lower() == "true")

@@ -1,0 +1,111 @@
+"""Runs the commands that a user would: pulumi for a stack's outputs, kubectl for its cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from workloads.resim.refusal import Refused
+
+_UNREACHABLE = re.compile(
+    r"Unable to connect to the server|was refused|no such host|i/o timeout|TLS handshake timeout|"
+    r"context deadline exceeded|proxyconnect|couldn't get current server API group list"
+)
+_TIMEOUT = "--request-timeout=30s"
+
+
+class _Failed(Exception):
+    """What the command said."""
+
+
+def _said(*command: str, given: str | None = None) -> str:
+    try:
+        answer = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    except OSError as error:
+        fix = f"install {command[0]}; on the simulator: make shell"
+        raise Refused(f"{command[0]} cannot be started: {error.strerror}", f"{command[0]} on PATH", fix) from None
+    if answer.returncode:
+        raise _Failed(answer.stderr.strip() or answer.stdout.strip())
+    return answer.stdout
+
+
+def outputs(stack: str) -> Mapping[str, Any]:
+    """All outputs of a stack, secret ones too; of the one that is selected for an empty name. Raises Refused."""
+    chosen = ["--stack", stack] if stack else []
+    try:
+        text = _said("pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", *chosen)
+    except _Failed as error:
+        what = f"the outputs of {f'stack {stack}' if stack else 'the selected stack'} cannot be read: {_last(error)}"
+        raise Refused(what, "a stack that `pulumi stack ls` lists", "--stack <name>, or pulumi stack select") from None
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+class Kubectl:
+    """kubectl in one namespace of one cluster."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.namespace = namespace
+        self._begin = ("kubectl", f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", _TIMEOUT)
+
+    def list(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
+        """Objects of a kind. Raises Refused."""
+        found: list[dict[str, Any]] = json.loads(self._run("get", kind, "--output=json", f"--selector={selector}"))[
+            "items"
+        ]
+        return found
+
+    def find(self, kind: str, name: str) -> dict[str, Any] | None:
+        """An object, or None where there is none. Raises Refused."""
+        text = self._run("get", kind, name, "--output=json", "--ignore-not-found")
+        found: dict[str, Any] | None = json.loads(text) if text.strip() else None
+        return found
+
+    def create(self, *manifests: Mapping[str, Any]) -> str:
+        """What kubectl says of them. Raises Refused."""
+        documents = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        return self._run("create", "--filename=-", given=json.dumps(documents))
+
+    def delete(self, kind: str, selector: str) -> str:
+        """What kubectl says; pods get their grace period. Raises Refused."""
+        return self._run("delete", kind, f"--selector={selector}", "--wait=false", "--cascade=background")
+
+    def log(self, selector: str) -> str:
+        """Of running pods, all of it. Raises Refused."""
+        return self._run("logs", f"--selector={selector}", "--tail=-1")
+
+    def _run(self, *arguments: str, given: str | None = None) -> str:
+        try:
+            return _said(*self._begin, *arguments, given=given)
+        except _Failed as error:
+            raise _refused(_last(error), str(error), arguments[0], self.namespace) from None
+
+
+@contextmanager
+def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
+    """With a kubeconfig that only this user can read, for as long as it is needed."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kubeconfig"
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as text:
+            text.write(kubeconfig)
+        yield Kubectl(file, namespace)
+
+
+def _refused(last: str, said: str, verb: str, namespace: str) -> Refused:
+    if _UNREACHABLE.search(said):
+        what = f"the cluster's API server cannot be reached: {last}"
+        fix = "kubectl cluster-info; a private cluster answers inside its network alone (docs/way-in.md)"
+        return Refused(what, "a machine from which it answers", fix)
+    fix = f"kubectl auth can-i {verb} jobs --namespace {namespace}"
+    return Refused(f"kubectl {verb} failed: {last}", "what the API server takes, from whom it lets", fix)
+
+
+def _last(error: _Failed) -> str:
+    return (str(error).splitlines() or ["it said nothing"])[-1]

@@ -1,0 +1,78 @@
+"""One command's way to its stack: the platform, the cluster, the container of a batch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from workloads.resim.batch import Layout, numbered
+from workloads.resim.cli import store
+from workloads.resim.cli.platform import Platform, platform
+from workloads.resim.cli.processes import Kubectl, kubectl, outputs
+from workloads.resim.cli.store import Store
+from workloads.resim.manifests import BATCH_LABEL, TEMPLATES, TEST_IO
+from workloads.resim.options import NAME
+from workloads.resim.refusal import Refused
+
+
+@dataclass(frozen=True)
+class Session:
+    """What every command has."""
+
+    platform: Platform
+    kubectl: Kubectl
+    templates: Mapping[str, Mapping[str, Any]]
+
+    def template(self, name: str) -> Mapping[str, Any]:
+        """Raises Refused for one that the stack has not."""
+        if name not in self.templates:
+            there = ", ".join(self.templates)
+            what = f"--template is {name}, which the stack does not have"
+            raise Refused(what, there, f"--template {next(iter(self.templates), TEST_IO)}")
+        return self.templates[name]
+
+    def jobs(self, batch: str = "") -> list[dict[str, Any]]:
+        """Jobs of a batch, or of all."""
+        return self.kubectl.list("jobs", f"{BATCH_LABEL}={batch}" if batch else BATCH_LABEL)
+
+    @contextmanager
+    def store(self, batch: str) -> Iterator[Store]:
+        """Where the batch lies; templates of a stack share one output container."""
+        name = next(iter(self.templates.values()))["outputContainer"]
+        with store.opened(self.platform.container(name), Layout(self.platform.namespace, batch)) as found:
+            yield found
+
+    def scenarios(self, batch: str, kept: Store) -> list[str]:
+        """All of a batch that was submitted, or is the stack's own. Raises Refused for any other."""
+        if kept.identity() is not None:
+            return kept.scenarios()
+        if batch == NAME and (own := self.jobs(NAME)):
+            return numbered(max(job["spec"]["completions"] for job in own))
+        there = sorted({job["metadata"]["labels"][BATCH_LABEL] for job in self.jobs()})
+        fix = f"python -m workloads.resim status {there[0]}" if there else "python -m workloads.resim submit --njobs 20"
+        raise Refused(f"there is no batch {batch}", ", ".join(there) or "a batch that was submitted", fix)
+
+
+@contextmanager
+def session(stack: str) -> Iterator[Session]:
+    """Raises Refused where the stack is not up, has no resim, or its API server does not answer."""
+    own = outputs(stack)
+    lender = own.get("platformStack", "")
+    place = platform(stack, own, outputs(lender) if lender else own)
+    with kubectl(place.kubeconfig, place.namespace) as cluster:
+        found = cluster.find("configmap", TEMPLATES)
+        if found is None:
+            what = f"namespace {place.namespace} has no ConfigMap {TEMPLATES}"
+            raise Refused(what, f"a stack whose workload {NAME} is up", "pulumi up --refresh")
+        templates = {name.removesuffix(".json"): json.loads(text) for name, text in found["data"].items()}
+        yield Session(place, cluster, templates)
+
+
+def tell(text: str) -> None:
+    """Progress: apart from what a command puts out, and over itself on a terminal."""
+    end = "\r" if sys.stderr.isatty() else "\n"
+    print(f"{text:<78}", end=end, file=sys.stderr, flush=True)

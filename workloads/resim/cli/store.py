@@ -1,0 +1,159 @@
+"""A batch as it lies in the output container: read and written by real REST calls with the stack's SAS, or a login."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError, ResourceExistsError, ResourceNotFoundError
+from azure.identity import DefaultAzureCredential
+from azure.storage.blob import ContainerClient
+
+from workloads.resim.batch import Layout, digest
+from workloads.resim.cli.platform import Container
+from workloads.resim.refusal import Refused
+
+_AT_ONCE = 16
+_NOT_LET_IN = ("AuthenticationFailed", "AuthorizationFailure", "InvalidAuthenticationInfo")
+"""What storage says to a SAS that has ended or is another account's, and to anybody outside of a private network."""
+EVICTED, FAILED = "EVICTED", "FAILED"
+
+
+@dataclass
+class Kept:
+    """What lies of a batch."""
+
+    done: set[str] = field(default_factory=set)
+    attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    """Names of files that attempts left, or have so far, by scenario and pod."""
+
+
+class Store:
+    """One batch's part of the container. Every call raises Refused where storage does."""
+
+    def __init__(self, client: ContainerClient, container: Container, layout: Layout) -> None:
+        self._client, self._container, self._layout = client, container, layout
+
+    def identity(self) -> dict[str, Any] | None:
+        """What the batch said of itself when it was first submitted."""
+        text = self._read(self._layout.identity)
+        found: dict[str, Any] | None = json.loads(text) if text is not None else None
+        return found
+
+    def scenarios(self) -> list[str]:
+        """All of the batch, which its first run had."""
+        return self.run(1)
+
+    def run(self, number: int) -> list[str]:
+        """The scenarios of one run."""
+        return (self._read(self._layout.run(number)) or b"").decode().split()
+
+    def last_run(self) -> int:
+        """0 before the first."""
+        with self._refusing():
+            names = [blob.name for blob in self._client.list_blobs(f"{self._layout.root}/runs/")]
+        numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
+        return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+    def begin(self, scenarios: Sequence[str]) -> None:
+        """Says which scenarios the batch has."""
+        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "submitted": datetime.now(UTC).isoformat()}
+        self._write(self._layout.identity, json.dumps(said))
+
+    def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
+        """Writes the list that its pods read."""
+        self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
+
+    def kept(self) -> Kept:
+        """Which scenarios are done, and what attempts there were beside."""
+        found = Kept()
+        with self._refusing():
+            for blob in self._client.list_blobs(self._layout.results):
+                scenario, _, file = blob.name.removeprefix(self._layout.results).partition("/")
+                if file == "result.json":
+                    found.done.add(scenario)
+            for blob in self._client.list_blobs(self._layout.attempts):
+                scenario, _, rest = blob.name.removeprefix(self._layout.attempts).partition("/")
+                pod, _, file = rest.partition("/")
+                if pod:
+                    found.attempts.setdefault((scenario, pod), set()).add(file)
+        return found
+
+    def results(self, scenarios: Iterable[str], tell: Callable[[int], None]) -> Iterator[dict[str, Any]]:
+        """What each scenario told when it was done; `tell` is given how many have been read."""
+        names = [f"{self._layout.results}{scenario}/result.json" for scenario in scenarios]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for number, text in enumerate(pool.map(self._read, names), 1):
+                tell(number)
+                if text is not None:
+                    yield json.loads(text)
+
+    def log(self, scenario: str, kept: Kept) -> str | None:
+        """Of the attempt that succeeded, else of those that did not; None before any has ended."""
+        text = self._read(f"{self._layout.results}{scenario}/log.txt")
+        if text is not None:
+            return text.decode(errors="replace")
+        pods = [pod for (name, pod), files in kept.attempts.items() if name == scenario and files & {EVICTED, FAILED}]
+        texts = [self._read(f"{self._layout.attempts}{scenario}/{pod}/log.txt") or b"" for pod in pods]
+        return b"".join(texts).decode(errors="replace") if texts else None
+
+    def _read(self, name: str) -> bytes | None:
+        with self._refusing():
+            try:
+                return self._client.download_blob(name).readall()
+            except ResourceNotFoundError as error:
+                if "BlobNotFound" in str(getattr(error, "error_code", "")):
+                    return None
+                raise
+
+    def _write(self, name: str, text: str) -> None:
+        with self._refusing():
+            try:
+                self._client.upload_blob(name, text.encode(), overwrite=False)
+            except ResourceExistsError:
+                what = f"{name} was written by somebody else just now"
+                fix = f"python -m workloads.resim status {self._layout.batch}"
+                raise Refused(what, "one submit of a batch at a time", fix) from None
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except AzureError as error:
+            raise refusal(error, self._container) from None
+
+
+@contextmanager
+def opened(container: Container, layout: Layout) -> Iterator[Store]:
+    """The batch in its container."""
+    credential = container.sas or DefaultAzureCredential()
+    with ContainerClient.from_container_url(container.url, credential, retry_total=2) as client:
+        yield Store(client, container, layout)
+
+
+def refusal(error: AzureError, container: Container) -> Refused:
+    """Why storage lets nobody in, and what mends it."""
+    code = str(getattr(getattr(error, "error_code", None), "value", "") or getattr(error, "error_code", "") or "")
+    where = f"container {container.name} ({container.url})"
+    if not container.sas and (isinstance(error, ClientAuthenticationError) or "Permission" in code):
+        what = f"{where} lets you not in: {code or _line(error)}"
+        fix = "az login; az role assignment create --role 'Storage Blob Data Contributor' --scope <the account's id>"
+        return Refused(what, "an identity with a role on its blobs", fix)
+    if code in _NOT_LET_IN:
+        what = f"{where} is not opened by the SAS of the stack's outputs: {code}"
+        allowed = "a SAS of that account that has not ended, and for a private account its network"
+        return Refused(what, allowed, "pulumi up, which tells a SAS that has ended; docs/way-in.md for the network")
+    if "Permission" in code:
+        what = f"{where} refuses what a batch needs: {code}"
+        return Refused(what, "a SAS with racwdlmp", f"permissions of container {container.name}, and pulumi up")
+    fix = "pulumi stack output storage; a private account answers inside its network alone (docs/way-in.md)"
+    return Refused(f"{where} cannot be used: {code or _line(error)}", "a container that answers from here", fix)
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

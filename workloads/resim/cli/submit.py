@@ -1,0 +1,147 @@
+"""`submit` and `retry`: runs what of a batch is not done yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from workloads.resim.batch import (
+    MAX_NAME,
+    MOST_SCENARIOS,
+    checked_count,
+    checked_name,
+    chosen,
+    default_name,
+    digest,
+    left,
+    numbered,
+    parse,
+    parts,
+)
+from workloads.resim.cli.session import Session
+from workloads.resim.cli.store import Store
+from workloads.resim.manifests import Batch, job
+from workloads.resim.options import NAME
+from workloads.resim.refusal import Refused
+from workloads.resim.summary import Jobs
+
+_MOST_BYTES = (MOST_SCENARIOS + 1) * (MAX_NAME + 2)
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What was begun."""
+
+    batch: str
+    run: int
+    jobs: tuple[str, ...]
+    scenarios: int
+    left: int
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "batch": self.batch,
+            "run": self.run,
+            "jobs": list(self.jobs),
+            "scenarios": self.scenarios,
+            "left": self.left,
+        }
+
+    def lines(self) -> list[str]:
+        """As kubectl tells of what it makes."""
+        if not self.jobs:
+            return [f"batch {self.batch}: all {self.scenarios} scenarios asked for are done; nothing was created"]
+        made = [f"job.batch/{name} created" for name in self.jobs]
+        to_do = f"batch {self.batch}: {self.left} of {self.scenarios} scenarios to do"
+        return [*made, f"{to_do}; how they fare: python -m workloads.resim status {self.batch}"]
+
+
+def scenarios(file: str | None, count: int | None) -> list[str]:
+    """What a batch is to consist of. Raises Refused, with what is wrong of it."""
+    if file is None:
+        return numbered(checked_count(count or 0))
+    return parse(_content(file), file)
+
+
+def submit(session: Session, names: Sequence[str], *, name: str, template: str, **changes: int | None) -> Submitted:
+    """A batch, or what is left of it. Raises Refused."""
+    batch = checked_name(name or default_name(names))
+    if batch == NAME:
+        raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
+    made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
+    _check_idle(session, batch)
+    _check_lasts(session, made_of)
+    with session.store(batch) as kept:
+        _check_same(batch, names, kept)
+        return _run(session, kept, made_of, batch, names, names)
+
+
+def retry(session: Session, batch: str, *, only: str, template: str, **changes: int | None) -> Submitted:
+    """What is not done of a batch, or of those of it that a pattern means. Raises Refused."""
+    with session.store(batch) as kept:
+        names = session.scenarios(batch, kept)
+        if batch == NAME:
+            fix = f"pulumi up --replace '**:Job::{NAME}'"
+            raise Refused(f"{NAME} is the stack's own batch", "a batch that was submitted", fix)
+        wanted = chosen(names, only)
+        made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
+        _check_idle(session, batch)
+        _check_lasts(session, made_of)
+        return _run(session, kept, made_of, batch, names, wanted)
+
+
+def _run(
+    session: Session, kept: Store, made_of: Mapping[str, Any], name: str, names: Sequence[str], wanted: Sequence[str]
+) -> Submitted:
+    to_do = list(left(wanted, kept.kept().done))
+    if not to_do:
+        return Submitted(name, 0, (), len(wanted), 0)
+    batch = Batch(name, kept.last_run() + 1)
+    kept.begin_run(batch.run, to_do)
+    pieces = parts(len(to_do))
+    space = session.platform.namespace
+    jobs = [job(made_of, batch, part, of=len(pieces), namespace=space, digest=digest(names)) for part in pieces]
+    session.kubectl.create(*jobs)
+    return Submitted(name, batch.run, tuple(each["metadata"]["name"] for each in jobs), len(wanted), len(to_do))
+
+
+def _check_idle(session: Session, batch: str) -> None:
+    jobs = Jobs.of(session.jobs(batch))
+    if not jobs.ended:
+        fix = f"python -m workloads.resim status {batch} --wait, or python -m workloads.resim cancel {batch}"
+        raise Refused(f"batch {batch} is still running ({', '.join(jobs.names)})", "one run of a batch at a time", fix)
+
+
+def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
+    for key in ("inputContainer", "outputContainer"):
+        container = session.platform.container(made_of[key])
+        container.check_lasts(made_of["hours"], datetime.now(UTC), session.platform.stack)
+
+
+def _check_same(batch: str, names: Sequence[str], kept: Store) -> None:
+    """The same name with other scenarios would take the outputs of others for its own."""
+    known = kept.identity()
+    if known is None:
+        kept.begin(names)
+    elif known["digest"] != digest(names):
+        what = f"batch {batch} has other scenarios: {known['scenarios']}, of {known['submitted'][:16]}"
+        allowed = "the same scenarios in the same order, or another name"
+        raise Refused(what, allowed, f"--name {default_name(names)}")
+
+
+def _content(file: str) -> bytes:
+    try:
+        with Path(file).open("rb") as stream:
+            content = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        what = f"{file} cannot be read: {error.strerror}"
+        raise Refused(what, "a text file with a scenario a line", "--scenarios FILE, or --njobs 20") from None
+    if len(content) > _MOST_BYTES:
+        what = f"{file} is larger than {_MOST_BYTES:,} bytes"
+        allowed = f"at most {MOST_SCENARIOS:,} scenarios in a batch"
+        raise Refused(what, allowed, f"split -l {MOST_SCENARIOS} {file} part-    # and submit each")
+    return content

@@ -1,0 +1,152 @@
+"""Batches as plain data: pure functions, of which the program and `python -m workloads.resim` make the same Jobs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.context import BlobVolume, GpuPool
+from config.schema.overrides import merge
+from workloads import _base
+from workloads._batch_jobs import batch_job_spec, gpus_at_once
+from workloads._files import Files, texts
+from workloads._pods import GpuPod, Manifest, blob, environment
+from workloads.resim.batch import Part
+from workloads.resim.options import NAME, ResimOptions
+
+TEMPLATES = f"{NAME}-templates"
+"""ConfigMap of what batches are made of, by name of the template."""
+TEST_IO = "test-io"
+"""The template of the stack's options; named after the image."""
+BATCH_LABEL = "ai-on-aks/batch"
+RUN_LABEL = "ai-on-aks/run"
+DIGEST_ANNOTATION = "ai-on-aks/scenarios"
+"""Of a Job: which scenarios its batch has (workloads/resim/batch.py, digest)."""
+GRACE_S = 25
+"""Of the 30 seconds for which Azure tells an eviction before: less, since a drain begins a while after it."""
+_INPUT, _OUTPUT = "/input", "/output"
+_SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(_base.Run[ResimOptions]):
+    """A platform's place for batches: pools, and a container each to read and to write."""
+
+    others: tuple[GpuPool, ...]
+    """Pools beside the first."""
+    inputs: BlobVolume
+    outputs: BlobVolume
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One run of a batch: which, and whether its scenarios stand in a list or are numbered."""
+
+    name: str
+    run: int = 0
+    """0: the stack's own, whose scenarios are numbered."""
+
+    def job(self, part: Part, of: int) -> str:
+        """Name of a Job among `of` ones."""
+        if not self.run:
+            return self.name
+        return f"{self.name}-{self.run}" + (f"-{part.number}" if of > 1 else "")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its Jobs."""
+        return {BATCH_LABEL: self.name, RUN_LABEL: str(self.run)}
+
+
+def files() -> Files:
+    """What runs one scenario, whatever the image."""
+    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS))
+
+
+def template(run: Run) -> Manifest:
+    """The pod of one scenario, without what differs from batch to batch."""
+    options = run.options
+    load = (str(options.gpu_seconds), str(options.output_files), options.output_size)
+    command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *load)
+    fields = {"NAMESPACE": "metadata.namespace", "POD": "metadata.name", "NODE": "spec.nodeName"}
+    pod = GpuPod(
+        pool=run.pool,
+        others=run.others,
+        rdma_resource=run.rdma_resource,
+        container={
+            "name": NAME,
+            "image": run.image,
+            "command": ["/bin/bash", files().path("run-scenario.sh"), *command],
+            "env": [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()],
+        },
+        variables={"INPUT": f"{_INPUT}/{options.dataset}".rstrip("/"), "OUTPUTS": _OUTPUT},
+        mounts=[files().mount(), blob("input", run.inputs, _INPUT), blob("output", run.outputs, _OUTPUT)],
+        gpus=options.gpus,
+        spec={"terminationGracePeriodSeconds": GRACE_S},
+        overrides=options.pod_overrides,
+    )
+    return pod.template()
+
+
+def blueprint(run: Run) -> Manifest:
+    """All that a batch on this platform is made of, but its scenarios."""
+    options = run.options
+    at_once = options.parallelism or max(1, gpus_at_once((run.pool, *run.others)) // options.gpus)
+    return {
+        "template": template(run),
+        "parallelism": at_once,
+        "retries": options.retries,
+        "mostFailedPercent": options.most_failed_percent,
+        "enoughPercent": options.enough_percent,
+        "hours": options.hours,
+        "inputContainer": options.input_container,
+        "outputContainer": options.output_container,
+    }
+
+
+def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:
+    """The Job of a part of a batch."""
+    variables = {
+        "BATCH": batch.name,
+        "LIST": f"runs/{batch.run}.txt" if batch.run else "",
+        "OFFSET": str(part.offset),
+    }
+    container = {"name": NAME, "env": environment(variables)}
+    labelled = {"metadata": {"labels": batch.labels}, "spec": {"containers": [container]}}
+    return batch_job_spec(
+        merge(made_of["template"], labelled),
+        container=NAME,
+        completions=part.count,
+        parallelism=made_of["parallelism"],
+        retries=made_of["retries"],
+        activeDeadlineSeconds=made_of["hours"] * 3600,
+        **_verdict(part.count, made_of["mostFailedPercent"], made_of["enoughPercent"]),
+    )
+
+
+def job(made_of: Mapping[str, Any], batch: Batch, part: Part, *, of: int, namespace: str, digest: str) -> Manifest:
+    """The whole Job, as kubectl takes it."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": batch.job(part, of),
+            "namespace": namespace,
+            "labels": batch.labels,
+            "annotations": {DIGEST_ANNOTATION: digest},
+        },
+        "spec": job_spec(made_of, batch, part),
+    }
+
+
+def _verdict(count: int, most_failed: int, enough: int) -> Manifest:
+    """When the rest is stopped; nothing where all are to run, whatever becomes of others."""
+    found: Manifest = {}
+    if most_failed < 100:
+        found["maxFailedIndexes"] = count * most_failed // 100
+    if enough < 100:
+        found["successPolicy"] = {"rules": [{"succeededCount": math.ceil(count * enough / 100)}]}
+    return found

@@ -1,0 +1,93 @@
+"""What keeps a batch from running where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.facts.near import hint, near
+from config.problems.errors import Problem
+from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.schema.storage import Account
+from config.schema.workload import Ground
+from workloads.resim.options import NAME, ResimOptions
+
+_OPTIONS: Path = ("workloadOptions", NAME)
+_READ, _WRITE = "rl", "racwdlmp"
+"""Outputs are written beside their place and renamed into it."""
+
+
+def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them."""
+    yield from _other_pools(options, ground)
+    for key, name, needed in (
+        ("inputContainer", options.input_container, _READ),
+        ("outputContainer", options.output_container, _WRITE),
+    ):
+        account = ground.storage.by_container().get(name)
+        if account is None:
+            yield _missing(ground, key, name, needed)
+        else:
+            yield from _permissions(account, name, key, needed)
+            yield from _outlives(account, name, options.hours)
+    yield from _flat(ground, options.output_container)
+
+
+def _other_pools(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
+    for index, key in enumerate(options.other_pools):
+        where: Path = (*_OPTIONS, "otherPools", index)
+        rest = [each for each in ground.pools if each != ground.pool_key and each not in options.other_pools]
+        allowed = ", ".join(rest) or "none: the stack has no other pool"
+        likely = [each for each in near(key, rest) if each in rest]
+        fix = set_command(where, likely[0]) if likely else remove_command(where)
+        if key not in ground.pools:
+            yield Problem(where, f"is {key!r}, not a pool of this stack{hint(likely)}", allowed, fix)
+        elif key == ground.pool_key:
+            yield Problem(where, f"is {key}, the pool that it runs on anyhow", allowed, fix)
+        elif (gpus := ground.pools[key].sku.gpus) < options.gpus:
+            what = f"is {key}, whose nodes have {gpus} GPUs, and a scenario takes {options.gpus}"
+            yield Problem(where, what, allowed, fix)
+
+
+def _missing(ground: Ground, key: str, name: str, needed: str) -> Problem:
+    there = ground.storage.by_container()
+    likely = near(name, there)
+    new = (*ground.storage.next_account().path_of(name), "permissions")
+    fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(new, needed)
+    what = f"is {name}, a container that the platform does not have{hint(likely)}"
+    allowed = f"a container of the platform ({', '.join(there) or 'none is set'})"
+    return Problem((*_OPTIONS, key), what, allowed, fix, lacking=("storage", "containers"))
+
+
+def _permissions(account: Account, name: str, key: str, needed: str) -> Iterator[Problem]:
+    given = account.settings.containers[name].permissions
+    if missing := [letter for letter in needed if letter not in given]:
+        where: Path = (*account.path_of(name), "permissions")
+        better = "".join(letter for letter in _WRITE if letter in needed or letter in given)
+        what = f"is {given}, but workload {NAME} also needs {''.join(missing)} there ({key})"
+        yield Problem(where, what, f"all of {needed}", set_command(where, better))
+
+
+def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
+    """A SAS that is fresh may be too short already; of one that has been used, `submit` knows how long it lasts."""
+    container = account.settings.containers[name]
+    if account.settings.auth == "identity" or hours < container.days * 24:
+        return
+    where: Path = (*_OPTIONS, "hours")
+    what = f"is {hours}, but the SAS of container {name} lasts {container.days} days, and a batch could outlive it"
+    most = container.days * 24 - 1
+    allowed = (
+        f"1 to {most}, or {path_text((*account.path_of(name), 'days'))} up to {container.most_days}, "
+        f"or {path_text((*account.path, 'auth'))} identity"
+    )
+    yield Problem(where, what, allowed, set_command(where, most))
+
+
+def _flat(ground: Ground, name: str) -> Iterator[Problem]:
+    """In a flat account blobfuse2 renames a folder blob by blob, and half of it could be taken for an output."""
+    account = ground.storage.by_container().get(name)
+    if account and not account.settings.hierarchical_namespace:
+        where: Path = (*account.path, "hierarchicalNamespace")
+        what = f"is false, but workload {NAME} puts a scenario's outputs in place by renaming a folder at once ({name})"
+        yield Problem(
+            where, what, "true, which is another account, or an output container in one", set_command(where, True)
+        )

@@ -1,0 +1,67 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import Ground
+from workloads._base import Deployed, Workload
+from workloads._batch_jobs import batch_job
+from workloads._pods import Manifest
+from workloads.resim import manifests
+from workloads.resim.batch import parts
+from workloads.resim.manifests import TEMPLATES, TEST_IO, Batch, Run
+from workloads.resim.options import NAME, ResimOptions
+from workloads.resim.problems import problems
+
+
+class Resim(Workload[ResimOptions]):
+    """What batches are made of, and the stack's own batch."""
+
+    name = NAME
+    options = ResimOptions
+
+    def nodes(self, options: ResimOptions, pool_nodes: int) -> int:
+        """One suffices: scenarios run one after the other there."""
+        return 1
+
+    def problems(self, options: ResimOptions, ground: Ground) -> Iterable[Problem]:
+        """Pools and containers that are not there, or will not do; a batch that could outlive a SAS."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[ResimOptions]) -> Deployed:
+        """The script that runs scenarios, the templates that `submit` reads, and a Job."""
+        options = placement.options
+        run = Run.placed(
+            context,
+            placement,
+            TEST_IO,
+            others=tuple(context.pools[key] for key in options.other_pools),
+            inputs=context.volumes[options.input_container],
+            outputs=context.volumes[options.output_container],
+        )
+        made_of, batch = manifests.blueprint(run), Batch(NAME)
+        (part,) = parts(options.count)
+        scripts = manifests.files().deploy(context)
+        _templates(made_of, context, [scripts])
+        batch_job(NAME, manifests.job_spec(made_of, batch, part), context, [scripts], batch.labels)
+        return Deployed(
+            namespace=context.namespace,
+            name=NAME,
+            command=pulumi.Output.from_input("python -m workloads.resim status resim"),
+        )
+
+
+def _templates(made_of: Manifest, context: WorkloadContext, needs: list[pulumi.Resource]) -> None:
+    kubernetes.core.v1.ConfigMap(
+        TEMPLATES,
+        metadata={"name": TEMPLATES, "namespace": context.namespace},
+        data={f"{TEST_IO}.json": pulumi.Output.json_dumps(made_of, sort_keys=True)},
+        opts=context.child(depends_on=needs),
+    )
