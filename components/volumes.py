@@ -8,7 +8,7 @@ another volume (`generation`): under the same name, a node would go on with the 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -35,19 +35,21 @@ class ContainerVolume(Component):
         access: ContainerAccess,
         *,
         namespace: str,
-        needs: Sequence[pulumi.Resource],
+        space: core.Namespace,
         hooks: pulumi.ResourceHookBinding | None,
         identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`needs` is what has to be there first, the namespace; `hooks` are its own; `identity` opens what no SAS does.
+        """`space` is the namespace; `hooks` are its own; `identity` opens what no SAS does.
 
         The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
         killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
+        So would a claim that is deleted before its namespace, where pods use it that are not the program's (batches):
+        storage object in use protection keeps it, and only the namespace's end is theirs too.
         """
         super().__init__(name, opts)
         self._names = VolumeNames(access, namespace)
-        self._needs = list(needs)
+        self._space = space
         sas = access.sas
         secrets = [self._mount_secret(name, access, sas)] if sas else []
         volume = core.PersistentVolume(
@@ -60,7 +62,7 @@ class ContainerVolume(Component):
             f"claim-{name}",
             metadata={"name": self._names.claim, "namespace": namespace},
             spec=claim_spec(access, volume.metadata["name"]),
-            opts=self.child(depends_on=[*self._needs, *secrets]),
+            opts=self.child(depends_on=[space, *secrets], deleted_with=space),
         )
         upload = self._upload(f"upload-{name}", access.url, sas.upload) if sas and sas.upload is not None else None
         digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
@@ -88,7 +90,7 @@ class ContainerVolume(Component):
             name,
             metadata={"name": object_name, "namespace": self._names.namespace},
             string_data=data,
-            opts=self.child(depends_on=self._needs),
+            opts=self.child(depends_on=[self._space]),
         )
 
 

@@ -55,7 +55,7 @@ class Workspace(Component):
                 container,
                 access,
                 namespace=space_name,
-                needs=[space],
+                space=space,
                 hooks=hooks,
                 identity=None if access.sas else identity,
                 opts=self.child(),

@@ -60,7 +60,9 @@ def volcano_job(
 ) -> kubernetes.apiextensions.CustomResource:
     """The Job. Volcano forbids changing its spec, which the provider cannot know of a custom resource.
 
-    So it is replaced, and deleted first because its name stays.
+    So it is replaced, and deleted first because its name stays: in the foreground, as the provider does unless told
+    otherwise, after its pods. Volcano may never look at a Job whose predecessor's pods still end (volcano-sh/volcano
+    #3968 and #5973, both open in 1.15).
     """
     return kubernetes.apiextensions.CustomResource(
         name,

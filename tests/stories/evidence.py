@@ -36,6 +36,8 @@ def _cluster(kubeconfig: Path) -> Iterator[str]:
                     ]
             warnings = [event for event in kube.list("v1", "Event") if event.get("type") == "Warning"]
             yield from (_event(event) for event in warnings[-_WARNINGS:])
+            for job in kube.list("batch.volcano.sh/v1alpha1", "Job"):  # last: the kind may not be there
+                yield f"  Volcano's {job['metadata']['name']}: {job.get('status')}"
     except (ApiError, NoKindMatch, httpx.HTTPError, OSError) as error:  # it may be going, or be gone
         yield f"{type(error).__name__}: {error}"
 

@@ -146,13 +146,14 @@ def test_state_survives_a_stop(stack: Stack) -> None:
 
 
 def begin_job(stack: Stack) -> None:
-    """The job anew, as `kubectl replace --force` makes it; returns while it runs."""
+    """The job anew, after all of the old one is gone, as Pulumi replaces it; returns while it runs.
+
+    Were it deleted in the background, Volcano might never look at its successor of that name (volcano-sh/volcano#3968).
+    """
     kube = stack.kube
     job = kube.get(*JOB)
-    kube.delete(*JOB)
-    eventually(
-        lambda: kube.find(*JOB) is None and not kube.find("v1", "Pod", "nccl-allreduce-mpimaster-0", "ai"), "gone"
-    )
+    kube.delete(*JOB, propagation="Foreground")
+    eventually(lambda: kube.find(*JOB) is None, "gone")
     metadata = {
         key: job["metadata"][key] for key in ("name", "namespace", "labels", "annotations") if key in job["metadata"]
     }

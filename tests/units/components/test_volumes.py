@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 from google.protobuf import json_format
+from pulumi_kubernetes.core import v1 as core
 
 from components.container_access import ContainerAccess, Sas
 from components.context import BlobVolume
@@ -42,7 +43,9 @@ def declared(namespace: str = "ai", **given: Any) -> tuple[Recorder, BlobVolume]
     volumes: list[BlobVolume] = []
 
     def declare() -> None:
-        volumes.append(ContainerVolume("olmo-data", access(**given), namespace=namespace, needs=[], hooks=None).volume)
+        space = core.Namespace("space", metadata={"name": namespace})
+        made = ContainerVolume("olmo-data", access(**given), namespace=namespace, space=space, hooks=None)
+        volumes.append(made.volume)
         pulumi.export("annotations", dict(volumes[0].annotations))
 
     return deploy(declare), volumes[0]
@@ -85,6 +88,12 @@ def test_volume_and_claim_are_for_each_other_only() -> None:
     assert claim["spec"]["volumeName"] == found["metadata"]["name"] == "ai-olmo-data-a1b2"
     assert claim["spec"]["storageClassName"] == found["spec"]["storageClassName"]
     assert claim["spec"]["resources"]["requests"] == found["spec"]["capacity"] == {"storage": "8192Gi"}
+
+
+def test_a_claim_that_pods_of_others_use_goes_with_its_namespace() -> None:
+    recorder = declared()[0]
+    assert recorder.one(":PersistentVolumeClaim").request.deletedWith.endswith("Namespace::space")
+    assert recorder.one(":PersistentVolume").request.deletedWith == ""
 
 
 @pytest.mark.parametrize(("permissions", "mode"), [("rl", "ReadOnlyMany"), ("racwdl", "ReadWriteMany")])

@@ -14,6 +14,7 @@
 # Exit code: the command's; 64 for what another attempt would not mend.
 set -euo pipefail
 
+# shellcheck disable=SC2153 # BATCH is given
 batch=$OUTPUTS/$NAMESPACE/$BATCH
 number=$((OFFSET + JOB_COMPLETION_INDEX))
 begun=$(date +%s)
