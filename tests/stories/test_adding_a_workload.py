@@ -13,7 +13,7 @@ from tests.support.checkout import Checkout
 from tests.support.pages import code, files
 from tests.support.world import eventually
 
-pytestmark = pytest.mark.simulator
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 PAGE = ROOT / "docs" / "adding-a-workload.md"
 LOGS = {
     "hello-gpu": "kubectl logs -n hello --selector batch.kubernetes.io/job-name=hello-gpu",

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from config.facts.versions import versions
-from tests.support.world import Stack, ended, gpu_nodes, log, names
+from simulator.world import hyperv
+from tests.stories.node_tools import NAMESPACE, pods, ready
+from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 JOB = "kubernetes:batch.volcano.sh/v1alpha1:Job nccl-allreduce"
@@ -40,6 +42,25 @@ def test_nodes_offer_devices_and_carry_the_labels_of_their_hardware(stack: Stack
         assert node["status"]["allocatable"]["nvidia.com/mlnxnics"] == "8"
         assert node["metadata"]["labels"]["feature.node.kubernetes.io/pci-15b3.present"] == "true"
         assert node["metadata"]["labels"]["feature.node.kubernetes.io/pci-10de.present"] == "true"
+
+
+def test_scratch_is_mounted_on_every_node(stack: Stack) -> None:
+    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
+    for pod in pods(stack, "local-nvme-scratch"):
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/log?container=setup"
+        assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in stack.kube.text(path)
+
+
+def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> None:
+    def labels() -> list[dict[str, str]]:
+        found = [node["metadata"]["labels"] for node in gpu_nodes(stack.kube)]
+        return found if all("ai-on-aks/ib-pkey" in each for each in found) else []
+
+    nodes = eventually(labels, "every node has the labeler's labels")
+    assert len({each["ai-on-aks/ib-pkey"] for each in nodes}) == 1
+    assert len({each["hyperv/VirtualMachineId"] for each in nodes}) == len(nodes)
+    assert len({each["ai-on-aks/ib-guid-mlx5_0"] for each in nodes}) == len(nodes)
+    assert all(f"hyperv/{key}" in each for each in nodes for key in hyperv.KEYS)
 
 
 def test_secrets_stay_secret(stack: Stack) -> None:

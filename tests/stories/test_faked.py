@@ -1,5 +1,7 @@
 """A job whose image the simulator does not know, from `make up` in a pipe: it is told as faked until it has a recipe.
 
+An `up` before it was killed, of which nothing is left to do by hand; test_recovery.py and `make kills` have many more.
+
 One story, in the order of the file.
 """
 
@@ -12,7 +14,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.support.checkout import Checkout
+from tests.stories.killing import interrupted, under_way
+from tests.support.checkout import Checkout, clients, kill
 
 pytestmark = pytest.mark.simulator
 IMAGE = "docker.io/me/mine:1"
@@ -32,14 +35,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     stack["config"] |= {f"ai-on-aks:{key}": value for key, value in SETTINGS.items()}
     file.write_text(yaml.safe_dump(stack))
     yield made
-    made.make("down", check=False)
+    kill(clients(made.home))
     made.make("stop")
 
 
 @pytest.fixture(scope="module")
 def first(checkout: Checkout) -> subprocess.CompletedProcess[str]:
-    """The first `make up`."""
+    """The `make up` after one that was killed while the cluster was being created."""
+    interrupted(checkout, "up", lambda: under_way(checkout, "ManagedCluster"), "the cluster is being created")
     return checkout.make("up", check=False)
+
+
+def test_it_goes_on_where_another_was_killed(first: subprocess.CompletedProcess[str]) -> None:
+    assert "took over the lock of an update that was killed" in first.stdout
 
 
 def test_it_is_complete_and_has_not_passed(first: subprocess.CompletedProcess[str]) -> None:

@@ -1,17 +1,15 @@
-"""What runs on every GPU node: NVMe scratch and labeler with their own scripts, rights and images; the blob driver."""
+"""What runs on every GPU node, when its script changes; the blob driver of the chart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from simulator.world import hyperv
-from tests.support.world import Stack, eventually, gpu_nodes, log, names
+from tests.stories.node_tools import NAMESPACE, pods, ready
+from tests.support.world import Stack, eventually, log, names
 
-pytestmark = [pytest.mark.simulator, pytest.mark.charts]
-NAMESPACE = "node-tools"
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 DATA = {"protect": False, "driver": "chart", "containers": {"data": {"permissions": "racwdlmp"}}}
 
 
@@ -20,16 +18,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     tools = new_stack("tools", workloads=None, storage=DATA)
     tools.up()
     return tools
-
-
-def pods(stack: Stack, tool: str) -> list[dict[str, Any]]:
-    return stack.kube.list("v1", "Pod", NAMESPACE, labels=f"app.kubernetes.io/name={tool}")
-
-
-def ready(stack: Stack, tool: str) -> bool:
-    found = pods(stack, tool)
-    states = [s.get("ready", False) for pod in found for s in pod.get("status", {}).get("containerStatuses", [])]
-    return len(states) == len(gpu_nodes(stack.kube)) and all(states)
 
 
 def waiting(stack: Stack, tool: str) -> set[str]:
@@ -41,25 +29,6 @@ def waiting(stack: Stack, tool: str) -> set[str]:
         for status in pod.get("status", {}).get(kind, [])
     ]
     return {status["state"]["waiting"]["reason"] for status in statuses if "waiting" in status["state"]}
-
-
-def test_scratch_is_mounted_on_every_node(stack: Stack) -> None:
-    eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
-    for pod in pods(stack, "local-nvme-scratch"):
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}/log?container=setup"
-        assert "ready: /dev/md127 (8 disks) at /mnt/nvme/scratch" in stack.kube.text(path)
-
-
-def test_nodes_carry_what_hyper_v_and_infiniband_say_of_them(stack: Stack) -> None:
-    def labels() -> list[dict[str, str]]:
-        found = [node["metadata"]["labels"] for node in gpu_nodes(stack.kube)]
-        return found if all("ai-on-aks/ib-pkey" in each for each in found) else []
-
-    nodes = eventually(labels, "every node has the labeler's labels")
-    assert len({each["ai-on-aks/ib-pkey"] for each in nodes}) == 1
-    assert len({each["hyperv/VirtualMachineId"] for each in nodes}) == len(nodes)
-    assert len({each["ai-on-aks/ib-guid-mlx5_0"] for each in nodes}) == len(nodes)
-    assert all(f"hyperv/{key}" in each for each in nodes for key in hyperv.KEYS)
 
 
 def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
@@ -79,7 +48,6 @@ def test_the_charts_blob_driver_mounts_a_container(stack: Stack) -> None:
     stack.kube.delete("v1", "Pod", "writer", "ai")  # one that has ended holds its claim too
 
 
-@pytest.mark.long
 def test_a_changed_script_is_another_image_which_pods_wait_for_and_the_data_stays(stack: Stack) -> None:
     eventually(lambda: ready(stack, "local-nvme-scratch"), "every node has its scratch")
     before = {pod["metadata"]["uid"] for pod in pods(stack, "local-nvme-scratch")}

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import select
 import shlex
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from simulator.kube.client import ApiError, KubeClient
+from simulator.kube.client import KubeClient
+from tests.stories.killing import CLUSTER, installing, interrupted, state, under_way
 from tests.support.checkout import Checkout, clients, kill, listening, processes
 from tests.support.world import CommandFailed, ended, eventually
 
-pytestmark = pytest.mark.simulator
-STACK_STATE = Path("state/.pulumi/stacks/ai-on-aks/dev.json")
-CLUSTER = Path("clusters/ai-on-aks-dev+ai-on-aks-dev")
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -32,68 +27,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     yield made
     kill(clients(made.home))
     made.make("stop")
-
-
-def state(checkout: Checkout) -> dict[str, Any]:
-    file = checkout.home / STACK_STATE
-    try:
-        found: dict[str, Any] = json.loads(file.read_text())["checkpoint"]["latest"] or {}
-    except (FileNotFoundError, ValueError):  # not written yet, or being written
-        return {}
-    return found
-
-
-def under_way(checkout: Checkout, kind: str, operation: str = "creating") -> bool:
-    pending = state(checkout).get("pending_operations") or []
-    return any(kind in op["resource"]["type"] and op["type"] == operation for op in pending)
-
-
-def installing(checkout: Checkout) -> bool:
-    """Whether a release is recorded as being installed, which a killed Helm leaves behind."""
-    file = checkout.home / CLUSTER / "admin.kubeconfig"
-    if not file.exists():
-        return False
-    try:
-        with KubeClient.from_kubeconfig(file.read_text()) as kube:
-            return bool(kube.list("v1", "Secret", labels="owner=helm,status=pending-install"))
-    except (ApiError, httpx.HTTPError):  # the control plane is still starting
-        return False
-
-
-def held(checkout: Checkout, moment: Callable[[], bool]) -> bool:
-    """Whether the moment has come, with everything stopped at it: a release could end while others die."""
-    if not moment():
-        return False
-    everything = clients(checkout.home)
-    kill(everything, signal.SIGSTOP)
-    if moment():
-        return True
-    kill(everything, signal.SIGCONT)
-    return False
-
-
-def interrupted(
-    checkout: Checkout,
-    target: str,
-    moment: Callable[[], bool],
-    what: str,
-    meanwhile: Callable[[], object] = lambda: None,
-) -> str:
-    """Kills `make <target>` and all that it started, but the simulator, at a moment; what it had printed.
-
-    `meanwhile` is what happens in the cluster between the moment, at which everything is stopped, and the kill.
-    """
-    command = checkout.begin(target)
-    try:
-        eventually(lambda: held(checkout, moment) or command.poll() is not None, what)
-        assert command.poll() is None, f"ended before {what}: {command.communicate()[0]}"
-        meanwhile()
-    finally:
-        if command.poll() is None:
-            os.killpg(command.pid, signal.SIGKILL)
-        while left := clients(checkout.home):
-            kill(left)
-    return command.communicate()[0]
 
 
 def test_killed_while_the_cluster_is_made(checkout: Checkout) -> None:

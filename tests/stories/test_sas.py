@@ -55,7 +55,7 @@ def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     made = Stack.create(world, PLATFORM, tmp_path_factory.mktemp(PLATFORM) / "project", one_gpu | olmo)
     made.up()
     yield made
-    made.destroy()
+    made.discard()
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def borrower(world: World, platform: Stack, tmp_path_factory: pytest.TempPathFac
     assert trained(platform, platform) == "Complete"
     made.up()
     yield made
-    made.destroy()
+    made.discard()
 
 
 def account(platform: Stack, below: str = "", provider: str = "Microsoft.Storage") -> Object:

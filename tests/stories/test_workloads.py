@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 import ssl
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -39,6 +41,8 @@ TOKENS = {
     "azure-native:storage:BlobContainer",
     "azure-native:storage:StorageAccount",
 }
+PASSWORD = "open-sesame"
+"""The public one, of the simulator's stacks."""
 MADE_OF = (
     ("v1", "ConfigMap"),
     ("v1", "PersistentVolumeClaim"),
@@ -107,6 +111,35 @@ def test_what_up_leaves_in_azure_is_as_azure_publishes_it(platform: Stack) -> No
         below = resource["id"].split("/", 3)[3]
         body = platform.world.arm("GET", f"{below}?api-version={schema.api_versions[-1]}")
         assert unpublished(schema.type, body) == [], resource["id"]
+
+
+# -- the notebook ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def way_in(stack: Stack, workload: str, output: str) -> Iterator[httpx.Client]:
+    """Runs the command of an output, to a free port of this machine; a client of what answers there."""
+    command = re.sub(r"\d+:(\d+)$", r":\1", stack.workloads()[workload][output])
+    environment = stack.world.environment | {"KUBECONFIG": str(stack.world.kubeconfig(stack.name))}
+    shell = ["bash", "-c", f"trap 'kill $(jobs -p)' EXIT; {command} & wait"]
+    with subprocess.Popen(shell, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as way:
+        try:
+            said, lines = "", iter(way.stdout or ())
+            while not (port := re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", said)):
+                said += next(lines)
+            with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", trust_env=False, timeout=30) as client:
+                yield client
+        finally:
+            way.terminate()
+
+
+def test_the_notebook_is_behind_its_password(platform: Stack) -> None:
+    with way_in(platform, "jupyterlab", "command") as client:
+        assert client.get("/api/contents").status_code == 403
+        client.get("/login")
+        form = {"password": PASSWORD, "_xsrf": client.cookies["_xsrf"]}
+        assert client.post("/login", data=form).status_code == 302
+        assert [entry["name"] for entry in client.get("/api/contents").json()["content"]] == ["work"]
 
 
 # -- the data ----------------------------------------------------------------------------------------------------------
@@ -219,18 +252,19 @@ def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platf
         for other in (stays, platform):
             assert "unchanged" in other.up("--expect-no-changes")
         all_pass(stays, platform)
+        is_not_destroyed_without_a_word(platform, stays.name)
 
 
-def test_a_platform_that_another_stack_runs_on_is_not_destroyed_without_a_word(platform: Stack, tmp_path: Path) -> None:
+def is_not_destroyed_without_a_word(platform: Stack, lodger: str) -> None:
+    """Nothing of it goes while another stack runs on it; a guard that was deleted by hand comes back by a refresh."""
     guard = platform_guard.NAME
-    with lodging(platform, "health-check", tmp_path):
-        refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
-        assert "stack health-check runs on this platform. Destroy it first: pulumi destroy -s health-check" in refused
-        assert "deleted" not in refused
-        assert "unchanged" in platform.up("--expect-no-changes")
-        platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
-        eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
-        platform.up("--refresh")
+    refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    assert f"stack {lodger} runs on this platform. Destroy it first: pulumi destroy -s {lodger}" in refused
+    assert "deleted" not in refused
+    assert "unchanged" in platform.up("--expect-no-changes")
+    platform.kube.delete("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", guard)
+    eventually(partial(deleted, platform, guard), "the guard goes once its binding is gone")
+    platform.up("--refresh")
     assert platform.kube.find("v1", "ConfigMap", guard, "ai")
 
 

@@ -217,6 +217,15 @@ class Stack:
     def destroy(self, *arguments: str) -> str:
         return self.pulumi("destroy", "--yes", "--skip-preview", *arguments)
 
+    def discard(self) -> None:
+        """Takes away what Azure has of the stack and then its state, in a tenth of the time that a `destroy` takes."""
+        try:
+            self.world.arm("DELETE", f"resourceGroups/ai-on-aks-{self.name}?api-version=2024-03-01")
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code != HTTPStatus.NOT_FOUND:  # never brought up, or destroyed
+                raise
+        self.pulumi("stack", "rm", "--yes", "--force", self.name)
+
     def outputs(self, *arguments: str) -> Object:
         answer = self.world.run(
             ["pulumi", "stack", "output", "--json", "--stack", self.name, "--non-interactive", *arguments],

@@ -86,4 +86,6 @@ def _own_traceback(error: Exception, program: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run(ProgramSettings(**json.loads(sys.argv[1])), sys.argv[2:]))
+    code = run(ProgramSettings(**json.loads(sys.argv[1])), sys.argv[2:])
+    gc.freeze()  # nor does the interpreter look for them as it ends
+    sys.exit(code)
