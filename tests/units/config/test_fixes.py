@@ -48,7 +48,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("case", rows())
+@pytest.mark.parametrize("case", list(rows()))
 def test_the_commands_mend_the_stack(case: dict[str, Any], project: Path) -> None:
     file = project / "Pulumi.dev.yaml"
     file.write_text(yaml.safe_dump({"config": {full_name(key): value for key, value in case["stack"].items()}}))
