@@ -52,8 +52,10 @@ images: ## builds docker/ and pushes it to REGISTRY; without one, registers its 
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
 	@$(RUN) exec "$$python" -m simulator.tools.image_lock
 
+# One worker more than cores: stories wait for each other's parts, and a sixth of two cores was idle with two.
 test: ## the tests, but for the suites below
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
+		--dist loadfile
 
 test-long: ## the tests that are marked long: drift, sizes, refusals, nodes without InfiniBand, A100, drivers, borrowed data, second cases, more settings
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests

@@ -13,8 +13,6 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pulumi import _types
-
 from config.facts import data
 from config.facts.near import hint, near
 from config.schema.base import Unfit
@@ -62,7 +60,7 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
             f"is {value!r}", short if _QUANTITY.fullmatch(short) else None, path, "a quantity, as in 500m or 10Gi"
         )
         return
-    known = _types.input_type_types(fitting) if _is_object(fitting) else None
+    known = _sdk().input_type_types(fitting) if _is_object(fitting) else None
     for key, below in _items(value):
         if known is None:
             yield from _faults(below, typing.get_args(fitting)[-1], (*path, key))
@@ -97,8 +95,15 @@ def _alternatives(kind: Any) -> list[Any]:
     return [kind] if plain else []
 
 
+def _sdk() -> types.ModuleType:
+    """What tells the SDK's types; only where a template is looked at: the SDK takes a quarter of a second to import."""
+    from pulumi import _types
+
+    return _types
+
+
 def _is_object(kind: Any) -> bool:
-    return isinstance(kind, type) and _types.is_input_type(kind)
+    return isinstance(kind, type) and bool(_sdk().is_input_type(kind))
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -12,6 +12,8 @@ REGISTRIES = "azurecr.io"
 CLUSTERS = "azmk8s.io"
 ALL = (BLOBS, DFS, FILES, REGISTRIES, CLUSTERS)
 INSIDE = "/inside/"
+IDENTITY = "/identity/token"
+"""Where machines ask for tokens of their managed identity (`managed_identity.py`)."""
 
 
 def proxy(port: int, label: str) -> str:

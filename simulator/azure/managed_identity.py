@@ -14,14 +14,13 @@ import hmac
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from simulator.azure import directory, machines
+from simulator.azure import directory, domains, machines
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError
 from simulator.azure.store import Body
 from simulator.azure.subscription import Principal
 from simulator.azure.tokens import Tokens
 
-PATH = "/identity/token"
 _HEADER = "x-identity-header"
 
 
@@ -37,7 +36,7 @@ def answer(path: str, query: Mapping[str, str], headers: Mapping[str, str], worl
     deployer, asked = tokens.subscription.deployer, query.get("client_id", "").lower()
     principal: Principal | None
     if asked in ("", deployer.client_id.lower()):
-        principal = (not asked and machines.signed_in(world, path.removesuffix(PATH))) or deployer
+        principal = (not asked and machines.signed_in(world, path.removesuffix(domains.IDENTITY))) or deployer
     else:
         principal = directory.managed_identity(world, asked)
     if principal is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from simulator.azure import guard, instance_metadata, login, managed_identity, metadata, trust
+from simulator.azure import domains, guard, instance_metadata, login, managed_identity, metadata, trust
 from simulator.azure.api import Api
 from simulator.azure.arm_world import World
 from simulator.azure.backend import BlobBackend, ClusterBackend
@@ -134,7 +134,7 @@ class _Front:
     def _without_token(self, request: Request, content: bytes) -> Any:
         """None where it takes a token."""
         match request.path:
-            case path if path.endswith(managed_identity.PATH):
+            case path if path.endswith(domains.IDENTITY):
                 _check_method(request, "GET")
                 return managed_identity.answer(path, request.query, request.headers, self.world, self.tokens)
             case metadata.PATH:

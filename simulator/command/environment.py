@@ -9,7 +9,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from simulator.azure import domains, managed_identity, subscription, trust
+from simulator.azure import domains, subscription, trust
 from simulator.command import stand_ins
 from simulator.host import files, paths, ports
 
@@ -106,7 +106,7 @@ def _cloud(endpoint: str) -> dict[str, str]:
         "ARM_SUBSCRIPTION_ID": subscription.load().subscription_id,
         "ARM_USE_MSI": "true",
         "ARM_DISABLE_INSTANCE_DISCOVERY": "true",  # else MSAL asks Microsoft whether it knows this cloud
-        "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{managed_identity.PATH}",
+        "IDENTITY_ENDPOINT": f"{endpoint}{domains.machine(inside) if inside else ''}{domains.IDENTITY}",
         "IDENTITY_HEADER": token_file().read_text().strip(),
         # Where Azure's SDKs look for the metadata service of the machine that they are on.
         "AZURE_POD_IDENTITY_AUTHORITY_HOST": f"{endpoint}{domains.machine(inside)}",
