@@ -57,7 +57,7 @@ test: ## the tests, but for the suites below
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --maxprocesses 4 \
 		--dist loadfile
 
-test-long: ## the tests that are marked long: drift, sizes, refusals, nodes without InfiniBand, A100, drivers, borrowed data, second cases, more settings
+test-long: ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m long -n auto --maxprocesses 4 --dist loadfile tests
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in

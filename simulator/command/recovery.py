@@ -39,9 +39,11 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
     _settle(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found], going)
     if pending:
-        told(f"{len(pending)} resources were being made: adopted the {len(found)} that are there, forgot the others")
+        told(
+            f"resources that were being made: {len(pending)}; adopted the {len(found)} that are there, forgot the others"
+        )
     if going:
-        told(f"{len(going)} resources were being deleted: looked which are gone")
+        told(f"resources that were being deleted: {len(going)}; looked which are gone")
 
 
 def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
