@@ -40,7 +40,7 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     _settle(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found], going)
     if pending:
         told(
-            f"resources that were being made: {len(pending)}; adopted the {len(found)} that are there, forgot the others"
+            f"resources that were being made: {len(pending)}; adopted {len(found)}, which are there, forgot the others"
         )
     if going:
         told(f"resources that were being deleted: {len(going)}; looked which are gone")

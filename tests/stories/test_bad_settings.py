@@ -142,6 +142,7 @@ def test_a_platform_without_the_operator_that_a_workload_needs(lodger: Stack) ->
     refused(lodger, text, what, f"fix:     {mend}\n")
 
 
+@pytest.mark.long
 def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     """`up` succeeds, the job says what it waits for, and it starts by itself."""
     platform.set(**{**GOOD, "operators": None, "workloads": "nccl-allreduce"})

@@ -102,6 +102,7 @@ def test_workers_without_the_toleration_leave_the_whole_gang_pending(stack: Stac
     assert "waits: no toleration for taint sku=gpu:NoSchedule on nodes " in told
 
 
+@pytest.mark.long
 def test_workers_without_rdma_make_nccl_use_tcp_and_the_job_fails(stack: Stack) -> None:
     stack.alter(WITHOUT_RDMA)
     stack.up()
@@ -232,6 +233,7 @@ def test_a_wrong_chart_key_is_refused_by_the_settings_before_anything_is_planned
     stack.set(operators=None)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("UPSTREAM_CHARTS" in os.environ, reason="upstream's charts have no schema and take any key")
 def test_a_wrong_chart_key_is_refused_by_the_chart_itself_and_leaves_nothing(stack: Stack) -> None:
     before = names(stack.kube.list("v1", "Secret", "volcano-system", labels="owner=helm"))

@@ -31,6 +31,7 @@ def made(world: World) -> dict[str, Object]:
     return {"azure-native:resources:ResourceGroup": group, "azure-native:storage:StorageAccount": account}
 
 
+@pytest.mark.long
 def test_the_text_of_what_is_imported_changes_nothing(world: World, project: Path, made: dict[str, Object]) -> None:
     world.run(["pulumi", "stack", "init", "imports"], cwd=project)
     text = ""

@@ -161,6 +161,7 @@ def begin_job(stack: Stack) -> None:
     eventually(lambda: job_phase(kube) == "Running", "the job runs")
 
 
+@pytest.mark.long
 def test_a_killed_daemon_is_started_again_and_the_running_job_ends_completed(stack: Stack) -> None:
     world = stack.world
     before = settled(stack.kube)

@@ -235,6 +235,7 @@ def test_a_time_that_is_over_is_refused_where_a_workload_mounts_it(platform: Sta
 # -- given up for identities -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_identities_take_the_place_of_sas_and_the_data_stay(platform: Stack) -> None:
     """The training finds its data and its last checkpoint, with a token in place of any secret."""
     before, kept = volumes(platform, "ai"), account(platform)["id"]

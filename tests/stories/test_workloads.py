@@ -242,6 +242,7 @@ def olmo_logs(platform: Stack, rank: int) -> list[str]:
     return [log(platform.kube, pod, "olmo") for pod in olmo_pods(platform, rank)]
 
 
+@pytest.mark.long
 def test_of_two_such_stacks_one_goes_and_neither_the_other_nor_dev_notices(platform: Stack, tmp_path: Path) -> None:
     with lodging(platform, "jupyterlab", tmp_path) as stays:
         with lodging(platform, "health-check", tmp_path) as goes:

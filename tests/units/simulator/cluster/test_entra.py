@@ -118,6 +118,7 @@ def test_groups_of_administrators_need_no_role(aks: Aks) -> None:
         assert eventually(lambda: NO_ACCESS in aks.refusal(GRACE), "it is gone")
 
 
+@pytest.mark.long
 def test_a_cluster_that_stops_asking_azure_knows_people_by_its_own_roles_alone(aks: Aks) -> None:
     """And back: the API server starts again with other settings."""
     body = arm.cluster_body(aadProfile={"managed": True, "enableAzureRBAC": False})

@@ -170,6 +170,7 @@ def test_two_nodes_see_each_others_checkpoints_at_once(tmp_path: Path) -> None:
         assert {path.name for path in saved.glob("step*")} == {"step0", "step5-unsharded"}, "what one saved, both have"
 
 
+@pytest.mark.long
 def test_two_nodes_that_remember_what_was_not_there_end_at_the_first_checkpoint(tmp_path: Path) -> None:
     (code, log), (other_code, other_log) = two_nodes(tmp_path, profile="sequential").run()
     assert (code, other_code) == (1, 1), log + other_log
@@ -194,6 +195,7 @@ def test_training_does_not_hold_its_nodes_for_a_preparation_that_has_ended(tmp_p
     assert "kubectl logs -n ai job/olmo-data" in log
 
 
+@pytest.mark.long
 def test_training_waits_for_as_long_as_the_preparation_is_at_work(tmp_path: Path) -> None:
     job = Training(tmp_path, env={"DATA_SILENCE_S": "4"})  # it looks every 5 s
     stop = threading.Event()
