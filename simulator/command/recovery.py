@@ -39,11 +39,9 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     found = {urn: made for urn, resource in pending.items() if (made := _made(resource, kube))}
     _settle(stack, exported, [{**pending[urn], "id": found[urn]} for urn in found], going)
     if pending:
-        told(
-            f"resources that were being made: {len(pending)}; adopted {len(found)}, which are there, forgot the others"
-        )
+        told(f"was being made: {len(pending)}; of them adopted: {len(found)}, forgotten: {len(pending) - len(found)}")
     if going:
-        told(f"resources that were being deleted: {len(going)}; looked which are gone")
+        told(f"was being deleted: {len(going)}; looked which are gone")
 
 
 def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
