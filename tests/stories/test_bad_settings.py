@@ -31,6 +31,7 @@ GOOD = {
     "modelSize": None,
 }
 """Every setting that a mistake touches, as the platform was brought up with."""
+WITH_A_JOB = {**GOOD, "operators": None, "workloads": "nccl-allreduce"}
 CONTAINERS = {"containers": {"olmo-data": {"upload": True}, "olmo-checkpoints": {"permissions": "racwdlmp"}}}
 MISTAKES: dict[str, tuple[dict[str, Any], str, str]] = {
     "a VM size that is unknown, under every workload": (
@@ -145,7 +146,7 @@ def test_a_platform_without_the_operator_that_a_workload_needs(lodger: Stack) ->
 @pytest.mark.long
 def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
     """`up` succeeds, the job says what it waits for, and it starts by itself."""
-    platform.set(**{**GOOD, "operators": None, "workloads": "nccl-allreduce"})
+    platform.set(**WITH_A_JOB)
     platform.up()
     registry = platform.outputs()["registry"]
 
@@ -164,6 +165,8 @@ def test_images_that_nobody_has_pushed(platform: Stack, world: World) -> None:
 
 def test_a_registry_s_name_that_somebody_else_has(platform: Stack) -> None:
     """ARM alone knows that: the registry that is there stays, and so do the jobs that have their images from it."""
+    platform.set(**WITH_A_JOB)
+    platform.up()
     before = run(platform, "nccl-allreduce")
     platform.set(registry={"name": "contoso"})
     text = platform.up(check=False)
