@@ -18,7 +18,8 @@ from pulumi_azure_native import resources
 from components import inside
 from components.existing import Existing, if_there
 from components.jump_box import login_command
-from components.kubeconfig import private_server
+from components.kubeconfig import login_of, private_server
+from components.preflight import check_login
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of
 from config.schema.models import Lender, Settings
@@ -49,11 +50,12 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_guest(settings: Settings, lender: Lender) -> None:
-    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not reach a private cluster."""
-    kubeconfig = outputs_of(str(lender.stack)).get("kubeconfig")
-    host = private_server(kubeconfig) if kubeconfig else None
+    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not get into its cluster."""
+    kubeconfig = outputs_of(str(lender.stack))["kubeconfig"]
+    host = private_server(kubeconfig)
     if host and not inside.answers(host):
         raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))
+    check_login(login_of(kubeconfig), str(lender.stack))
 
 
 def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:

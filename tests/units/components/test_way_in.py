@@ -1,14 +1,19 @@
-"""Which addresses are inside, before there is a cluster to ask."""
+"""What is needed to get in: an address inside before there is a cluster to ask, and the programs of a login."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 from unittest import mock
 
+import pulumi
 import pytest
+import yaml
 
 from components import way_in
 from components.existing import Existing
+from config.schema.models import Lender
+from config.schema.names import StackName
 from config.schema.network import NetworkSettings
 from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
@@ -74,3 +79,26 @@ def test_nobody_is_inside_of_a_private_cluster_that_failed_before_it_had_a_name(
     settings = settings_with(network=NetworkSettings(private=True, address_space="10.0.0.0/16"))
     cluster = mock.Mock(private_fqdn=None, api_server_access_profile=mock.Mock(enable_private_cluster=True))
     assert not way_in.deploys_inside(settings, Existing({}, "group", "cluster", cluster, {}, None))
+
+
+@pytest.mark.parametrize(
+    ("user", "refused"),
+    [
+        ({"exec": {"args": ["get-token", "--login", "azurecli"]}}, "PATH has no kubelogin and no az"),
+        ({"exec": {"args": ["get-token", "--login", "msi"]}}, "PATH has no kubelogin, by which cluster.login msi gets"),
+        ({"client-key-data": "key"}, ""),
+    ],
+)
+def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
+    user: dict[str, Any], refused: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes in by the kubeconfig of the platform, which says how."""
+    text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
+    monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {"kubeconfig": text})
+    monkeypatch.setattr("components.preflight.which", lambda _name: None)
+    lender = Lender(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
+    with pytest.raises(pulumi.RunError, match=refused) if refused else nullcontext() as why:
+        way_in.check_guest(settings_with(), lender)
+    assert not refused or str(why.value).endswith(
+        "cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev"
+    )
