@@ -48,7 +48,7 @@ def refusal(missing: list[str], login: str, platform: str) -> str:
             f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
             "Nothing was changed. Install what is missing, and then `pulumi up` again:",
             *(f"    {name}: {_INSTALL[name]}" for name in missing),
-            f"Or let the program use the cluster's own admin certificate, if nobody minds it:",
+            "Or let the program use the cluster's own admin certificate, if nobody minds it:",
             f"    {certificate} && pulumi up -s {platform}",
         ]
     )

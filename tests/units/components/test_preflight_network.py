@@ -183,6 +183,17 @@ def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]
     assert f"network.zones has a zone that Azure does not have: {ZONE}" in refused(stack(zones=zones))
 
 
+def test_zones_of_another_subscription_cannot_be_linked_to_a_network_that_the_stack_makes() -> None:
+    """azure-native would look for them in its own, and fail half-way (ResourceGroupNotFound). AKS links its own."""
+    made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
+    elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES)]
+    said = refused(stack(**made, zones=elsewhere))
+    assert said.startswith("network.zones has privatelink.azurecr.io of another subscription, where this stack cannot")
+    assert "    pulumi config rm -s test --path 'network.zones[1]'    #" in said
+    assert refused(stack(**made, zones=[elsewhere[0], REGISTRIES])) == ""
+    assert refused(stack(zones=elsewhere)) == "", "a network that is there, its owner has linked"
+
+
 def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answer], warnings: list[str]) -> None:
     mine = stack(identity=MINE, zones=[ZONE])
     assert refused(mine) == ""
