@@ -81,6 +81,12 @@ DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Mic
     [
         (hub("West US"), {}, "network.id is in westus, and the cluster is in eastus"),
         (hub(**DELEGATED), {}, "network.nodeSubnet is delegated to Microsoft.Web/serverFarms"),
+        (hub(endpoints=DELEGATED), {}, "network.endpointSubnet is delegated to Microsoft.Web/serverFarms"),
+        (
+            hub(endpoints={"addressPrefix": "192.168.1.0/29"}),
+            {"containers": True},
+            "network.endpointSubnet has 3 addresses to give, and 4 are needed at most",
+        ),
         (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 13 are needed at most"),
         (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
         (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
@@ -124,12 +130,16 @@ def test_one_that_may_not_be_read_is_a_warning(azure: dict[str, Answer], warning
     assert [text for text in warnings if "the network hub could not be looked up in Azure: 403" in text]
 
 
-def test_policies_that_may_cut_nodes_off_are_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
-    azure["virtualNetworks/hub"] = answer(
-        hub(privateEndpointNetworkPolicies="Enabled", networkSecurityGroup={"id": "/nsg"})
-    )
+ENFORCED: dict[str, Any] = {"privateEndpointNetworkPolicies": "Enabled", "networkSecurityGroup": {"id": "/nsg"}}
+
+
+@pytest.mark.parametrize(("there", "subnet"), [(hub(**ENFORCED), NODES), (hub(endpoints=ENFORCED), ENDPOINTS)])
+def test_policies_that_may_cut_nodes_off_are_a_warning(
+    there: dict[str, Any], subnet: str, azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(there)
     assert refused(stack()) == ""
-    assert f"--ids {NODES} --private-endpoint-network-policies Disabled" in warnings[0]
+    assert f"--ids {subnet} --private-endpoint-network-policies Disabled" in warnings[0]
 
 
 def test_dns_servers_of_a_hub_must_know_the_zones(azure: dict[str, Answer], warnings: list[str]) -> None:
