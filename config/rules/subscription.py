@@ -138,15 +138,15 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
     if lacking:
         names = ", ".join(given[guid] for guid in lacking)
         what = f"whoever deploys may assign roles on a condition alone, which leaves out {names}"
-        step = "have its owner add those that this stack gives    # or Azure refuses them"
+        step = "have its owner let through those that this stack gives    # or Azure refuses them"
         yield Objection(what, (step,), stops=False)
 
 
 def _left_out(condition: str, given: Iterable[str]) -> list[str]:
     """Roles that a condition does not let through: those that it does not name, or names as exceptions.
 
-    The portal writes the latter for "all roles except privileged administrator roles": Owner, User Access Administrator
-    and Role Based Access Control Administrator (Azure's page with examples of delegated role assignments).
+    The latter are mostly Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
+    examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
     """
     exceptions = _EXCEPT in condition.lower()
     return [guid for guid in given if (guid in condition.lower()) is exceptions]

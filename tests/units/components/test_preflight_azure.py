@@ -148,7 +148,7 @@ def test_a_right_to_assign_roles_on_a_condition_is_a_warning(azure: dict[str, An
 def test_who_makes_a_jump_box_gives_it_roles_that_conditions_mostly_leave_out(
     azure: dict[str, Answer], warnings: list[str]
 ) -> None:
-    """As the portal writes it: all roles except privileged administrator roles."""
+    """As Azure's page on delegating has it: most roles, but none that lets others assign roles."""
     condition = only([OWNER, RBAC_ADMINISTRATOR]).replace(
         "ForAnyOfAnyValues:GuidEquals", "ForAnyOfAllValues:GuidNotEquals"
     )
