@@ -115,12 +115,12 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
 def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
     """Of another subscription, where azure-native makes no link to the network that the stack makes.
 
-    AKS links that of the API server, wherever it is.
+    AKS links that of the API server, wherever it is. The last comes first: to take it out moves no other.
     """
     if settings.network.address_space is None or not settings.network.zones:
         return
     own = f"/subscriptions/{subscription_id()}/"
-    for at, zone in enumerate(settings.network.zones):
+    for at, zone in reversed([*enumerate(settings.network.zones)]):
         if zone_use(zone, settings.location) in settings.entrances() and not zone.lower().startswith(own.lower()):
             name = ResourceName.of(zone).name
             what = f"network.zones has {name} of another subscription, where this stack cannot link it to its network"

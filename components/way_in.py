@@ -93,7 +93,9 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
     found = answers_at(connect(settings.location), [path])[path]
     if isinstance(found, Unread):
         if not found.absent:
-            pulumi.log.warn(f"the network could not be looked up in Azure: {found.why}. Whoever deploys may be inside.")
+            pulumi.log.warn(
+                f"the network could not be looked up in Azure: {found.why}. So this machine counts as outside."
+            )
         return
     network = found.get("properties") or {}
     yield from (network.get("addressSpace") or {}).get("addressPrefixes") or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.support.settings import H100, settings_with
 NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
 ZONE, REGISTRIES = f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"
+BLOBS = f"{ZONES}/privatelink.blob.core.windows.net"
 OTHERS = ZONES.replace("/net/", "/other/") + "/privatelink.azurecr.io"
 LINKS = "azurecr.io/virtualNetworkLinks"
 READER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
@@ -196,10 +198,10 @@ def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]
 def test_zones_of_another_subscription_cannot_be_linked_to_a_network_that_the_stack_makes() -> None:
     """azure-native would look for them in its own, and fail half-way (ResourceGroupNotFound). AKS links its own."""
     made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
-    elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES)]
-    said = refused(stack(**made, zones=elsewhere))
-    assert said.startswith("network.zones has privatelink.azurecr.io of another subscription, where this stack cannot")
-    assert "    pulumi config rm -s test --path 'network.zones[1]'    #" in said
+    elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
+    said = refused(stack(**made, containers=True, zones=elsewhere))
+    assert "network.zones has privatelink.azurecr.io of another subscription, where this stack cannot link it" in said
+    assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", said) == ["2", "1"], "none moves another"
     assert refused(stack(**made, zones=[elsewhere[0], REGISTRIES])) == ""
     assert refused(stack(zones=elsewhere)) == "", "a network that is there, its owner has linked"
 
