@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from config.schema.base import PLAIN_DIGITS, Count, may_be
+from config.schema.base import PLAIN_DIGITS, Count, Model, Text, may_be
 from config.schema.storage import ContainerName
 from config.schema.workload import WorkloadOptions
+from workloads.metaseq.options import Size as ModelSize
 from workloads.resim.batch import PART
 
 NAME = "resim"
@@ -24,6 +25,17 @@ Dataset = Annotated[
     StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*)?$"),
     may_be("the path of a folder, as in fleet/2026-11, or nothing"),
 ]
+
+
+class MetaseqTemplate(Model):
+    """What a scenario of the template `metaseq` trains, and where."""
+
+    pool: Text
+    """GPU pool for `--template metaseq`, by which each scenario is a training of Metaseq on all GPUs of a node."""
+    model_size: ModelSize = "125m"
+    """What each trains there, as the workload metaseq."""
+    num_updates: Count = 20
+    """For how many updates."""
 
 
 class ResimOptions(WorkloadOptions):
@@ -62,6 +74,9 @@ class ResimOptions(WorkloadOptions):
 
     workloads/resim/scripts/run-scenario.sh says what it is given.
     """
+
+    metaseq: MetaseqTemplate | None = None
+    """Offer `--template metaseq` too."""
 
     @property
     def gpus_per_node(self) -> int:

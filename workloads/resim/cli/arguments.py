@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from workloads.resim import metaseq
 from workloads.resim.cli.logs import cancel, logs
 from workloads.resim.cli.session import Session, session
 from workloads.resim.cli.status import batches, summary, table, wait
@@ -75,7 +76,8 @@ def _command(commands: Any, name: str, does: _Command, says: str, *, output: boo
 
 
 def _running(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--template", default=TEST_IO, help=f"what runs a scenario ({TEST_IO})")
+    named = f"what runs a scenario, as {TEST_IO} or, where the stack has it, {metaseq.TEMPLATE}"
+    one.add_argument("--template", default="", help=f"{named}; by default as before, or {TEST_IO}")
     one.add_argument("--parallelism", type=_at_least_one, help="scenarios at once; by default as the stack says")
     one.add_argument("--hours", type=_at_least_one, help="how long it may take; by default as the stack says")
     one.add_argument("--wait", action="store_true", help="until it has ended, and sum it up")
