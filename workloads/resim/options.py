@@ -13,6 +13,7 @@ from workloads.metaseq.options import Size as ModelSize
 from workloads.resim.batch import PART
 
 NAME = "resim"
+MOST_HOURS = 24 * 365
 
 Percent = Annotated[int, Field(ge=1, le=100), PLAIN_DIGITS]
 Size = Annotated[
@@ -55,7 +56,7 @@ class ResimOptions(WorkloadOptions):
     """Of a batch's scenarios; when more have failed, the rest is stopped."""
     enough_percent: Percent = 100
     """Of a batch's scenarios; when so many have succeeded, the rest is stopped."""
-    hours: Annotated[int, Field(ge=1, le=24 * 365), PLAIN_DIGITS] = 24
+    hours: Annotated[int, Field(ge=1, le=MOST_HOURS), PLAIN_DIGITS] = 24
     """How long a batch may take; a SAS of its containers must last longer."""
     input_container: ContainerName = "input"
     """Container that scenarios read."""

@@ -231,6 +231,19 @@ def test_a_number_that_is_no_batch(cli: Cli, count: str) -> None:
     assert "--njobs" in refused(cli, "submit", f"--njobs={count}")
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "most"),
+    [("--hours", "0", "8760"), ("--hours", "9" * 12, "8760"), ("--parallelism", "-1", "100000")],
+)
+def test_numbers_that_no_job_takes(
+    cli: Cli, capsys: pytest.CaptureFixture[str], option: str, value: str, most: str
+) -> None:
+    with pytest.raises(SystemExit):
+        cli("submit", "--njobs", "4", f"{option}={value}")
+    assert f"{value!r} is no whole number from 1 to {most}" in capsys.readouterr().err
+    assert cli.cluster.jobs == []
+
+
 def test_the_same_name_for_other_scenarios(cli: Cli) -> None:
     cli("submit", "--njobs", "4", "--name", "night")
     cli.cluster.end()
