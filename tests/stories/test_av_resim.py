@@ -82,7 +82,9 @@ def test_metaseq_as_a_batch_with_its_input_and_its_output(stack: Stack) -> None:
     summary = told(stack, "submit", "--njobs", "1", "--template", "metaseq", "--name", "training", "--wait")
     assert (summary["state"], summary["succeeded"], summary["cost"]["atMost"]) == ("Complete", 1, True)
     found = kept(stack, "training")
-    assert found["results/scenario-000000/output/training.log"] > 0
+    outputs = {name.rpartition("/")[2]: size for name, size in found.items() if "/output/" in name}
+    assert outputs.pop("training.log") > 0
+    assert outputs == {"output-0.bin": SIZE, "output-1.bin": SIZE}
     assert "training on 2 devices" in resim_log(stack, "training")
 
 

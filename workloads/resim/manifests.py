@@ -94,8 +94,9 @@ def load_of_options(run: Run) -> Load:
     return Load(pools=(run.pool, *run.others), gpus=options.gpus, image=run.image, command=command, files=files())
 
 
-def load_of_training(of_scenario: MpiJob) -> Load:
+def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
     """A training of Metaseq."""
+    outputs = {"OUTPUT_FILES": str(options.output_files), "OUTPUT_SIZE": options.output_size}
     found = metaseq.files(of_scenario, replace(files(), contents=texts(_SCRIPTS)))
     return Load(
         pools=(of_scenario.run.pool,),
@@ -103,7 +104,7 @@ def load_of_training(of_scenario: MpiJob) -> Load:
         image=of_scenario.run.image,
         command=("/bin/bash", found.path("metaseq.sh")),
         files=found,
-        variables=replace(of_scenario, files=found).environment(),
+        variables={**replace(of_scenario, files=found).environment(), **outputs},
     )
 
 

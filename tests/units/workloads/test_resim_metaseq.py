@@ -27,8 +27,10 @@ A100 = "Standard_NC48ads_A100_v4"
 def template(size: str = A100) -> tuple[dict[str, Any], dict[str, str]]:
     """What a batch is made of, and the files of its pods."""
     options = MetaseqTemplate(pool="a100", num_updates=7)
-    load = load_of_training(metaseq.training(options, pool(size, agent_pool="a1001", max_nodes=5), "metaseq:1", RDMA))
-    return blueprint(run(), load), dict(load.files.contents)
+    of_batch = run(outputFiles=3, outputSize="4Ki")
+    of_scenario = metaseq.training(options, pool(size, agent_pool="a1001", max_nodes=5), "metaseq:1", RDMA)
+    load = load_of_training(of_batch.options, of_scenario)
+    return blueprint(of_batch, load), dict(load.files.contents)
 
 
 def test_a_scenario_takes_a_whole_node_and_as_many_run_as_there_can_be_nodes() -> None:
@@ -47,6 +49,7 @@ def test_it_trains_as_the_workload_does_on_one_node() -> None:
     variables = {each["name"]: each.get("value") for each in container["env"]}
     assert container["command"] == ["/bin/bash", "/opt/resim/run-scenario.sh", "/bin/bash", "/opt/resim/metaseq.sh"]
     assert (variables["NODES"], variables["GPUS_PER_NODE"], variables["GPUS"]) == ("1", "2", "2")
+    assert (variables["OUTPUT_FILES"], variables["OUTPUT_SIZE"]) == ("3", "4Ki")
     assert contents["arguments"].endswith("--max-update\n7\n")
     assert {"hosts.sh", "train.sh", "throughput.sh", "mfu.sh", "run-scenario.sh", "metaseq.sh"} <= set(contents)
 
@@ -139,6 +142,7 @@ def start(folder: Path, mpirun: str) -> subprocess.Popen[str]:
         "OUTPUT": str(folder / "output"),
         "STATS": str(folder / "stats"),
         **{"NODES": "1", "GPUS_PER_NODE": "2", "CORES_PER_GPU": "24", "NCCL_DEBUG": "INFO"},
+        **{"OUTPUT_FILES": "2", "OUTPUT_SIZE": "4Ki"},
         **{"GPUS": "2", "FLOPS_PER_TOKEN": "9.1e9", "PEAK_FLOPS": "6.24e14"},
     }
     command = ["bash", str(folder / "metaseq.sh")]
@@ -147,7 +151,7 @@ def start(folder: Path, mpirun: str) -> subprocess.Popen[str]:
     )
 
 
-def test_it_reads_its_inputs_trains_on_every_gpu_here_and_keeps_the_log(tmp_path: Path) -> None:
+def test_it_reads_its_inputs_trains_on_every_gpu_here_and_writes_outputs_and_its_log(tmp_path: Path) -> None:
     with start(tmp_path, 'while [[ $1 != --hostfile ]]; do shift; done; cat "$2"; shift 2; echo "$@"') as process:
         text, _ = process.communicate(timeout=60)
     assert process.returncode == 0, text
@@ -155,6 +159,8 @@ def test_it_reads_its_inputs_trains_on_every_gpu_here_and_keeps_the_log(tmp_path
     assert log[0] == "localhost slots=2"
     assert log[1].startswith("-np 2 --map-by ppr:2:node:pe=24 ")
     assert log[1].endswith(f"-x NCCL_DEBUG -x PATH bash {tmp_path}/train.sh localhost")
+    sizes = {file.name: file.stat().st_size for file in (tmp_path / "output").glob("*.bin")}
+    assert sizes == {"output-0.bin": 4096, "output-1.bin": 4096}
     assert (tmp_path / "stats").read_text() == '"inputBytes": 70\n'
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A training of Metaseq as a scenario: reads its inputs, trains on all GPUs of this node, and keeps the log as its output. What
-# it trains on is synthetic, as in the workload metaseq.
-# Reads: SCENARIO, INPUT, OUTPUT, STATS (run-scenario.sh says what they are), and what hosts.sh and throughput.sh read.
+# A training of Metaseq as a scenario: reads its inputs, trains on all GPUs of this node, writes outputs, its log among them.
+# What it trains on is synthetic, as in the workload metaseq.
+# Reads: SCENARIO, INPUT, OUTPUT, STATS (run-scenario.sh says what they are), OUTPUT_FILES and OUTPUT_SIZE (as 16Mi), and what
+# hosts.sh and throughput.sh read.
 set -euo pipefail
 set -m # the training is a group of processes, which ends at once
 
@@ -23,3 +24,7 @@ train() {
 train &
 trap 'kill -TERM %1; wait %1 || true; exit 143' TERM
 wait %1
+trap - TERM
+for ((file = 0; file < OUTPUT_FILES; file++)); do
+  head -c "${OUTPUT_SIZE}B" /dev/urandom >"$OUTPUT/output-$file.bin"
+done
