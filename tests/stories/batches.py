@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from azure.storage.blob import ContainerClient
 
-from diagnosis.cluster import Object
-from simulator.kube.client import KubeClient
 from tests.support.world import Stack
 
 TEMPLATES = "resim-templates"
@@ -59,24 +56,25 @@ def add_template(stack: Stack, name: str, script: str) -> None:
     stack.kube.apply(plain | {"data": data}, field_manager="test", force=True)
 
 
-def pods_of(kube: KubeClient, job: str) -> list[Object]:
-    return kube.list("v1", "Pod", "ai", labels=f"batch.kubernetes.io/job-name={job}")
+def results(stack: Stack, batch: str) -> list[dict[str, Any]]:
+    """What each scenario told when it was done."""
+    names = [name for name in kept(stack, batch) if name.endswith("/result.json")]
+    with blobs(stack, "output") as outputs:
+        return [json.loads(outputs.download_blob(f"ai/{batch}/{name}").readall()) for name in names]
 
 
-def most_at_once(pods: Iterable[Object]) -> dict[str, int]:
-    """How many of the pods were at work together at most, by node."""
-    changes: dict[str, list[tuple[datetime, int]]] = {}
-    for pod in pods:
-        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-        spans = changes.setdefault(pod["spec"]["nodeName"], [])
-        spans += [(datetime.fromisoformat(ended["startedAt"]), 1), (datetime.fromisoformat(ended["finishedAt"]), -1)]
-    return {node: _peak(spans) for node, spans in changes.items()}
+def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
+    """How many were at work together at most, by node, of these with their beginnings and ends, in seconds."""
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for node, begun, ended in spans:
+        changes.setdefault(node, []).extend([(begun, 1), (ended, -1)])
+    return {node: _peak(found) for node, found in changes.items()}
 
 
-def _peak(spans: Iterable[tuple[datetime, int]]) -> int:
-    """Times are whole seconds: who ends in the second in which another begins, ends before it."""
+def _peak(changes: Iterable[tuple[float, int]]) -> int:
+    """Seconds are whole: who ends in the one in which another begins, ends before it."""
     now = most = 0
-    for _, change in sorted(spans):
+    for _, change in sorted(changes):
         now += change
         most = max(most, now)
     return most

@@ -11,7 +11,7 @@ import pytest
 from azure.core.exceptions import HttpResponseError
 
 from diagnosis.cluster import Object
-from tests.stories.batches import blobs, kept, most_at_once, pods_of, told
+from tests.stories.batches import blobs, kept, most_at_once, results, told
 from tests.stories.runs import ended, gpu_pod_nodes
 from tests.support.world import Stack, World, eventually, gpu_nodes, log
 
@@ -54,10 +54,10 @@ def test_its_jobs_come_to_their_end(stack: Stack) -> None:
     assert stack.pulumi("preview", "--expect-no-changes")
 
 
-def test_ten_gpu_jobs_never_more_than_two_on_a_gpu(stack: Stack) -> None:
-    pods = [*pods_of(stack.kube, "gpu-batch"), *pods_of(stack.kube, "resim")]
-    assert len(pods_of(stack.kube, "gpu-batch")) == 10
-    assert max(most_at_once(pods).values()) == 2, "nodes of one GPU each"
+def test_never_more_than_two_share_the_gpu_of_a_node(stack: Stack) -> None:
+    assert stack.kube.get("batch/v1", "Job", "gpu-batch", "ai")["status"]["succeeded"] == 10
+    spans = [(each["node"], each["started"], each["ended"]) for each in results(stack, "resim")]
+    assert max(most_at_once(spans).values()) == 2
 
 
 def test_the_outputs_of_twenty_jobs_are_there_with_their_sizes(stack: Stack) -> None:
@@ -100,7 +100,7 @@ def test_without_spot_machines_a_batch_runs_on_demand(stack: Stack) -> None:
     stack.world.simulator("heal", "capacity")
     assert (summary["state"], summary["succeeded"]) == ("Complete", 12)
     assert len(grown(stack, "t4od")) > len(before)
-    assert any("t4od" in pod["spec"]["nodeName"] for pod in pods_of(stack.kube, "fallen-back-1"))
+    assert any("t4od" in each["node"] for each in results(stack, "fallen-back"))
 
 
 def test_the_sas_of_one_account_is_refused_by_the_other(stack: Stack) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
-from tests.stories.batches import LIGHT, add_template, blobs, kept, most_at_once, pods_of, resim, told
+from tests.stories.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, told
 from tests.stories.runs import ended
 from tests.support.world import Stack, eventually
 
@@ -76,8 +78,8 @@ def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
     found = ended(stack, stack)
     assert {each.phase for each in found.values()} == {"Complete"}
     assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
-    pods = pods_of(stack.kube, "gpu-batch")
-    assert (len(pods), list(most_at_once(pods).values())) == (10, [2])
+    pods = stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=gpu-batch")
+    assert (len(pods), list(most_at_once(map(span, pods)).values())) == (10, [2])
 
 
 @pytest.mark.long
@@ -117,6 +119,13 @@ def test_a_name_stands_for_its_scenarios(stack: Stack) -> None:
     said = resim(stack, "submit", "--njobs", "21", "--name", "twenty", check=False)
     assert "batch twenty has other scenarios: 20" in said
     assert "fix:     --name batch-" in said
+
+
+def span(pod: Object) -> tuple[str, float, float]:
+    """Where its container was at work, and from when to when."""
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    begun, end = (datetime.fromisoformat(ended[name]).timestamp() for name in ("startedAt", "finishedAt"))
+    return pod["spec"]["nodeName"], begun, end
 
 
 def disturb(stack: Stack, batch: str) -> None:
