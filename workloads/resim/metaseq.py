@@ -9,17 +9,19 @@ from components.context import GpuPool
 from config.facts.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
+from config.schema.pools import PoolSettings
 from config.schema.workload import Ground
 from workloads._files import Files
 from workloads._mpi import MpiJob
 from workloads.metaseq.manifests import Run, job
 from workloads.metaseq.options import MetaseqOptions
 from workloads.metaseq.plan import Unfit, plan, usable_nodes
-from workloads.metaseq.sizes import models
+from workloads.metaseq.sizes import ModelSize, models
 from workloads.resim.options import NAME, MetaseqTemplate
 
 TEMPLATE = "metaseq"
 _OPTIONS: Path = ("workloadOptions", NAME, "metaseq")
+_POOL: Path = (*_OPTIONS, "pool")
 
 
 def training(options: MetaseqTemplate, pool: GpuPool, image: str, rdma_resource: str) -> MpiJob:
@@ -36,21 +38,28 @@ def files(of_training: MpiJob, scenario: Files) -> Files:
 
 def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
     """A pool that is not there, or whose GPUs are partitioned; a model that a node of it cannot train."""
-    pool = ground.pools.get(options.pool)
+    key, size = options.pool or ground.pool_key, models().sizes[options.model_size]
+    pool = ground.pools.get(key)
     if pool is None:
-        where, likely = (*_OPTIONS, "pool"), near(options.pool, ground.pools)
-        what = f"is {options.pool!r}, not a pool of this stack{hint(likely)}"
-        yield Problem(where, what, ", ".join(ground.pools), set_command(where, [*likely, *ground.pools][0]))
+        likely = near(key, ground.pools)
+        what = f"is {key!r}, not a pool of this stack{hint(likely)}"
+        yield Problem(_POOL, what, ", ".join(ground.pools), set_command(_POOL, [*likely, *ground.pools][0]))
         return
     if pool.mig_profile:
-        where = ("pools", options.pool, "migProfile")
+        where = ("pools", key, "migProfile")
         what = f"partitions the GPUs, and trainings of workload {NAME} take nodes with whole ones"
         yield Problem(where, what, "nothing, or a pool of whole GPUs for them", remove_command(where))
     try:
-        plan(models().sizes[options.model_size], pool.sku, nodes=1)
+        plan(size, pool.sku, nodes=1)
     except Unfit as reason:
         where = (*_OPTIONS, "modelSize")
-        fit = [name for name, size in models().sizes.items() if 1 in usable_nodes(size, pool.sku)]
+        fit = [name for name, other in models().sizes.items() if _trains(other, pool)]
+        better = [name for name, other in ground.pools.items() if _trains(size, other)]
         fix = set_command(where, fit[-1]) if fit else remove_command(_OPTIONS)
+        allowed = ", ".join([*fit, *(f"{options.model_size} on pool {name}" for name in better)])
         what = f"is {options.model_size}, which {reason}"
-        yield Problem(where, what, ", ".join(fit) or "no size on that pool", fix)
+        yield Problem(where, what, allowed or "no size on that pool", set_command(_POOL, better[0]) if better else fix)
+
+
+def _trains(size: ModelSize, pool: PoolSettings) -> bool:
+    return not pool.mig_profile and 1 in usable_nodes(size, pool.sku)

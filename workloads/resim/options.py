@@ -31,8 +31,10 @@ Dataset = Annotated[
 class MetaseqTemplate(Model):
     """What a scenario of the template `metaseq` trains, and where."""
 
-    pool: Text
-    """GPU pool for `--template metaseq`, by which each scenario is a training of Metaseq on all GPUs of a node."""
+    pool: Text | None = None
+    """GPU pool for `--template metaseq`, by which each scenario is a training of Metaseq on all GPUs of a node; by
+    default that of the other scenarios.
+    """
     model_size: ModelSize = "125m"
     """What each trains there, as the workload metaseq."""
     num_updates: Count = 20

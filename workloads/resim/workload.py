@@ -49,7 +49,7 @@ class Resim(Workload[ResimOptions]):
         loads = {TEST_IO: manifests.load_of_options(run)}
         if own := options.metaseq:
             image = context.image(metaseq.TEMPLATE)
-            of_scenario = metaseq.training(own, context.pools[own.pool], image, run.rdma_resource)
+            of_scenario = metaseq.training(own, context.pools[own.pool or placement.pool_key], image, run.rdma_resource)
             loads[metaseq.TEMPLATE] = manifests.load_of_training(options, of_scenario)
         scripts = [load.files.deploy(context) for load in loads.values()]
         made_of = {name: manifests.blueprint(run, load) for name, load in loads.items()}

@@ -98,6 +98,13 @@ def test_a_pool_that_suffices() -> None:
             {},
             "workloadOptions.resim.metaseq.modelSize",
             f"is 125m, which is split over 2 GPUs that must be in one node, and {T4} has 1",
+            "pulumi config set --path workloadOptions.resim.metaseq.pool a100",
+        ),
+        (
+            {},
+            {"mig_profile": "all-1g.10gb"},
+            "workloadOptions.resim.metaseq.modelSize",
+            f"is 125m, which is split over 2 GPUs that must be in one node, and {T4} has 1",
             "pulumi config rm --path workloadOptions.resim.metaseq",
         ),
         (
