@@ -22,6 +22,7 @@ from workloads.resim.options import NAME, MetaseqTemplate
 TEMPLATE = "metaseq"
 _OPTIONS: Path = ("workloadOptions", NAME, "metaseq")
 _POOL: Path = (*_OPTIONS, "pool")
+_SIZE: Path = (*_OPTIONS, "modelSize")
 
 
 def training(options: MetaseqTemplate, pool: GpuPool, image: str, rdma_resource: str) -> MpiJob:
@@ -52,13 +53,12 @@ def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
     try:
         plan(size, pool.sku, nodes=1)
     except Unfit as reason:
-        where = (*_OPTIONS, "modelSize")
         fit = [name for name, other in models().sizes.items() if _trains(other, pool)]
         better = [name for name, other in ground.pools.items() if _trains(size, other)]
-        fix = set_command(where, fit[-1]) if fit else remove_command(_OPTIONS)
+        fix = set_command(_SIZE, fit[-1]) if fit else remove_command(_OPTIONS)
         allowed = ", ".join([*fit, *(f"{options.model_size} on pool {name}" for name in better)])
         what = f"is {options.model_size}, which {reason}"
-        yield Problem(where, what, allowed or "no size on that pool", set_command(_POOL, better[0]) if better else fix)
+        yield Problem(_SIZE, what, allowed or "no size on that pool", set_command(_POOL, better[0]) if better else fix)
 
 
 def _trains(size: ModelSize, pool: PoolSettings) -> bool:
