@@ -55,6 +55,7 @@ def test_faults_of_azure_need_no_node(
     spot, roles = f"fault capacity --size {H100} --spot 0", "fault roles --seconds 60"
     for line in (f"fault capacity --size {H100}", spot, roles, "heal capacity", "fault"):
         _call(line)
+    _call(f"fault price --size {H100} --usd 0.25")
     roles = "roles for 60 s"
     assert capsys.readouterr().out.splitlines() == [
         f"broken: capacity {H100}",
@@ -62,6 +63,7 @@ def test_faults_of_azure_need_no_node(
         f"broken: {roles}",
         f"healed: capacity 0 Spot {H100}",
         roles,
+        f"broken: price 0.25 USD {H100}",
     ]
 
 
@@ -81,6 +83,11 @@ def test_faults_of_azure_need_no_node(
         (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: it is above 0"),
         (f"fault capacity --size {H100} --spot -1", "--spot -1: of a capacity fault"),
         ("fault roles --spot 3", "--spot 3: of a capacity fault"),
+        (f"fault price --size {H100}", "needs --usd, what a Spot machine of it costs"),
+        (f"fault price --size {H100} --usd -1", "--usd -1: it is above 0"),
+        (f"fault price --size {H100} --usd nan", "--usd nan: it is above 0"),
+        (f"fault capacity --size {H100} --usd 2", "--usd belongs to price faults"),
+        ("fault --usd 2", "say what kind"),
         ("fault --spot 0", "say what kind"),
         ("heal disk", "kinds are"),
         ("heal --node nowhere", f"the nodes are {NODE}"),

@@ -82,6 +82,7 @@ def test_faults_show_on_their_node_only() -> None:
         (("node", NODE, "mlx5_0"), "leave --device out"),
         (("throttle",), "needs --seconds"),
         (("capacity",), "needs --size, the VM size"),
+        (("price", "", "", 0), "needs --size, the VM size"),
         (("roles", NODE), "not to roles: leave --node out"),
         (("node", NODE, "", -1), "above 0"),
     ],
