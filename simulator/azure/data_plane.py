@@ -151,7 +151,7 @@ class DataPlane:
             return f"{asked}{error}"
         cluster = self._world.store.get(parse_id(cluster_id))
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
-        barred = not reached.private and record.properties.get("publicNetworkAccess") == "Disabled"
+        barred = not reached.private and not container_registries.is_public(record)
         if barred or not roles.allows(self._world, kubelet, "pull", record.id):
             status = "403 Forbidden" if barred else "401 Unauthorized"  # AKS's page on images that cannot be pulled
             return (
