@@ -24,7 +24,7 @@ pytestmark = pytest.mark.simulator
 SIZE = 16 * 1024
 POOLS: dict[str, Any] = {
     "t4": {"vmSku": "Standard_NC4as_T4_v3", "count": 1, "gpuSlices": 2},
-    "wide": {"vmSku": "Standard_NC64as_T4_v3", "count": 2},
+    "wide": {"vmSku": "Standard_NC64as_T4_v3", "count": 2, "gpuSlices": 4},
 }
 OPTIONS: dict[str, Any] = {
     "gpu-batch": {"pool": "t4", "gpuSeconds": 2, "count": 10},
