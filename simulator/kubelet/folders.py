@@ -8,6 +8,8 @@ from pathlib import Path
 
 from diagnosis.cluster import Object
 
+_FOLDERS = ("nodes/*/*", "pods/*", "pod-logs/*")
+
 
 def of_pod(cluster: Path, pod: Object) -> Path:
     """Its volumes, and the run folders of its sandboxes."""
@@ -26,12 +28,23 @@ def of_machine(cluster: Path, node: Object) -> Path:
     return Path(cluster, "nodes", metadata["name"], metadata.get("uid", "gone"))
 
 
-def sweep(cluster: Path, pods: Iterable[Object], nodes: Iterable[Object]) -> None:
-    """Removes what belonged to pods and machines other than these, whenever they went."""
-    kept = {of_machine(cluster, node) for node in nodes}
-    for pod in pods:
-        kept |= {of_pod(cluster, pod), logs_of(cluster, pod)}
-    for pattern in ("nodes/*/*", "pods/*", "pod-logs/*"):
-        for folder in cluster.glob(pattern):
-            if folder not in kept:
-                shutil.rmtree(folder, ignore_errors=True)  # what a pod still writes goes the next time
+class Sweep:
+    """Removes what belonged to pods and machines that are gone, whenever they went."""
+
+    def __init__(self, cluster: Path) -> None:
+        self._cluster = cluster
+        self._there: set[Path] = set()
+        self._leftovers = True
+        """Of an earlier life, or of a pod that still wrote when it was removed."""
+
+    def __call__(self, pods: Iterable[Object], nodes: Iterable[Object]) -> None:
+        """Looks at the disk only where one of them is gone since the last time: a batch leaves thousands of pods."""
+        kept = {of_machine(self._cluster, node) for node in nodes}
+        for pod in pods:
+            kept |= {of_pod(self._cluster, pod), logs_of(self._cluster, pod)}
+        if self._leftovers or self._there - kept:
+            gone = [folder for pattern in _FOLDERS for folder in self._cluster.glob(pattern) if folder not in kept]
+            for folder in gone:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._leftovers = bool(gone)
+        self._there = kept

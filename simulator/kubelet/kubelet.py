@@ -118,6 +118,7 @@ class Kubelet:
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._furnished: dict[Path, NodeHardware] = {}
+        self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
 
@@ -196,7 +197,7 @@ class Kubelet:
         self._teller.keep(alive)
         self._faked.keep(alive)
         self._admission.keep(alive)
-        folders.sweep(self.folder, pods, nodes.values())
+        self._sweep(pods, nodes.values())
         self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:

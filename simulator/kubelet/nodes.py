@@ -122,8 +122,12 @@ class NodeKeeper:
         )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
+        """Writes world.json, as which all sandboxed pods see nodes, pods and devices.
+
+        Pods that have ended are in it where others may look for them by name; a batch leaves thousands behind.
+        """
         held = self._devices.held()
+        pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}
         for pod in pods:

@@ -24,12 +24,28 @@ def cluster(tmp_path: Path) -> Path:
 
 
 def test_only_what_is_there_keeps_its_files(cluster: Path) -> None:
-    folders.sweep(cluster, [make("there")], [NODE])
+    folders.Sweep(cluster)([make("there")], [NODE])
     kept = {str(path.relative_to(cluster)) for path in cluster.glob("*/*")}
     assert kept == {"pods/there", "pod-logs/ai_there_there", "nodes/n1", "shares/pvc-1"}
     assert [path.name for path in (cluster / "nodes/n1").iterdir()] == ["machine-2"]
 
 
 def test_a_cluster_without_pods_keeps_none(cluster: Path) -> None:
-    folders.sweep(cluster, [], [])
+    folders.Sweep(cluster)([], [])
     assert [*cluster.glob("pod*/*"), *cluster.glob("nodes/*/*")] == []
+
+
+def test_what_goes_later_takes_its_files_along_then(cluster: Path) -> None:
+    sweep = folders.Sweep(cluster)
+    sweep([make("there"), make("gone")], [NODE])
+    sweep([make("there"), make("gone")], [NODE])
+    sweep([make("there")], [NODE])
+    assert [path.name for path in (cluster / "pods").iterdir()] == ["there"]
+
+
+def test_what_a_pod_still_wrote_as_it_went_goes_the_next_time(cluster: Path) -> None:
+    sweep = folders.Sweep(cluster)
+    sweep([make("there")], [NODE])
+    (cluster / "pods/gone").mkdir()
+    sweep([make("there")], [NODE])
+    assert [path.name for path in (cluster / "pods").iterdir()] == ["there"]
