@@ -9,22 +9,16 @@ from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
 from config.schema.operators import ChartSettings
 from operators._release import Values, release
+from operators.kueue.rights import FRAMEWORKS
+from operators.kueue.teams import Teams
 
 NAME = "kueue"
-FRAMEWORKS = (
-    "batch/job",
-    "kubeflow.org/pytorchjob",
-    "ray.io/raycluster",
-    "ray.io/rayjob",
-    "workload.codeflare.dev/appwrapper",
-)
-"""Kinds of jobs that are queued. Those whose CRD is not there are waited for: it may come later."""
 WARM_UP_MINUTES = 30
 """How long a job's images may be pulled before AppWrapper takes it for failed."""
 
 
 class Kueue(Installed):
-    """The release. Queues follow it: its admission and conversion webhooks must answer."""
+    """The release, and the teams that queue by it."""
 
     def __init__(
         self, name: str, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions | None = None
@@ -32,6 +26,8 @@ class Kueue(Installed):
         super().__init__(name, opts)
         installed = release(NAME, site, parent=self, values=values(), user_values=settings.values)
         self.followed = [installed]
+        if site.settings.teams or site.settings.slack_gpus:
+            Teams("teams", site.settings, installed, opts=self.child())
         self.register_outputs({})
 
 
@@ -49,8 +45,9 @@ def values() -> Values:
 def configuration() -> Values:
     """What Kueue 0.19 reads (its apis/config/v1beta2).
 
-    In namespaces of teams a job without a queue never starts; elsewhere Kueue leaves all jobs alone. What has room is
-    admitted; whose pods are not ready in time goes back into its queue, and waits longer each time.
+    Kinds of jobs whose CRD is not there are waited for: it may come later. In namespaces of teams a job without a queue
+    never starts; elsewhere Kueue leaves all jobs alone. What has room is admitted; whose pods are not ready in time
+    goes back into its queue, and waits longer each time.
     """
     concurrency = {"Job.batch": 5, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
     requeuing = {"timestamp": "Eviction", "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
