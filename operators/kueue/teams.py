@@ -25,8 +25,9 @@ class Teams(Component):
         super().__init__(name, opts)
         pools = list(settings.gpu_pools().values())
         flavor = _made("ResourceFlavor", queues.FLAVOR, queues.flavor_spec(pools), opts=self.child(depends_on=[kueue]))
+        # Like all that comes after a namespace, it is made once whoever deploys may (role_delay).
         role = kubernetes.rbac.v1.ClusterRole(
-            rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child()
+            rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
