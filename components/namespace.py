@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import pulumi
@@ -18,10 +18,11 @@ def namespace(
     parent: Component,
     hooks: pulumi.ResourceHookBinding | None,
     labels: Mapping[str, str] | None = None,
+    depends_on: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.core.v1.Namespace:
     """A namespace of that very name, whose pods may do what the pod-security `level` allows."""
     return kubernetes.core.v1.Namespace(
         f"namespace-{name}",
         metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level, **(labels or {})}},
-        opts=parent.child(hooks=hooks),
+        opts=parent.child(hooks=hooks, depends_on=depends_on),
     )

@@ -24,6 +24,8 @@ SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
+TEAM_LABELS = {"mlbatch-team-namespace": "true"}
+"""MLBatch's own: of namespaces of teams, in which Kueue manages all jobs."""
 GPU_RESOURCE = "nvidia.com/gpu"
 SCHEDULER = "volcano"
 """Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""

@@ -169,8 +169,9 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
     """With what mends the problems that the fixes leave behind, if fewer are left then.
 
     A map that is taken out may be one that is needed, which its fix then sees to. And what was broken may have hidden
-    what does not suit it: that is told beside it.
+    what does not suit it: that is told beside it, where its fix is good at last.
     """
+    first = offers
     rounds: list[tuple[int, list[tuple[_Offer, Fix]]]] = []
     for _ in range(_FOLLOWING + 1):
         told = {offer.told for offer in offers}
@@ -198,7 +199,8 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
     best = min(rounds, key=lambda each: each[0])[1]
     for offer, choice in best:
         offer.choices[0] = choice
-    return [offer for offer, _ in best]
+    left_at_last, before = _tried([offer for offer, _ in best], keys, look), {offer.told for offer in first}
+    return [offer for offer, _ in best if offer in first or offer.is_good(left_at_last, before)]
 
 
 def _without_rival(offers: list[_Offer], keys: Keys, look: Look) -> list[_Offer]:

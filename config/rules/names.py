@@ -16,6 +16,7 @@ from config.schema.names import (
     Names,
 )
 
+_TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
 
@@ -49,11 +50,21 @@ def _resource_group_problems(names: Names) -> Iterator[Problem]:
         )
 
 
+def namespace_of(name: str) -> str:
+    """What is nearest to a name, of all that Kubernetes takes as the name of a namespace; empty where nothing is."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
+
+
+def is_taken(name: str, of_operators: Iterable[str]) -> bool:
+    """Whether a platform has a namespace of that name, or Kubernetes keeps it for itself."""
+    return name in (*_TAKEN, *of_operators) or name.startswith("kube-")
+
+
 def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Problem]:
     """What is wrong with a stack's name as that of the namespace of its workloads."""
-    taken = (WORKLOAD_NAMESPACE, "default", *of_operators)
-    better = re.sub(r"[^a-z0-9]+", "-", stack.lower()).strip("-")[:MAX_DNS_LABEL].rstrip("-")
-    if stack in taken or stack.startswith("kube-"):
+    taken = (*_TAKEN, *of_operators)
+    better = namespace_of(stack)
+    if is_taken(stack, of_operators):
         what = f"the stack is named {stack!r}, and so would its namespace be, but the platform has one of that name"
         yield Problem((), what, f"any name but kube-*, {', '.join(taken)}", run(f"pulumi stack rename my-{better}"))
     elif stack != better:

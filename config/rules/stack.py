@@ -16,6 +16,7 @@ from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.shared_files import shared_files_problems
+from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems
 from config.schema.maintenance import ROLLING
 from config.schema.models import StackFile
@@ -40,6 +41,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
     """All that is wrong between the settings of a stack, workloads aside."""
     for rule in RULES:
         yield from rule(installation.stack)
+    yield from team_problems(installation)
     yield from _operators(installation)
 
 

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from math import inf
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, StringConstraints, field_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
 
 from config.facts.near import hint, near
 from config.facts.skus import VmSku, catalogue, sku
 from config.facts.versions import versions
 from config.schema.autoscaler import AutoscalerSettings
-from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, may_be, unfit, unfits
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, unfit, unfits
 from config.schema.ip_ranges import IpRanges
 from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.names import Names, StackName
@@ -23,20 +23,14 @@ from config.schema.operators import Operators
 from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
-from config.schema.resource_ids import UserAssignedIdentityId
+from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 from config.schema.storage import SharedFiles, StorageSettings
+from config.schema.teams import Gpus, TeamSettings
 from config.schema.workload import Chosen
 
 DEFAULT_POOL = "gpu"
 SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
 """The OS disk of the system pool's nodes."""
-
-ObjectId = Annotated[
-    str,
-    StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
-    may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
-]
-"""Object id of an Entra user, group or service principal."""
 
 PrincipalType = Literal["User", "ServicePrincipal", "Group"]
 """What an object id is of, as role assignments call it; managed identities are service principals."""
@@ -182,6 +176,10 @@ class StackFile(Model):
     """GPU pools by key, in place of `vmSku` and `nodeCount`."""
     operators: SerializeAsAny[Operators] = Operators()
     """What is installed in the cluster."""
+    teams: dict[str, TeamSettings] = {}
+    """Teams by name, which is that of their namespace; their jobs queue by `operators.kueue`."""
+    slack_gpus: Gpus = 0
+    """GPUs that no team has as its own: they are in a queue without jobs, of which all teams may borrow."""
     charts: Charts = Charts()
     """Where charts come from, in place of their own places."""
     images: Images = Images()

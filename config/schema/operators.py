@@ -27,6 +27,8 @@ NVIDIA_NAMESPACE = "nvidia-operator"
 """Of what serves GPU nodes, from charts."""
 NODE_TOOLS_NAMESPACE = "node-tools"
 """Of our own DaemonSets."""
+MLBATCH_NAMESPACE = "mlbatch-system"
+"""Of what queues and runs the jobs of teams."""
 
 
 class OperatorSettings(Model):

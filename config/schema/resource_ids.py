@@ -1,4 +1,4 @@
-"""Ids of resources in Azure that a stack does not make, and only names."""
+"""Ids of what a stack does not make in Azure and in Entra, and only names."""
 
 from __future__ import annotations
 
@@ -29,6 +29,12 @@ def _example(kind: str) -> str:
     return f"/subscriptions/<id>/resourceGroups/<group>/providers/{kind}/<name>"
 
 
+ObjectId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"),
+    may_be("an object id, as in 0a0b0c0d-0000-0000-0000-000000000000"),
+]
+"""Object id of an Entra user, group or service principal."""
 UserAssignedIdentityId = Annotated[
     str, StringConstraints(pattern=_pattern(_IDENTITY)), may_be(f"its resource id, as in {_example(_IDENTITY)}")
 ]

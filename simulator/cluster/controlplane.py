@@ -15,7 +15,7 @@ import yaml
 from diagnosis.cluster import Object
 from simulator.cluster import entra
 from simulator.host import files, paths, ports
-from simulator.host.certificates import Authority, cluster_certificates
+from simulator.host.certificates import FRONT_PROXY, Authority, cluster_certificates
 from simulator.host.processes import Process, Supervisor
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.cloud import Entra
@@ -177,6 +177,14 @@ class ControlPlane:
             "--kubelet-preferred-address-types=InternalIP",
             f"--egress-selector-config-file={self.folder / 'egress.json'}",
             "--enable-aggregator-routing=true",  # webhooks go to ready endpoints, which the egress proxy maps
+            # APIs that pods serve are told who asks by headers, which they believe of this certificate alone.
+            f"--proxy-client-cert-file={pki('front-proxy', 'crt')}",
+            f"--proxy-client-key-file={pki('front-proxy', 'key')}",
+            f"--requestheader-client-ca-file={pki('ca', 'crt')}",
+            f"--requestheader-allowed-names={FRONT_PROXY}",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         ]
 
     def _controller_manager_argv(self) -> list[str]:

@@ -27,6 +27,8 @@ _NO_USES = (
     "decipher_only",
 )
 """Of an authority's key."""
+FRONT_PROXY = "front-proxy-client"
+"""As whom the API server comes to APIs that pods serve: they take its word for who asks."""
 _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost")
 
 
@@ -114,6 +116,7 @@ def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:
     authority.issue("controller-manager", "system:kube-controller-manager")
     authority.issue("scheduler", "system:kube-scheduler")
     authority.issue("kubelet-client", "kube-apiserver-kubelet-client", "system:masters")
+    authority.issue("front-proxy", FRONT_PROXY)
     authority.issue("kubelet", "simulated-kubelet", hosts=("127.0.0.1",), server=True)
     if not (folder / "sa.key").exists():
         key = ec.generate_private_key(ec.SECP256R1())

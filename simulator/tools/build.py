@@ -13,6 +13,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import yaml
+
 from simulator.tools.catalogue import Build, Catalogue, Chart, Tool
 from simulator.tools.errors import ToolError
 
@@ -63,12 +65,17 @@ def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_cach
     found = json.loads(answer)
     chart = folder / tool.name
     shutil.copytree(Path(found["Dir"]) / source.folder, chart)
-    metadata = chart / "Chart.yaml"
+    metadata, values = chart / "Chart.yaml", chart / "values.yaml"
     text = metadata.read_text(encoding="utf-8")
-    if found["Version"] != f"v{tool.version}" or f"appVersion: v{tool.version}\n" not in text:
+    if {found["Version"], yaml.safe_load(text)["appVersion"]} != {f"v{tool.version}"}:
         raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
     # Upstream gives the chart its version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
+    for before, after in source.released.items():
+        text = values.read_text(encoding="utf-8")
+        if before not in text:
+            raise ToolError(f"{tool.label} has no {before!r} in its values.yaml, which its release would replace.")
+        values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

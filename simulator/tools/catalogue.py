@@ -46,6 +46,8 @@ class Chart(_Data):
     module: str
     package: str
     folder: str
+    released: dict[str, str] = {}
+    """What upstream's packaging replaces in its values.yaml, and with what."""
 
 
 class Npm(_Data):

@@ -10,6 +10,7 @@ import yaml
 
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
+from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.volcano import component as volcano
@@ -21,6 +22,7 @@ VALUES: dict[str, dict[str, Any]] = {
     network_operator.NAME: network_operator.values(),
     gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True, pools={}),
     volcano.NAME: volcano.values(autoscaled=False),
+    kueue.NAME: kueue.values(),
     blob_csi_driver.NAME: blob_csi_driver.values(),
 }
 

@@ -49,6 +49,18 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
         "cluster": _LOCAL,
     },
+    "teams": {
+        "vmSku": H100,
+        "nodeCount": 3,
+        "workloads": NCCL,
+        "cluster": _LOCAL,
+        "operators": {"kueue": {"enabled": True}},
+        "teams": {
+            "blue": {"gpus": 8, "users": ["alice"]},
+            "red": {"gpus": 8, "groups": ["0a0b0c0d-0000-0000-0000-000000000000"]},
+        },
+        "slackGpus": 8,
+    },
     "two-accounts": {
         "vmSku": H100,
         "storage": {

@@ -12,7 +12,7 @@ from config.problems.fixes import remove_command, set_command
 from config.reading.edits import Draft, Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
-from tests.support.settings import H100, INVENTORY, as_engine, load
+from tests.support.settings import H100, INVENTORY, SECRET, as_engine, dev, load
 from tests.units.config import commands
 
 KNOWN = workloads.find()
@@ -151,3 +151,10 @@ def test_what_a_broken_value_hid_is_told_beside_it_and_not_mended_in_silence() -
         "vmSku": f"pulumi config set vmSku {H100}",
         "workloadOptions.notebook.pool": "pulumi config set --path workloadOptions.notebook.pool gpu",
     }
+
+
+def test_a_mistyped_key_that_others_hide_is_told_only_if_its_fix_is_good() -> None:
+    """`true` is no priority, which shows once the pool has its bounds and its size, and vmSku is out of its way."""
+    found = fixes({**dev(), "pools": {"olmo-data": {"autoscale": {"riority": True}}}}, known=KNOWN, secret=SECRET)
+    assert "pools.olmo-data.autoscale.max" in found
+    assert not [fix for fix in found.values() if "autoscale.priority' true" in fix]

@@ -19,7 +19,11 @@ MAY_IMPORT = {
     "config/rules": ("config.rules", "config.schema", "config.problems", "config.facts"),
     "config/reading": ("config",),
     "components": ("components", "config"),
-    "operators": ("operators", "config", *(f"components.{name}" for name in ("_base", "images", "operators"))),
+    "operators": (
+        "operators",
+        "config",
+        *(f"components.{name}" for name in ("_base", "images", "namespace", "operators")),
+    ),
     "workloads": ("workloads", "config", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config"),
 }

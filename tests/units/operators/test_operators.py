@@ -17,6 +17,7 @@ from config.schema.pools import PoolSettings
 from operators._release import ChartLocation, locate, merge
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
+from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
 from operators.nfd import component as nfd
@@ -43,6 +44,7 @@ SHARED = {
         (gpu_operator.NAME, gpu_operator.values("manual", rdma=False, pools=SHARED)),
         (volcano.NAME, volcano.values(autoscaled=True)),
         (blob_csi_driver.NAME, blob_csi_driver.values()),
+        (kueue.NAME, kueue.values()),
     ],
 )
 def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:

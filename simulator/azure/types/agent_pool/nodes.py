@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from config.facts.allocatable import allocatable
 from config.facts.skus import VmSku
 from simulator.world.nodes import DRIVER_ANNOTATION, PARTITION_ANNOTATION
 
@@ -148,7 +149,7 @@ def _annotations(pool: Pool, sku: VmSku) -> dict[str, str]:
 
 def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
     pods, disk_kib = int(pool.properties["maxPods"]), int(pool.properties["osDiskSizeGB"]) * 1024**2
-    memory_kib = sku.memory_gib * 1024**2
+    left = allocatable(sku, pods)
     shared = {"hugepages-1Gi": "0", "hugepages-2Mi": "0", "pods": str(pods)}
     offset = pool.index * ADDRESSES_PER_POOL + _FIRST_ADDRESS + instance % ADDRESSES_PER_POOL
     image = IMAGES[pool.properties["osSKU"]]
@@ -159,13 +160,13 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
         ],
         "capacity": {
             "cpu": str(sku.vcpus),
-            "memory": f"{memory_kib}Ki",
+            "memory": f"{sku.memory_gib * 1024**2}Ki",
             "ephemeral-storage": f"{disk_kib}Ki",
             **shared,
         },
         "allocatable": {
-            "cpu": f"{sku.vcpus * 1000 - reserved_cpu_millis(sku.vcpus)}m",
-            "memory": f"{memory_kib - reserved_memory_kib(memory_kib, pods)}Ki",
+            "cpu": f"{left.cpu_millis}m",
+            "memory": f"{left.memory_kib}Ki",
             "ephemeral-storage": str(disk_kib * 1024 * 9 // 10),  # kubelet: imagefs eviction threshold of 10 %
             **shared,
         },
@@ -183,16 +184,6 @@ def _status(pool: Pool, sku: VmSku, name: str, instance: int) -> Node:
             "systemUUID": hashlib.sha256(f"{name}/uuid".encode()).hexdigest()[:32],
         },
     }
-
-
-def reserved_cpu_millis(cores: int) -> int:
-    """CPU that AKS keeps for the kubelet: 60, 100, 140, 180 m for 1, 2, 4, 8 cores; 10 m per core from there."""
-    return 60 + 40 * min(max(cores - 1, 0), 1) + 20 * min(max(cores - 2, 0), 2) + 10 * max(cores - 4, 0)
-
-
-def reserved_memory_kib(memory_kib: int, pods: int) -> int:
-    """The lesser of 20 MiB per pod + 50 MiB and a quarter of the memory, and 100 MiB before eviction starts."""
-    return min((20 * pods + 50) * 1024, memory_kib // 4) + 100 * 1024
 
 
 def _taint(text: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from config.facts import skus
-from simulator.azure.types.agent_pool.nodes import Pool, manifests, reserved_cpu_millis, reserved_memory_kib
+from simulator.azure.types.agent_pool.nodes import Pool, manifests
 from simulator.world.hardware import SECTOR_BYTES
 from simulator.world.nodes import hardware_of
 from tests.support.arm import H100, Arm, pool_body, pool_path
@@ -92,15 +92,6 @@ def test_nodes_have_the_os_disk_of_their_pool(kind: str, label: str) -> None:
     hardware = hardware_of(node)
     assert hardware.os_disk.sectors * SECTOR_BYTES == 512 * 1024**3
     assert len(hardware.nvme) == 8, "none of them is taken for it"
-
-
-@pytest.mark.parametrize(("cores", "millis"), [(1, 60), (2, 100), (4, 140), (8, 180), (16, 260), (32, 420), (64, 740)])
-def test_reserved_cpu_is_akss_table(cores: int, millis: int) -> None:
-    assert reserved_cpu_millis(cores) == millis
-
-
-def test_reserved_memory_is_a_quarter_at_most() -> None:
-    assert reserved_memory_kib(4 * 1024**2, 250) == 1024**2 + 100 * 1024
 
 
 def test_stopped_pool_has_no_nodes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import yaml
 from config.facts.versions import versions
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
+from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.volcano import component as volcano
@@ -23,6 +26,7 @@ OBJECTS = {
     network_operator.NAME: {"Deployment network-operator", "Job network-operator-upgrade-crd"},
     gpu_operator.NAME: {"Deployment gpu-operator", "ClusterPolicy cluster-policy"},
     volcano.NAME: {"Deployment volcano-scheduler", "Job volcano-admission-init", "Service volcano-admission-service"},
+    kueue.NAME: {"Deployment kueue-controller-manager", "APIService v1beta2.visibility.kueue.x-k8s.io"},
     blob_csi_driver.NAME: {
         "CSIDriver blob.csi.azure.com",
         "DaemonSet csi-blob-node",
@@ -58,9 +62,11 @@ def test_a_chart_out_of_a_module_is_of_the_pinned_version_with_the_keys_that_are
     metadata = yaml.safe_load((make_schema.CHARTS / chart / "Chart.yaml").read_text())
     assert metadata["version"] == versions().charts[chart].version
     values = yaml.safe_load((make_schema.CHARTS / chart / "values.yaml").read_text())
-    paths = [path for path, _, _ in make_schema.read_keys((make_schema.KEYS / f"{chart}.keys").read_text())]
-    assert {path[0] for path in paths} == set(values)
-    assert not [path for path in paths if not _has(values, path)]
+    keys = list(make_schema.read_keys((make_schema.KEYS / f"{chart}.keys").read_text()))
+    assert {path[0] for path, _, _ in keys} == set(values)
+    assert not [path for path, _, _ in keys if not _has(values, path)]
+    images = [(path, default) for path, _, default in keys if path[-1] in ("repository", "tag", "pullPolicy")]
+    assert {default for path, default in images if reduce(getitem, path, values) != default} == set()
 
 
 def _has(values: Any, path: list[str]) -> bool:

@@ -59,27 +59,48 @@ def test_real_go_builds_a_module(workshop: Workshop, monkeypatch: pytest.MonkeyP
     assert hello.stderr == "hello v1.0\n"
 
 
-def test_a_chart_comes_out_of_its_module_and_is_linked_with_the_modules_version(workshop: Workshop) -> None:
-    """Upstream gives its chart a version only when it packages a release."""
+METADATA = 'name: hello\nversion: 0.0.0\nappVersion: "v1.0"\n'
+
+
+def chart_in_a_module(workshop: Workshop, **more: object) -> dict[str, object]:
+    """A chart whose images are of no release yet, and a `go` that finds it."""
     module = workshop.root / "module"
     (module / "charts" / "hello").mkdir(parents=True)
-    metadata = "name: hello\nversion: 0.0.0\nappVersion: v{version}\n"
-    (module / "charts" / "hello" / "Chart.yaml").write_text(metadata.format(version="1.0"))
+    (module / "charts" / "hello" / "Chart.yaml").write_text(METADATA)
+    (module / "charts" / "hello" / "values.yaml").write_text("image: staging.test/hello:main\n")
     answer = json.dumps({"Dir": str(module), "Version": "v1.0"})
     fake_go = f"#!/bin/sh\nif [ \"$1\" = env ]; then echo go1.26.8; else echo '{answer}'; fi\n"
     (workshop.root / "path" / "go").write_text(fake_go)
-    source = {"module": "hello", "package": "example.test/hello", "folder": "charts/hello"}
+    return {"module": "hello", "package": "example.test/hello", "folder": "charts/hello", **more}
+
+
+def test_a_chart_comes_out_of_its_module_and_is_linked_with_the_modules_version(workshop: Workshop) -> None:
+    """Upstream gives its chart a version only when it packages a release."""
+    source = chart_in_a_module(workshop)
     tool = workshop.tool(build=None, chart=source)
     installer = workshop.installer(tool)
     installer.charts = workshop.root
     installer.install([tool])
-    assert (workshop.root / "hello" / "Chart.yaml").read_text() == metadata.format(version="1.0").replace(
-        "0.0.0", "1.0"
-    )
+    assert (workshop.root / "hello" / "Chart.yaml").read_text() == METADATA.replace("0.0.0", "1.0")
     assert (workshop.root / "hello").is_symlink()
     other = workshop.tool(build=None, chart=source, version="1.1")
     with pytest.raises(ToolError, match=r"hello 1\.1 is not in example\.test/hello v1\.0, which .*go\.mod pins"):
         workshop.installer(other).install([other])
+
+
+def test_a_charts_values_are_those_of_its_release(workshop: Workshop) -> None:
+    released = {"staging.test/": "registry.test/", ":main": ":v{version}"}
+    tool = workshop.tool(build=None, chart=chart_in_a_module(workshop, released=released))
+    installer = workshop.installer(tool)
+    installer.charts = workshop.root
+    installer.install([tool])
+    assert (workshop.root / "hello" / "values.yaml").read_text() == "image: registry.test/hello:v1.0\n"
+
+
+def test_a_chart_that_is_released_otherwise_is_not_taken(workshop: Workshop) -> None:
+    tool = workshop.tool(build=None, chart=chart_in_a_module(workshop, released={":latest": ":v1.0"}))
+    with pytest.raises(ToolError, match=r"hello 1\.0 has no ':latest' in its values\.yaml"):
+        workshop.installer(tool).install([tool])
 
 
 def test_failed_build_shows_the_end_of_its_log(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,88 @@
+"""Rules for teams: their names, which are those of namespaces, who is in them, and GPUs that the cluster has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, Path, move_command, remove_command, set_command
+from config.rules.names import is_taken, namespace_of
+from config.schema.models import StackFile
+from config.schema.names import MAX_DNS_LABEL
+from config.schema.operators import Installation
+from config.schema.teams import TeamSettings
+
+SLACK = "slack"
+"""Before the name of the queue that no team has."""
+QUEUE_SUFFIX = "-cluster-queue"
+MAX_TEAM_NAME = MAX_DNS_LABEL - len(QUEUE_SUFFIX)
+"""Names of queues are values of labels, too."""
+_ALLOWED = (
+    f"at most {MAX_TEAM_NAME} lower-case letters, digits and hyphens, a letter or digit at both ends, and no name that "
+    "the platform has: it is that of the team's namespace"
+)
+
+
+def team_problems(installation: Installation) -> Iterator[Problem]:
+    """All of them."""
+    stack = installation.stack
+    of_operators = {each.namespace for each in installation.operators.values()}
+    for name, team in stack.teams.items():
+        yield from _name_problems(name, team, stack.teams, of_operators)
+    yield from _groups_without_entra(stack)
+    yield from _too_many_gpus(stack)
+
+
+def _name_problems(
+    name: str, team: TeamSettings, teams: Collection[str], of_operators: Collection[str]
+) -> Iterator[Problem]:
+    path: Path = ("teams", name)
+    better = namespace_of(name)[:MAX_TEAM_NAME].rstrip("-")
+    if better == name:
+        if _is_taken(name, of_operators):
+            what = "is named as a namespace or a queue that the platform has"
+            yield Problem(path, what, _ALLOWED, _renamed(path, team, f"team-{re.sub('-system$', '', name)}", teams))
+    elif better in teams:
+        what = f"is named {name!r}, and its namespace could be only {better}, which is that of team {better}"
+        yield Problem(path, what, "each team once", remove_command(path))
+    else:
+        better = f"team-{better}".rstrip("-") if not better or _is_taken(better, of_operators) else better
+        what = f"is named {name!r}, which Kubernetes refuses as the name of its namespace"
+        yield Problem(path, what, _ALLOWED, _renamed(path, team, better, teams))
+
+
+def _renamed(path: Path, team: TeamSettings, better: str, teams: Collection[str]) -> Fix:
+    """The team under a name that can be; without it where another has that."""
+    given = team.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return remove_command(path) if better in teams else move_command(path, ("teams", better), given)
+
+
+def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
+    for name, team in stack.teams.items():
+        if team.groups and not stack.cluster.entra:
+            path: Path = ("teams", name, "groups")
+            what = "names Entra groups, but cluster.entra is false"
+            yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
+
+
+def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
+    """More than the cluster can have: each is held against what those before it leave. With no node, nothing runs."""
+    total = left = sum(pool.max_nodes * pool.gpus for pool in stack.gpu_pools().values())
+    asked: list[tuple[Path, int]] = [(("slackGpus",), stack.slack_gpus)]
+    asked += [(("teams", name, "gpus"), team.gpus) for name, team in sorted(stack.teams.items())]
+    for path, gpus in asked if total else ():
+        if gpus > left:
+            what = f"is {gpus}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
+            lacking = ("pools",) if stack.pools else ("nodeCount",)
+            yield Problem(path, what, f"0 to {left}, or more nodes", set_command(path, left), lacking=lacking)
+        left -= min(gpus, left)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _is_taken(name: str, of_operators: Collection[str]) -> bool:
+    """AKS, its add-ons and operators call theirs something-system."""
+    return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)

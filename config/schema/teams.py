@@ -1,0 +1,40 @@
+"""Teams: who shares the cluster, and how many of its GPUs are whose."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, unfit
+from config.schema.resource_ids import ObjectId
+
+MAX_GPUS = 1_000_000
+"""More than any cluster of AKS has (5,000 nodes), partitions of GPUs among them."""
+_EXAMPLE = "a name as the cluster knows it, as in alice or alice@example.com"
+
+
+def _user(name: str) -> str:
+    """Kubernetes keeps `system:` for itself: such a name is a part of the cluster, or nobody in particular."""
+    if name.startswith("system:"):
+        raise unfit(f"is {name!r}, a name that Kubernetes keeps for itself", None, allowed=_EXAMPLE)
+    if not name.isprintable() or name != name.strip() or not name:
+        raise unfit(f"is {name!r}, which is nobody's name", None, allowed=_EXAMPLE)
+    return name
+
+
+User = Annotated[Text, AfterValidator(_user), may_be(_EXAMPLE)]
+Gpus = Annotated[int, Field(ge=0, le=MAX_GPUS), PLAIN_DIGITS]
+
+
+class TeamSettings(Model):
+    """One team: a namespace of its name, in which its members queue jobs, and what of the cluster is its own."""
+
+    gpus: Annotated[Gpus, Field(examples=[8])]
+    """GPUs that are its own, with their share of all else that a node offers: it gets them back at once when others
+    have borrowed them. While others leave theirs free, its jobs may take these too.
+    """
+    users: tuple[User, ...] = ()
+    """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name."""
+    groups: tuple[ObjectId, ...] = ()
+    """Entra groups whose members may, too, by their object ids."""

@@ -1,0 +1,44 @@
+"""Kueue: which jobs of teams may start, by quotas that teams lend each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pulumi
+
+from components.operators import Installed, Operator, Site
+from config.problems.errors import Problem
+from config.problems.fixes import set_command
+from config.schema.operators import MLBATCH_NAMESPACE, ChartSettings, Installation
+from operators.kueue.component import NAME, Kueue
+
+
+class KueueSettings(ChartSettings):
+    """It is off unless it is asked for: a cluster with one user has no need of quotas."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+
+
+class _Kueue(Operator[KueueSettings]):
+    name = NAME
+    title = "Kueue"
+    summary = "Queues of teams' jobs, and their quotas."
+    namespace = MLBATCH_NAMESPACE
+    level = "baseline"
+    settings = KueueSettings
+
+    def problems(self, installation: Installation) -> Iterator[Problem]:
+        """Teams are nothing without it."""
+        stack = installation.stack
+        asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
+        if asked and not stack.operators.of(self).enabled:
+            path = ("operators", NAME, "enabled")
+            what = f"is false, but what {' and '.join(asked)} {'say' if len(asked) > 1 else 'says'} is for {self.title}"
+            yield Problem(path, what, f"true, or a stack without {' and '.join(asked)}", set_command(path, True))
+
+    def install(self, site: Site, settings: KueueSettings, opts: pulumi.ResourceOptions) -> Installed:
+        return Kueue(self.name, site, settings, opts)
+
+
+OPERATOR = _Kueue()

@@ -1,0 +1,72 @@
+"""Kueue: holds jobs back until their team's quota, or what others lend it, has room for all of their pods."""
+
+from __future__ import annotations
+
+import pulumi
+import yaml
+
+from components.operators import Installed, Site
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
+from config.schema.operators import ChartSettings
+from operators._release import Values, release
+from operators.kueue.rights import FRAMEWORKS
+from operators.kueue.teams import Teams
+
+NAME = "kueue"
+WARM_UP_MINUTES = 30
+"""How long a job's images may be pulled before AppWrapper takes it for failed."""
+
+
+class Kueue(Installed):
+    """The release, and the teams that queue by it."""
+
+    def __init__(
+        self, name: str, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        installed = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        self.followed = [installed]
+        if site.settings.teams or site.settings.slack_gpus:
+            Teams("teams", site.settings, installed, opts=self.child())
+        self.register_outputs({})
+
+
+def values() -> Values:
+    """Values of the chart: it runs on the system pool, with a configuration of which nothing is left to defaults that
+    change with its versions.
+    """
+    text = yaml.safe_dump(configuration(), sort_keys=False)
+    return {
+        "controllerManager": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
+        "managerConfig": {"controllerManagerConfigYaml": text},
+    }
+
+
+def configuration() -> Values:
+    """What Kueue 0.19 reads (its apis/config/v1beta2).
+
+    Kinds of jobs whose CRD is not there are waited for: it may come later. In namespaces of teams a job without a queue
+    never starts; elsewhere Kueue leaves all jobs alone. What has room is admitted; whose pods are not ready in time
+    goes back into its queue, and waits longer each time.
+    """
+    concurrency = {"Job.batch": 5, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
+    requeuing = {"timestamp": "Eviction", "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": ":8081"},
+        "metrics": {"bindAddress": ":8443", "enableClusterQueueResources": True},
+        "webhook": {"port": 9443},
+        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
+        "controller": {"groupKindConcurrency": {**concurrency, "ClusterQueue.kueue.x-k8s.io": 5}},
+        "clientConnection": {"qps": 300, "burst": 500},
+        "integrations": {"frameworks": list(FRAMEWORKS)},
+        "manageJobsWithoutQueueName": True,
+        "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
+        "waitForPodsReady": {
+            "timeout": f"{WARM_UP_MINUTES + 10}m",  # else Kueue would take from AppWrapper what that still waits for
+            "blockAdmission": False,
+            "requeuingStrategy": requeuing,
+        },
+        "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]},
+    }

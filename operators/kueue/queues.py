@@ -1,0 +1,83 @@
+"""Queues and their quotas, as Kueue's resources have them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from config.facts.allocatable import MAX_PODS, allocatable
+from config.facts.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
+from config.rules.teams import QUEUE_SUFFIX
+from config.schema.pools import PoolSettings
+
+API = "kueue.x-k8s.io/v1beta2"
+FLAVOR = "default-flavor"
+COHORT = "default-cohort"
+LOCAL_QUEUE = "default-queue"
+"""Of every team: its jobs name this one."""
+
+
+def flavor_spec(pools: Iterable[PoolSettings]) -> dict[str, Any]:
+    """Jobs that are admitted go to GPU nodes, whatever taints their pools have; to Spot nodes only if they say so."""
+    taints = [taint for pool in pools for taint in pool.taints]
+    return {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
+
+
+def queue_name(team: str) -> str:
+    """Of its ClusterQueue."""
+    return f"{team}{QUEUE_SUFFIX}"
+
+
+def cluster_queue_spec(quotas: dict[str, str], namespace: str | None) -> dict[str, Any]:
+    """A team's share of the cluster, or one that no namespace can queue for.
+
+    Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait; nobody preempts others to
+    borrow. In its own queue a team's more important or older job comes first.
+    """
+    selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    return {
+        **selector,
+        "cohortName": COHORT,
+        "preemption": {
+            "withinClusterQueue": "LowerOrNewerEqualPriority",
+            "reclaimWithinCohort": "Any",
+            "borrowWithinCohort": {"policy": "Never"},
+        },
+        "resourceGroups": [
+            {"coveredResources": list(quotas), "flavors": [{"name": FLAVOR, "resources": resources}]},
+        ],
+    }
+
+
+def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:
+    """So many GPUs, and of all else their share of what a node offers.
+
+    Where pools differ, it is the most that nodes of one have beside a GPU, so that a job of whole nodes fits anywhere.
+    """
+
+    def share(of_node: Callable[[PoolSettings], int]) -> int:
+        return max(-(-gpus * of_node(pool) // pool.gpus) for pool in pools)
+
+    rdma = share(lambda pool: pool.sku.infiniband.hcas if pool.sku.infiniband else 0)
+    any_rdma = any(pool.sku.infiniband for pool in pools)
+    return {
+        "cpu": _cpu(share(lambda pool: allocatable(pool.sku).cpu_millis)),
+        "memory": _memory(share(lambda pool: allocatable(pool.sku).memory_kib)),
+        GPU_RESOURCE: str(gpus),
+        **({rdma_resource: str(rdma)} if any_rdma else {}),
+        "pods": str(share(lambda _: MAX_PODS)),
+    }
+
+
+def _cpu(millis: int) -> str:
+    """As the API server writes it: another way would be a difference each time."""
+    return f"{millis}m" if millis % 1000 else str(millis // 1000)
+
+
+def _memory(kib: int) -> str:
+    suffixes = ["Ki", "Mi", "Gi", "Ti"]
+    while kib and kib % 1024 == 0 and len(suffixes) > 1:
+        kib //= 1024
+        suffixes.pop(0)
+    return f"{kib}{suffixes[0]}" if kib else "0"

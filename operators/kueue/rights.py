@@ -1,0 +1,54 @@
+"""What members of a team may do, in their team's namespace and nowhere else. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from config.schema.teams import TeamSettings
+
+ROLE = "mlbatch-edit"
+FRAMEWORKS = {
+    "batch/job": "jobs",
+    "kubeflow.org/pytorchjob": "pytorchjobs",
+    "ray.io/raycluster": "rayclusters",
+    "ray.io/rayjob": "rayjobs",
+    "workload.codeflare.dev/appwrapper": "appwrappers",
+}
+"""Kinds of jobs that Kueue queues, by its names for them: of nothing else may members make pods."""
+_READ = ("get", "list", "watch")
+_END = ("delete", *_READ)
+_EDIT = ("create", "patch", "update", *_END)
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def rules() -> list[dict[str, Any]]:
+    """Of the ClusterRole that is bound in each team's namespace.
+
+    MLBatch's has the same, but for Jobs, which it queues by AppWrapper alone. Pods, Deployments and StatefulSets can be
+    looked at and ended, and not made: they would go past the queue.
+    """
+    core = ("services", "secrets", "configmaps", "persistentvolumeclaims")
+    return [
+        *(_rule(framework.partition("/")[0], (kinds,), _EDIT) for framework, kinds in FRAMEWORKS.items()),
+        _rule("", core, _EDIT),
+        _rule("", ("pods",), _END),
+        _rule("apps", ("deployments", "statefulsets"), _END),
+        _rule("", ("events",), _READ),
+        _rule("", ("namespaces", "pods/log"), ("get",)),
+        _rule("", ("pods/exec", "pods/portforward"), ("create",)),
+        _rule("kueue.x-k8s.io", ("localqueues", "workloads"), _READ),
+        _rule("visibility.kueue.x-k8s.io", ("localqueues/pendingworkloads",), ("get",)),
+    ]
+
+
+def _rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": sorted(verbs)}
+
+
+def binding(team: TeamSettings) -> dict[str, Any]:
+    """Who has the role in a team's namespace."""
+    people = [("User", name) for name in team.users] + [("Group", name) for name in team.groups]
+    return {
+        "role_ref": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": ROLE},
+        "subjects": [{"apiGroup": _RBAC, "kind": kind, "name": name} for kind, name in people],
+    }

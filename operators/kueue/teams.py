@@ -1,0 +1,86 @@
+"""Teams in the cluster: for each a namespace, a queue with its quota, and its members' rights there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components._base import Component
+from components.namespace import namespace
+from config.facts.scheduling import TEAM_LABELS
+from config.rules.teams import SLACK
+from config.schema.models import Settings
+from config.schema.teams import TeamSettings
+from operators.kueue import queues, rights
+
+
+class Teams(Component):
+    """What all teams share, and each of them. They follow Kueue, whose webhooks must answer."""
+
+    def __init__(
+        self, name: str, settings: Settings, kueue: pulumi.Resource, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        pools = list(settings.gpu_pools().values())
+        flavor = _made("ResourceFlavor", queues.FLAVOR, queues.flavor_spec(pools), opts=self.child(depends_on=[kueue]))
+        # Like all that comes after a namespace, it is made once whoever deploys may (role_delay).
+        role = kubernetes.rbac.v1.ClusterRole(
+            rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
+        )
+        if settings.slack_gpus:
+            quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
+            queue = queues.cluster_queue_spec(quotas, None)
+            _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
+        for team, chosen in sorted(settings.teams.items()):
+            quotas = queues.quotas(chosen.gpus, pools, settings.rdma_resource)
+            Team(team, chosen, quotas, flavor, role, opts=self.child())
+        self.register_outputs({})
+
+
+class Team(Component):
+    """Its namespace follows its ClusterQueue, which can only go when none of its jobs is there any more.
+
+    Pods there may do what the level `baseline` allows: nothing of their node's, since others have pods on it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        team: TeamSettings,
+        quotas: dict[str, str],
+        flavor: pulumi.Resource,
+        role: kubernetes.rbac.v1.ClusterRole,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__(name, opts)
+        queue_name = queues.queue_name(name)
+        spec = queues.cluster_queue_spec(quotas, name)
+        queue = _made("ClusterQueue", queue_name, spec, opts=self.child(depends_on=[flavor]))
+        space = namespace(name, "baseline", parent=self, hooks=None, labels=TEAM_LABELS, depends_on=[queue])
+        inside = space.metadata["name"]
+        kubernetes.apiextensions.CustomResource(
+            f"{name}-{queues.LOCAL_QUEUE}",
+            api_version=queues.API,
+            kind="LocalQueue",
+            metadata={"name": queues.LOCAL_QUEUE, "namespace": inside},
+            spec={"clusterQueue": queue_name},
+            opts=self.child(),
+        )
+        kubernetes.rbac.v1.RoleBinding(
+            f"{name}-{rights.ROLE}",
+            metadata={"name": rights.ROLE, "namespace": inside},
+            **rights.binding(team),
+            opts=self.child(depends_on=[role]),
+        )
+        self.register_outputs({})
+
+
+def _made(
+    kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOptions
+) -> kubernetes.apiextensions.CustomResource:
+    """One of Kueue's resources that are in no namespace."""
+    return kubernetes.apiextensions.CustomResource(
+        name, api_version=queues.API, kind=kind, metadata={"name": name}, spec=spec, opts=opts
+    )

@@ -1,0 +1,1 @@
+"""Kueue: its real controllers, webhooks and visibility API."""

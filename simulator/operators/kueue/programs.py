@@ -1,0 +1,83 @@
+"""Kueue's own pod: the real manager of the chart's version, with the chart's configuration and arguments.
+
+All that differs is where it listens, which its configuration says. Its webhooks, those that convert its CRDs and the
+visibility API are reached as on AKS: by their Services, which lead to the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.host import files, paths
+from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
+from simulator.operators._real import pins
+
+IMAGE = "kueue/kueue"
+_CONFIG = "/controller_manager_config.yaml"
+_CERTIFICATES, _VISIBILITY = "/tmp/k8s-webhook-server/serving-certs", "/visibility"
+_LISTENS = {
+    ("health", "healthProbeBindAddress"): 8081,
+    ("metrics", "bindAddress"): 8443,
+    ("webhook", "port"): 9443,
+    ("visibilityServer", "bindPort"): 8082,
+}
+"""Where the configuration says at which port each part of it serves, and upstream's default."""
+_PINS = pins(Path(__file__).parent)
+(_MANAGER,) = _PINS.tools
+STATUS = f"Kueue: real {_PINS.version}, which is made when a stack first has it"
+
+
+def local(config: Mapping[str, Any], ctx: PodContext) -> dict[str, Any]:
+    """The pod's configuration as it holds here: what a file of every pod tells Kueue in a cluster, and this machine's
+    ports in place of its own.
+    """
+    namespace = ctx.pod["metadata"]["namespace"]
+    ports = {part: ctx.local_port(port) for (part, _), port in _container_ports(config).items()}
+    own = {
+        "leaderElection": {"resourceNamespace": namespace},
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{ports['health']}"},
+        "metrics": {"bindAddress": f"127.0.0.1:{ports['metrics']}"},
+        "webhook": {"host": "127.0.0.1", "port": ports["webhook"], "certDir": ctx.host_path(_CERTIFICATES)},
+        "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": ports["visibilityServer"]},
+    }
+    return {**config, "namespace": namespace} | {part: _part(config, part) | keys for part, keys in own.items()}
+
+
+def _container_ports(config: Mapping[str, Any]) -> dict[tuple[str, str], int]:
+    found = {place: str(_part(config, place[0]).get(place[1], "")).rpartition(":")[2] for place in _LISTENS}
+    return {place: int(found[place]) if found[place].isdecimal() else usual for place, usual in _LISTENS.items()}
+
+
+def _part(config: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return dict(config.get(name) or {})
+
+
+def _config(ctx: PodContext) -> dict[str, Any]:
+    """Raises ValueError where it is none; what else is wrong with it Kueue says itself."""
+    try:
+        return dict(yaml.safe_load(ctx.file(_CONFIG) or b""))
+    except (yaml.YAMLError, TypeError, ValueError):
+        raise ValueError(f"{_CONFIG} is no configuration of Kueue") from None
+
+
+def _argv(ctx: PodContext) -> list[str]:
+    """In a folder where it finds what its image has below the root."""
+    kubeconfig = Path(ctx.kubeconfig())
+    folder = kubeconfig.with_name("manager")
+    folder.mkdir(exist_ok=True)
+    files.link(folder / _VISIBILITY.lstrip("/"), Path(ctx.host_path(_VISIBILITY)))
+    config = folder / "config.yaml"
+    files.replace(config, yaml.safe_dump(local(_config(ctx), ctx)))
+    own = [f"--config={config}", f"--kubeconfig={kubeconfig}"]  # of a flag that is given twice the last counts
+    return ["env", "-C", str(folder), str(paths.tool(_MANAGER)), *ctx.argv()[1:], *own]
+
+
+def _ports(ctx: PodContext) -> Mapping[int, int]:
+    return {port: ctx.local_port(port) for port in _container_ports(_config(ctx)).values()}
+
+
+PROGRAMS = (ImageProgram(IMAGE, HostProcess(_argv, _ports, _PINS.tools)),)

@@ -1,0 +1,219 @@
+"""Teams that share a cluster, as in seed 004: each fills its quota, one borrows, and the owner takes back its own.
+
+One story, told in the order of the file; its stack has three nodes of eight GPUs, of which no team has the last.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components import images
+from config.facts.scheduling import GPU_RESOURCE
+from diagnosis.cluster import Object, condition
+from operators.kueue import queues
+from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
+MEMBER = {"blue": "alice", "red": "bob"}
+QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
+SECONDS = 20
+"""Within so many an owner has back what others have borrowed, on this machine."""
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    # Its pod would make it, too, but Helm waits for that ten minutes only.
+    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", "kueue-manager"], check=True)
+    operators = {"kueue": {"enabled": True}, "volcano": {"enabled": False}}
+    made = new_stack("teams", workloads="", nodeCount=3, operators=operators, teams=TEAMS, slackGpus=8)
+    made.up()
+    eventually(lambda: [gpus(node["status"]["allocatable"]) for node in gpu_nodes(made.kube)] == [8] * 3, "GPUs", 300)
+    return made
+
+
+def gpus(amounts: Object) -> int:
+    return int(amounts.get(GPU_RESOURCE, 0))
+
+
+def kubectl(stack: Stack, *arguments: str) -> str:
+    """What it prints. Raises CommandFailed."""
+    return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig('teams')}", "kubectl", *arguments]).stdout
+
+
+def may(stack: Stack, user: str, verb: str, resource: str, namespace: str) -> bool:
+    try:
+        return kubectl(stack, "auth", "can-i", verb, resource, "--as", user, "-n", namespace).strip() == "yes"
+    except CommandFailed:  # it ends with 1 where the answer is no
+        return False
+
+
+def submit(stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8) -> None:
+    """A plain Job from a file, of a user's: by default a member's, elsewhere the administrator's."""
+    image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
+    limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: count} if count else {})}
+    container = {"name": "main", "image": image, "command": ["sleep", "900"], "resources": {"limits": limits}}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"template": {"spec": pod}},
+    }
+    file = Path(stack.folder, f"{name}.yaml")
+    file.write_text(yaml.safe_dump(job))
+    someone = user or MEMBER.get(namespace)
+    kubectl(stack, "apply", *(["--as", someone] if someone else []), "-n", namespace, "-f", str(file))
+
+
+def runs(stack: Stack, team: str, name: str) -> bool:
+    job = stack.kube.get("batch/v1", "Job", name, team)
+    return not job["spec"].get("suspend") and job.get("status", {}).get("ready") == 1
+
+
+def is_held(stack: Stack, team: str, name: str) -> bool:
+    """Suspended, with no pod."""
+    suspended = stack.kube.get("batch/v1", "Job", name, team)["spec"]["suspend"]
+    return suspended and not stack.kube.list("v1", "Pod", team, labels=f"job-name={name}")
+
+
+def started(stack: Stack, team: str, name: str) -> None:
+    eventually(lambda: runs(stack, team, name), f"{name} of {team} runs")
+
+
+def stays_held(stack: Stack, team: str, name: str) -> None:
+    """For as long as others take to start."""
+    for _ in range(5):
+        assert is_held(stack, team, name)
+        time.sleep(1)
+
+
+def borrows(stack: Stack, team: str, count: int) -> None:
+    """So many GPUs, which Kueue tells a moment later."""
+
+    def borrowed() -> int:
+        (flavor,) = stack.kube.get(queues.API, "ClusterQueue", f"{team}-cluster-queue")["status"]["flavorsUsage"]
+        return next(int(each["borrowed"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
+
+    eventually_equals(borrowed, count, SECONDS)
+
+
+def workload(stack: Stack, team: str, name: str) -> Object:
+    """Kueue's own record of a job; empty until there is one."""
+    found = stack.kube.list(queues.API, "Workload", team)
+    return next((each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name), {})
+
+
+def test_every_queue_is_open(stack: Stack) -> None:
+    for name in ("blue", "red", "slack"):
+        queue = stack.kube.get(queues.API, "ClusterQueue", f"{name}-cluster-queue")
+        assert condition(queue, "Active")["status"] == "True"
+    stack.up("--expect-no-changes")
+
+
+def test_both_teams_fill_their_quota(stack: Stack) -> None:
+    for team in TEAMS:
+        submit(stack, team, "first")
+    for team in TEAMS:
+        started(stack, team, "first")
+        borrows(stack, team, 0)
+
+
+def test_one_borrows_what_no_team_has_and_beyond_that_jobs_wait(stack: Stack) -> None:
+    submit(stack, "blue", "second")
+    started(stack, "blue", "second")
+    borrows(stack, "blue", 8)
+    submit(stack, "blue", "third")
+    eventually(lambda: condition(workload(stack, "blue", "third"), "QuotaReserved"), "Kueue has seen the third")
+    stays_held(stack, "blue", "third")
+
+
+def test_members_see_what_waits_by_the_api_that_kueues_pod_serves(stack: Stack) -> None:
+    path = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/blue/localqueues/default-queue/pendingworkloads"
+    waits = yaml.safe_load(kubectl(stack, "get", "--as", "alice", "--raw", path))["items"]
+    assert [each["metadata"]["ownerReferences"][0]["name"] for each in waits] == ["third"]
+    with pytest.raises(CommandFailed, match="Forbidden"):
+        kubectl(stack, "get", "--as", "bob", "--raw", path)
+
+
+def test_what_a_team_leaves_free_is_lent_and_it_has_it_back_within_seconds(stack: Stack) -> None:
+    kubectl(stack, "delete", "--as", "bob", "-n", "red", "job", "first")
+    started(stack, "blue", "third")
+    borrows(stack, "blue", 16)
+    submit(stack, "red", "again")
+    before = time.monotonic()
+    started(stack, "red", "again")
+    assert time.monotonic() - before < SECONDS
+    eventually(lambda: is_held(stack, "blue", "third"), "what was borrowed last has gone back to its queue")
+    evicted = condition(workload(stack, "blue", "third"), "Preempted")
+    assert (evicted["status"], evicted["reason"]) == ("True", "InCohortReclamation")
+    assert runs(stack, "blue", "first")
+    assert runs(stack, "blue", "second")
+    borrows(stack, "blue", 8)
+
+
+def test_a_job_without_a_queue_never_starts_and_one_of_no_team_is_left_alone(stack: Stack) -> None:
+    submit(stack, "blue", "astray", labels={}, count=0)
+    submit(stack, "default", "elsewhere", labels={}, count=0)
+    started(stack, "default", "elsewhere")
+    stays_held(stack, "blue", "astray")
+
+
+def test_members_act_in_their_namespace_and_in_no_other(stack: Stack) -> None:
+    for team, user in MEMBER.items():
+        for verb, resource in (
+            ("create", "jobs.batch"),
+            ("delete", "pods"),
+            ("get", "pods/log"),
+            ("list", "workloads"),
+        ):
+            allowed = {
+                space for space in (*TEAMS, "default", "mlbatch-system") if may(stack, user, verb, resource, space)
+            }
+            assert allowed == {team}, (user, verb, resource)
+    for verb, resource in (
+        ("create", "pods"),
+        ("create", "localqueues"),
+        ("create", "rolebindings"),
+        ("patch", "namespaces"),
+    ):
+        assert not may(stack, "alice", verb, resource, "blue"), (verb, resource)
+    with pytest.raises(CommandFailed, match='User "alice" cannot .* in the namespace "red"'):
+        submit(stack, "red", "trespass", user="alice")
+
+
+def test_older_versions_of_queues_are_converted(stack: Stack) -> None:
+    """By Kueue's webhook, whose certificate it has made itself."""
+    column = "-o=jsonpath={.spec.cohort}"
+    assert (
+        kubectl(stack, "get", "clusterqueues.v1beta1.kueue.x-k8s.io", "blue-cluster-queue", column) == "default-cohort"
+    )
+
+
+def test_another_share_changes_its_queue_alone(stack: Stack) -> None:
+    stack.set(teams={**TEAMS, "blue": {**TEAMS["blue"], "gpus": 4}})
+    assert stack.steps() == {"kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue blue-cluster-queue": "update"}
+
+
+def test_a_team_goes_with_its_jobs_and_leaves_the_others_theirs(stack: Stack) -> None:
+    assert runs(stack, "red", "again")
+    stack.set(teams={"blue": TEAMS["blue"]})
+    stack.up()
+    assert stack.kube.find("v1", "Namespace", "red") is None
+    assert stack.kube.find(queues.API, "ClusterQueue", "red-cluster-queue") is None
+    assert runs(stack, "blue", "first")
+
+
+def test_destroy_leaves_nothing(stack: Stack) -> None:
+    """Queues let go of their jobs while Kueue is still there."""
+    assert runs(stack, "blue", "first")
+    stack.destroy()
+    assert not stack.world.kubeconfig("teams").exists()

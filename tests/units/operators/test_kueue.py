@@ -1,0 +1,158 @@
+"""Kueue's configuration, and what it is told of teams: quotas, queues, rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from config.facts.allocatable import allocatable
+from config.facts.scheduling import GPU_TAINT, SPOT_TAINT, TEAM_LABELS
+from config.facts.skus import sku
+from config.schema.pools import PoolSettings
+from config.schema.teams import TeamSettings
+from operators.kueue import component, queues, rights
+
+H100, T4 = "Standard_ND96isr_H100_v5", "Standard_NC4as_T4_v3"
+RDMA = "nvidia.com/mlnxnics"
+WHOLE = PoolSettings(vm_sku=H100)
+
+
+def quotas(gpus: int, *pools: PoolSettings) -> dict[str, str]:
+    return queues.quotas(gpus, pools, RDMA)
+
+
+def amount(text: str) -> int:
+    """Thousandths of CPUs, and KiB."""
+    units = {"m": 1, "Ki": 1, "Mi": 1024, "Gi": 1024**2}
+    unit = text.lstrip("0123456789")
+    return int(text.removesuffix(unit)) * units.get(unit, 1000)
+
+
+def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_none_is_touched() -> None:
+    found = yaml.safe_load(component.values()["managerConfig"]["controllerManagerConfigYaml"])
+    assert found["manageJobsWithoutQueueName"] is True
+    assert found["managedJobsNamespaceSelector"] == {"matchLabels": TEAM_LABELS}
+    assert set(found["integrations"]["frameworks"]) >= {
+        "batch/job",
+        "kubeflow.org/pytorchjob",
+        "ray.io/rayjob",
+        "workload.codeflare.dev/appwrapper",
+    }
+
+
+def test_kueue_waits_longer_for_pods_than_appwrapper_does() -> None:
+    waits = component.configuration()["waitForPodsReady"]
+    assert int(waits["timeout"].removesuffix("m")) > component.WARM_UP_MINUTES
+
+
+def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
+    left = allocatable(sku(H100))
+    assert quotas(8, WHOLE) == {
+        "cpu": f"{left.cpu_millis}m",
+        "memory": quotas(8, WHOLE)["memory"],
+        "nvidia.com/gpu": "8",
+        RDMA: "8",
+        "pods": "250",
+    }
+    assert amount(quotas(8, WHOLE)["memory"]) == left.memory_kib
+    assert amount(quotas(16, WHOLE)["memory"]) == 2 * left.memory_kib
+
+
+def test_a_share_is_rounded_up_so_that_parts_of_devices_are_not_lost() -> None:
+    sliced = PoolSettings(vm_sku=H100, gpu_slices=4)
+    assert quotas(1, sliced)[RDMA] == "1"
+    assert quotas(32, sliced)[RDMA] == "8"
+
+
+def test_a_job_of_a_whole_node_fits_a_team_of_its_gpus_in_any_pool() -> None:
+    both = quotas(8, WHOLE, PoolSettings(vm_sku=T4))
+    for pool in (WHOLE, PoolSettings(vm_sku=T4)):
+        left = allocatable(pool.sku)
+        assert amount(both["cpu"]) >= left.cpu_millis
+        assert amount(both["memory"]) >= left.memory_kib
+
+
+def test_a_cluster_without_infiniband_counts_none() -> None:
+    assert RDMA not in quotas(8, PoolSettings(vm_sku=T4))
+
+
+@pytest.mark.parametrize(("gpus", "cpu"), [(0, "0"), (200, "2373500m"), (400, "4747")])
+def test_amounts_are_written_as_the_api_server_does(gpus: int, cpu: str) -> None:
+    assert quotas(gpus, WHOLE)["cpu"] == cpu
+
+
+def test_a_team_borrows_what_others_leave_and_gives_it_back() -> None:
+    """As in seed 004, in the words of v1beta2."""
+    spec = queues.cluster_queue_spec(quotas(8, WHOLE), "blue")
+    assert spec["cohortName"] == "default-cohort"
+    assert spec["preemption"] == {
+        "withinClusterQueue": "LowerOrNewerEqualPriority",
+        "reclaimWithinCohort": "Any",
+        "borrowWithinCohort": {"policy": "Never"},
+    }
+    (group,) = spec["resourceGroups"]
+    assert group["coveredResources"] == ["cpu", "memory", "nvidia.com/gpu", RDMA, "pods"]
+    (flavor,) = group["flavors"]
+    assert flavor["name"] == "default-flavor"
+    assert [each["name"] for each in flavor["resources"]] == group["coveredResources"]
+
+
+def test_only_the_teams_own_namespace_queues_for_its_quota_and_none_for_what_no_team_has() -> None:
+    own = queues.cluster_queue_spec(quotas(8, WHOLE), "blue")["namespaceSelector"]
+    assert own == {"matchLabels": {"kubernetes.io/metadata.name": "blue"}}
+    assert "namespaceSelector" not in queues.cluster_queue_spec(quotas(8, WHOLE), None)
+
+
+def test_jobs_go_to_gpu_nodes_and_to_spot_nodes_only_if_they_say_so() -> None:
+    spec = queues.flavor_spec([WHOLE, PoolSettings(vm_sku=T4, spot=True, taints=("team=x:NoExecute",))])
+    assert spec["nodeLabels"] == {"ai-on-aks/gpu": "true"}
+    tolerated = {f"{each['key']}={each['value']}:{each['effect']}" for each in spec["tolerations"]}
+    assert tolerated == {GPU_TAINT, "team=x:NoExecute"}
+    assert SPOT_TAINT not in tolerated
+
+
+def may(verb: str, group: str, resource: str) -> bool:
+    """By the rules of the role that members have in their namespace."""
+    return any(
+        group in rule["apiGroups"] and resource in rule["resources"] and verb in rule["verbs"]
+        for rule in rights.rules()
+    )
+
+
+@pytest.mark.parametrize("framework", rights.FRAMEWORKS)
+def test_members_make_jobs_of_every_kind_that_is_queued(framework: str) -> None:
+    assert framework in component.configuration()["integrations"]["frameworks"]
+    assert may("create", framework.partition("/")[0], rights.FRAMEWORKS[framework])
+
+
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [("", "pods"), ("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("batch", "cronjobs")],
+)
+def test_members_make_no_pods_past_the_queue(group: str, resource: str) -> None:
+    assert not may("create", group, resource)
+    assert not may("patch", group, resource)
+
+
+@pytest.mark.parametrize("verb", ["create", "patch", "update", "delete", "impersonate", "bind", "escalate"])
+@pytest.mark.parametrize(
+    ("group", "resource"),
+    [
+        ("kueue.x-k8s.io", "localqueues"),
+        ("kueue.x-k8s.io", "workloads"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("", "serviceaccounts"),
+        ("", "resourcequotas"),
+    ],
+)
+def test_members_cannot_give_themselves_more(verb: str, group: str, resource: str) -> None:
+    assert not may(verb, group, resource)
+
+
+def test_users_and_groups_of_a_team_have_the_role() -> None:
+    group = "0a0b0c0d-0000-0000-0000-000000000000"
+    found: dict[str, Any] = rights.binding(TeamSettings(gpus=8, users=("alice",), groups=(group,)))
+    assert found["role_ref"]["name"] == "mlbatch-edit"
+    assert [(each["kind"], each["name"]) for each in found["subjects"]] == [("User", "alice"), ("Group", group)]
