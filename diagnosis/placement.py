@@ -15,6 +15,7 @@ from diagnosis.cluster import (
     Object,
     condition,
     labelled,
+    told_at,
 )
 from diagnosis.cordons import cordon
 from diagnosis.drivers import not_offered
@@ -30,6 +31,8 @@ _SCHEDULERS = {
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 _UNSCHEDULABLE = "Unschedulable"
+_FAILED = "FailedScheduling"
+"""Event of a pod, by Kubernetes' schedulers."""
 _OFFERED_NO_MORE = "can possibly be assigned to"
 """Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
@@ -159,7 +162,18 @@ def _said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Find
         return [] if known else [Finding("the quota of its queue is used up", "kubectl describe queues")]
     if told[0] == _OVERUSED:
         return [Finding("Volcano lets it in once nodes have room for it")]
-    return [] if known and _GANG.search(told[0]) else [Finding(one_line(f"the scheduler says: {told[0]}"))]
+    if _GANG.search(told[0]):
+        if known:
+            return []
+        told = [*_before(cluster, pods), *told]
+    return [Finding(one_line(f"the scheduler says: {told[0]}"))]
+
+
+def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
+    """What one of them lacked last: Coscheduling writes the state of their gang over it."""
+    failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
+    found = [event for event in sorted(failed, key=told_at) if not _GANG.search(event["message"])]
+    return [event["message"] for event in found][-1:]
 
 
 def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:

@@ -223,6 +223,15 @@ def test_what_coscheduling_says_of_a_gang_is_told_only_where_nothing_else_is_kno
     assert found == ["waits: nvidia.com/gpu is taken by ai/olmo on node a"]
 
 
+def test_what_a_pod_lacked_is_told_though_coscheduling_wrote_the_gangs_state_over_it() -> None:
+    pod = make.worker("train-0")
+    earlier = make.event(pod, "FailedScheduling", "0/3 nodes are available: 3 Too many pods.", "2026-11-22T09:00:00Z")
+    last = make.event(pod, "FailedScheduling", LACKS)
+    rejected = make.event(pod, "FailedScheduling", REJECTED, "2026-11-22T11:00:00Z")
+    found = coscheduled(free("a"), free("b"), earlier, last, rejected, said=(REJECTED, REJECTED))
+    assert found == [f"waits: the scheduler says: {LACKS}"]
+
+
 def test_a_scheduler_of_scheduler_plugins_that_is_off() -> None:
     found = coscheduled(free("a"), free("b"), said=("", ""), runs=False)
     assert found[:2] == [
