@@ -6,7 +6,7 @@ differs is where both listen, and that they reach the API server by a kubeconfig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def _controller(ctx: PodContext) -> list[str]:
     return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
 
 
-def _ports_of(*ports: int) -> Any:
+def _serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
     def found(ctx: PodContext) -> Mapping[int, int]:
         return {port: ctx.local_port(port) for port in ports}
 
@@ -57,8 +57,8 @@ def _ports_of(*ports: int) -> Any:
 
 
 PROGRAMS = (
-    ImageProgram("scheduler-plugins/kube-scheduler", HostProcess(_scheduler, _ports_of(_SECURE_PORT), _PINS.tools)),
+    ImageProgram("scheduler-plugins/kube-scheduler", HostProcess(_scheduler, _serves(_SECURE_PORT), _PINS.tools)),
     ImageProgram(
-        "scheduler-plugins/controller", HostProcess(_controller, _ports_of(*_CONTROLLER_PORTS.values()), _PINS.tools)
+        "scheduler-plugins/controller", HostProcess(_controller, _serves(*_CONTROLLER_PORTS.values()), _PINS.tools)
     ),
 )
