@@ -8,6 +8,7 @@ from typing import Any
 
 import pulumi
 
+from config.facts.scheduling import VOLCANO
 from config.facts.skus import VmSku
 
 
@@ -23,6 +24,8 @@ class GpuPool:
     max_nodes: int
     shares: int = 1
     """As how many GPUs its nodes offer each of theirs: slices, or partitions."""
+    scheduler: str = VOLCANO
+    """What alone places pods on its nodes, as pods name it."""
     scratch: str | None = None
     """Folder on its nodes that lies on the file system made of all local NVMe disks; it is there once that is mounted.
 

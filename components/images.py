@@ -14,6 +14,8 @@ from config.facts.versions import versions
 
 _PLACES = ("repository", "image_registry")
 """What charts call the keys that say where an image comes from."""
+_REFERENCE = "image"
+"""What they call one that has an image's name alone, or in some its whole reference."""
 
 
 def mirrored(place: str, registry: str | None) -> str:
@@ -53,7 +55,8 @@ def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
         return values
     for key in own_keys(chart):
         *parents, last = key.path
-        if last not in _PLACES or not (place := key.default.strip("'")):
+        place = key.default.strip("'")
+        if not place or not (last in _PLACES or (last == _REFERENCE and "/" in place)):
             continue
         below = values
         for parent in parents:

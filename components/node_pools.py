@@ -99,10 +99,11 @@ class NodePools(Component):
 
 def gpu_pools(settings: Settings) -> dict[str, GpuPool]:
     """All GPU pools by key, as workloads see them."""
-    return {key: gpu_pool(key, pool, settings.scratch_folder) for key, pool in settings.gpu_pools().items()}
+    scheduler, scratch = settings.operators.scheduler, settings.scratch_folder
+    return {key: gpu_pool(key, pool, scheduler, scratch) for key, pool in settings.gpu_pools().items()}
 
 
-def gpu_pool(key: str, pool: PoolSettings, scratch_folder: str | None) -> GpuPool:
+def gpu_pool(key: str, pool: PoolSettings, scheduler: str, scratch_folder: str | None) -> GpuPool:
     """The pool as workloads see it; `scratch_folder` is where nodes have NVMe scratch, if anything makes it."""
     return GpuPool(
         agent_pool=agent_pool_name(key, pool),
@@ -111,6 +112,7 @@ def gpu_pool(key: str, pool: PoolSettings, scratch_folder: str | None) -> GpuPoo
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
         shares=pool.shares,
+        scheduler=scheduler,
         scratch=scratch_folder if pool.scratch else None,
     )
 

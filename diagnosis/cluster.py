@@ -75,7 +75,7 @@ class Cluster:
         """What was told of an object, the latest last."""
         uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
         found = [event for event in self.all(EVENT, namespace) if event["involvedObject"].get("uid") == uid]
-        return sorted(found, key=_told_at)
+        return sorted(found, key=told_at)
 
 
 def owners_of(obj: Object) -> set[str]:
@@ -102,7 +102,7 @@ def has_ended(pod: Object) -> bool:
     return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _told_at(event: Object) -> str:
+def told_at(event: Object) -> str:
     """Times of events are RFC 3339 in UTC, which sorts as text; which of the fields has it depends on who told."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
     return series or str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from config.facts.scheduling import COSCHEDULER, VOLCANO
 from diagnosis.cluster import (
     GROUP_ANNOTATION,
     NODE,
@@ -14,6 +15,7 @@ from diagnosis.cluster import (
     Object,
     condition,
     labelled,
+    told_at,
 )
 from diagnosis.cordons import cordon
 from diagnosis.drivers import not_offered
@@ -21,17 +23,27 @@ from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
 
-VOLCANO = "volcano"
-_SCHEDULER_PODS = {"app": "volcano-scheduler"}
+_SCHEDULERS = {
+    VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
+    COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
+}
+"""By their names in pods: what they are called here, and the label of their pods, as their charts have it."""
 _JOB_LABELS = ("volcano.sh/job-name", "batch.kubernetes.io/job-name")
 _SYSTEM = {"kubernetes.azure.com/mode": "system"}
 _UNSCHEDULABLE = "Unschedulable"
+_FAILED = "FailedScheduling"
+"""Event of a pod, by Kubernetes' schedulers."""
 _OFFERED_NO_MORE = "can possibly be assigned to"
 """Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
 """What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
-_GANG, _ORIGIN = "pod group is not ready", "Origin reason is "
-"""Of Volcano's words of a gang (api/job_info.go, FitError): its state, and then what one of its pods lacks."""
+_ORIGIN = "Origin reason is "
+"""Of Volcano's words of a gang (api/job_info.go, FitError): what one of its pods lacks, behind the gang's state."""
+_GANG = re.compile(
+    "pod group is not ready"
+    "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
+)
+"""The mere state of a gang: Volcano's, and Coscheduling's (scheduler-plugins' pkg/coscheduling)."""
 _NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
 """Volcano's of a gang whose pods are not made yet (cache.go, RecordJobStatusEvent): it says nothing."""
 _QUOTA = "queue resource quota insufficient"
@@ -46,11 +58,19 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     """`pods` have no node; those of a gang that Volcano does not let in yet are as their templates say."""
     if not pods:
         return []
-    if pods[0]["spec"].get("schedulerName") == VOLCANO and not cluster.runs(_SCHEDULER_PODS):
-        return [Finding("Volcano's scheduler does not run", "kubectl get pods -A --selector app=volcano-scheduler")]
+    if off := _off(cluster, pods[0]):
+        return [off]
     findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)]
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
     return [*_said(cluster, pods, known=bool(findings)), *findings, *policies]
+
+
+def _off(cluster: Cluster, pod: Object) -> Finding | None:
+    """A scheduler that does not run."""
+    called, (label, value) = _SCHEDULERS.get(pod["spec"].get("schedulerName"), ("", ("", "")))
+    if not called or cluster.runs({label: value}):
+        return None
+    return Finding(f"{called} does not run", f"kubectl get pods -A --selector {label}={value}")
 
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
@@ -137,12 +157,23 @@ def _said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Find
     told = [message.rpartition(_ORIGIN)[2] for message in told]
     if not told:
         return []
-    told.sort(key=lambda message: not _NODES.match(message))
+    told.sort(key=lambda message: (bool(_GANG.search(message)), not _NODES.match(message)))
     if told[0] == _QUOTA:  # a queue without a quota of its own has what all nodes offer, and they lack it
         return [] if known else [Finding("the quota of its queue is used up", "kubectl describe queues")]
     if told[0] == _OVERUSED:
         return [Finding("Volcano lets it in once nodes have room for it")]
-    return [] if known and _GANG in told[0] else [Finding(one_line(f"the scheduler says: {told[0]}"))]
+    if _GANG.search(told[0]):
+        if known:
+            return []
+        told = [*_before(cluster, pods), *told]
+    return [Finding(one_line(f"the scheduler says: {told[0]}"))]
+
+
+def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
+    """What one of them lacked last: Coscheduling writes the state of their gang over it."""
+    failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
+    found = [event for event in sorted(failed, key=told_at) if not _GANG.search(event["message"])]
+    return [event["message"] for event in found][-1:]
 
 
 def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pulumi
 
 from components.context import BlobVolume, GpuPool
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, tolerations
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, tolerations
 from config.schema.overrides import merge
 
 Manifest = dict[str, Any]
@@ -77,7 +77,7 @@ class GpuPod:
         }
         spec = {
             "restartPolicy": "Never",
-            "schedulerName": SCHEDULER,
+            "schedulerName": self.pool.scheduler,
             "tolerations": tolerations(taint for pool in (self.pool, *self.others) for taint in pool.taints),
             "affinity": on_pools(self.pool, *self.others),
             "containers": [merge(added, self.container)],

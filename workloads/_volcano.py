@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import SCHEDULER, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
 from workloads._pods import Manifest, Mount, pod_template
 
 
@@ -20,7 +20,7 @@ def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifes
     """
     return {
         "minAvailable": workers + 1,
-        "schedulerName": SCHEDULER,
+        "schedulerName": VOLCANO,
         "queue": "default",
         "maxRetry": 3,
         "plugins": {"ssh": [], "svc": []},

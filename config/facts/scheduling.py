@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 AGENT_POOL_LABEL = "kubernetes.azure.com/agentpool"
 """AKS's own: the ARM name of a node's pool."""
@@ -27,8 +27,11 @@ SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 """MLBatch's own: of namespaces of teams, in which Kueue manages all jobs."""
 GPU_RESOURCE = "nvidia.com/gpu"
-SCHEDULER = "volcano"
-"""Of all pods on GPU nodes: a second scheduler would give away devices that the first has given already."""
+VOLCANO: Final = "volcano"
+COSCHEDULER: Final = "scheduler-plugins-scheduler"
+"""These, as pods name them, may place pods on GPU nodes. A stack has one of them, for a second would give away devices
+that the first has given already. The latter is Kubernetes' own with the plugin Coscheduling.
+"""
 
 Toleration = dict[str, Any]
 

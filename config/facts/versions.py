@@ -66,11 +66,19 @@ class IdentityMounts(_Pin):
         return not (found and since) or [int(part) for part in found.groups()] < [int(part) for part in since.groups()]
 
 
+class Coscheduling(_Pin):
+    """What the chart of scheduler-plugins goes with."""
+
+    kubernetes: str
+    """The newest minor version of Kubernetes."""
+
+
 class Versions(_Pin):
     """All pins."""
 
     kubernetes: Kubernetes
     identity_mounts: IdentityMounts
+    coscheduling: Coscheduling
     charts: dict[str, Chart]
     images: dict[str, Image]
 

@@ -158,7 +158,7 @@ def _place(
     chosen = {placement.workload: placement.options for placement in placements.values()}
     problems += plain_secrets(chosen, encrypted="workloadOptions" in privacy.secret)
     rdma_resource, scratch = installation.brought("InfiniBand").name, installation.brought("NVMe scratch")
-    problems += override_problems(placements.values(), inventory.workloads, rdma_resource)
+    problems += override_problems(placements.values(), inventory.workloads, rdma_resource, whole.operators.scheduler)
     settings = Settings.model_construct(
         whole.model_fields_set | {"project", "stack", "placements", "lender", "rdma_resource", "scratch_folder"},
         **dict(whole),

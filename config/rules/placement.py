@@ -25,6 +25,7 @@ from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
 from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.rules.schedulers import mpi_problems
 from config.schema.base import at
 from config.schema.models import DEFAULT_POOL, Placement
 from config.schema.operators import Capability, Installation, key_of
@@ -59,6 +60,7 @@ class Placer:
         for name in dict.fromkeys(self._stack.workloads):
             if spec := self._workloads.get(name):
                 placed = list(self._placed(spec, options[name])) if name in options else []
+                self.problems += mpi_problems(self._stack, spec)
                 self.problems += missing_operators(self._installation, spec, placed)
                 placements |= {placement.name: placement for placement in placed}
         return placements
@@ -267,7 +269,7 @@ def missing_operators(
     if takes_hcas or spec.requires.infiniband_on(max((each.nodes for each in placed), default=1)):
         needs["InfiniBand"] = "for InfiniBand"
     for capability, why in needs.items():
-        brought = installation.brought(capability, spec.requires.scheduler if capability == "scheduler" else None)
+        brought = installation.brought(capability)
         path: Path = ("operators", key_of(brought.by.name))
         allowed = f"true, or a stack without {spec.name}"
         if not brought.enabled:

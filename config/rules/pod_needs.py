@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.near import hint, near
-from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCHEDULER, SCRATCH_LABEL, SPOT_LABEL, tolerates
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, SCRATCH_LABEL, SPOT_LABEL, tolerates
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.models import Placement
@@ -32,6 +32,7 @@ class _Placed:
     pool_key: str
     pool: PoolSettings
     rdma_resource: str
+    scheduler: str
 
     @property
     def path(self) -> Path:
@@ -50,7 +51,7 @@ class _Placed:
 
 
 def override_problems(
-    placements: Iterable[Placement[Any]], workloads: WorkloadCatalogue, rdma_resource: str
+    placements: Iterable[Placement[Any]], workloads: WorkloadCatalogue, rdma_resource: str, scheduler: str
 ) -> Iterator[Problem]:
     """All that the overrides of these workloads would break."""
     for found in placements:
@@ -62,6 +63,7 @@ def override_problems(
                 pool_key=found.pool_key,
                 pool=found.pool,
                 rdma_resource=rdma_resource,
+                scheduler=scheduler,
             )
         )
 
@@ -86,10 +88,11 @@ def _nulls(placed: _Placed) -> Iterator[Problem]:
 
 def _fixed(placed: _Placed) -> Iterator[Problem]:
     """Who places the pods, and what becomes of one that has ended."""
+    counts = "which starts all of them at once and counts the devices that it gives away"
     reasons = {
-        "schedulerName": (SCHEDULER, "which starts all of them at once and counts the devices that it gives away"),
+        "schedulerName": (placed.scheduler, counts),
         "restartPolicy": (placed.pods.restart_policy, "on which what runs them relies"),
-        "nodeName": ("", f"which would go past {SCHEDULER}"),
+        "nodeName": ("", f"which would go past {placed.scheduler}"),
     }
     for key, (needed, why) in reasons.items():
         given = placed.spec.get(key)

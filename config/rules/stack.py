@@ -15,6 +15,7 @@ from config.rules.accounts import account_problems
 from config.rules.blob_identity import identity_problems
 from config.rules.network import network_problems
 from config.rules.pools import pool_problems
+from config.rules.schedulers import second_schedulers
 from config.rules.shared_files import shared_files_problems
 from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems
@@ -42,6 +43,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
     for rule in RULES:
         yield from rule(installation.stack)
     yield from team_problems(installation)
+    yield from second_schedulers(installation)
     yield from _operators(installation)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic.alias_generators import to_camel
 
+from config.facts.scheduling import VOLCANO
 from config.problems.errors import Problem
 from config.schema.base import Model
 
@@ -21,6 +22,8 @@ DriverUpgrades = Literal["manual", "when-idle"]
 """Who restarts drivers whose version or configuration has changed: nobody by itself, or NVIDIA's operators, node by
 node, each once all pods of its node have ended.
 """
+Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
+"""What may place pods on GPU nodes, as pods name it."""
 Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "NVMe scratch"]
 """What operators bring to a cluster, and workloads and other operators need."""
 NVIDIA_NAMESPACE = "nvidia-operator"
@@ -114,6 +117,10 @@ class Operators(Model):
     """Who brings another version of OFED or the GPU driver to nodes that run: you (`manual`), or with `when-idle`
     NVIDIA's operators, a node at a time, once all pods of it but those of DaemonSets have ended.
     """
+    scheduler: Scheduler = VOLCANO
+    """What alone places pods on GPU nodes, as pods name it: `volcano`, or `scheduler-plugins-scheduler`, which is
+    Kubernetes' own with Coscheduling, and runs no MPI jobs.
+    """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
         """The settings of one."""
@@ -142,8 +149,9 @@ class Installation:
         """Those that are not off."""
         return (each for each in self.operators.values() if self.stack.operators.of(each).enabled)
 
-    def brought(self, capability: Capability, name: str | None = None) -> Brought:
-        """Who brings a capability, of that name. Raises LookupError where none of them does, enabled or not."""
+    def brought(self, capability: Capability) -> Brought:
+        """Who brings a capability; of schedulers the chosen one. Raises LookupError where none does, enabled or not."""
+        name = self.stack.operators.scheduler if capability == "scheduler" else None
         for each in self.operators.values():
             settings = self.stack.operators.of(each)
             found = each.provides(settings).get(capability)

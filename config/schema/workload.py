@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
-from config.facts.scheduling import SCHEDULER
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
@@ -28,8 +27,8 @@ class Requirements:
     infiniband: bool = False
     one_node_without: bool = False
     """On one node alone it does without InfiniBand."""
-    scheduler: str = SCHEDULER
-    """Which one its pods name."""
+    mpi: bool = False
+    """Its job is of Volcano's own kind, which gives all pods the names and keys by which MPI reaches them."""
 
     def infiniband_on(self, nodes: int) -> bool:
         """Whether it needs InfiniBand on so many nodes."""

@@ -1,4 +1,4 @@
-"""Volcano: the scheduler of all pods on GPU nodes."""
+"""Volcano: the scheduler of all pods on GPU nodes, unless a stack has another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from components.operators import Installed, Operator, Site
-from config.facts.scheduling import SCHEDULER
+from config.facts.scheduling import VOLCANO
+from config.schema.models import StackFile
 from config.schema.operators import Capability, ChartSettings
 from operators.volcano.component import NAME, Volcano
 
@@ -15,7 +16,7 @@ from operators.volcano.component import NAME, Volcano
 class _Volcano(Operator[ChartSettings]):
     name = NAME
     title = "Volcano"
-    summary = "Gang scheduler."
+    summary = "Gang scheduler; installed unless `operators.scheduler` is another."
     namespace = "volcano-system"
     level = "baseline"
     settings = ChartSettings
@@ -26,7 +27,11 @@ class _Volcano(Operator[ChartSettings]):
     )
 
     def provides(self, settings: ChartSettings) -> Mapping[Capability, str]:
-        return {"scheduler": SCHEDULER}
+        return {"scheduler": VOLCANO}
+
+    def is_wanted(self, stack: StackFile) -> bool:
+        """Where it schedules."""
+        return stack.operators.of(self).enabled and stack.operators.scheduler == VOLCANO
 
     def install(self, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions) -> Installed:
         autoscaled = any(pool.min_nodes < pool.max_nodes for pool in site.pools.values())

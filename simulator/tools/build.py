@@ -65,9 +65,11 @@ def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_cach
     found = json.loads(answer)
     chart = folder / tool.name
     shutil.copytree(Path(found["Dir"]) / source.folder, chart)
+    if source.crds:
+        shutil.copytree(Path(found["Dir"]) / source.crds, chart / "crds")
     metadata, values = chart / "Chart.yaml", chart / "values.yaml"
     text = metadata.read_text(encoding="utf-8")
-    if {found["Version"], yaml.safe_load(text)["appVersion"]} != {f"v{tool.version}"}:
+    if {found["Version"].lstrip("v"), yaml.safe_load(text)["appVersion"].lstrip("v")} != {tool.version}:
         raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
     # Upstream gives the chart its version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")

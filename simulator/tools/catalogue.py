@@ -46,6 +46,8 @@ class Chart(_Data):
     module: str
     package: str
     folder: str
+    crds: str | None = None
+    """The folder of its CRDs, where its own is a link, of which a Go module has none."""
     released: dict[str, str] = {}
     """What upstream's packaging replaces in its values.yaml, and with what."""
 

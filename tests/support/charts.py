@@ -13,6 +13,7 @@ from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
+from operators.scheduler_plugins import component as scheduler_plugins
 from operators.volcano import component as volcano
 from simulator.charts import make_schema
 from simulator.host import paths
@@ -23,6 +24,7 @@ VALUES: dict[str, dict[str, Any]] = {
     gpu_operator.NAME: gpu_operator.values("when-idle", rdma=True, pools={}),
     volcano.NAME: volcano.values(autoscaled=False),
     kueue.NAME: kueue.values(),
+    scheduler_plugins.NAME: scheduler_plugins.values(),
     blob_csi_driver.NAME: blob_csi_driver.values(),
 }
 

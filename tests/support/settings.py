@@ -90,7 +90,7 @@ class Workload:
 WORKLOADS: dict[str, WorkloadSpec[Any]] = {
     workload.name: workload
     for workload in (
-        Workload("nccl-allreduce", Requirements(infiniband=True), NcclAllreduceOptions),
+        Workload("nccl-allreduce", Requirements(mpi=True, infiniband=True), NcclAllreduceOptions),
         Workload("training", Requirements(), TrainingOptions),
         Workload("notebook", Requirements(), NotebookOptions),
         Workload("sized", Requirements(), SizedOptions, {"modelSize": "modelSize"}, too_large),

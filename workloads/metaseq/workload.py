@@ -23,7 +23,7 @@ class Metaseq(Workload[MetaseqOptions]):
     """A Volcano job that trains a language model on synthetic data: a benchmark of training."""
 
     name = NAME
-    requires = Requirements(infiniband=True, one_node_without=True)
+    requires = Requirements(mpi=True, infiniband=True, one_node_without=True)
     options = MetaseqOptions
     pods = WORKERS
     keys = {"modelSize": "modelSize"}

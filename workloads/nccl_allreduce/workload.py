@@ -18,7 +18,7 @@ class NcclAllreduce(Workload[NcclAllreduceOptions]):
     """A Volcano job whose own script says whether it passed."""
 
     name = NAME
-    requires = Requirements(infiniband=True)
+    requires = Requirements(mpi=True, infiniband=True)
     options = NcclAllreduceOptions
     pods = WORKERS
 

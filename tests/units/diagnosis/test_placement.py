@@ -189,6 +189,57 @@ def test_the_state_of_a_gang_is_told_only_where_nothing_else_is_known() -> None:
     assert found == ["waits: nvidia.com/gpu is taken by ai/olmo on nodes a and b"]
 
 
+COSCHEDULER = "scheduler-plugins-scheduler"
+LACKS = (
+    "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu. "
+    "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, 2 No preemption victims found."
+)
+REJECTED = "0/1 nodes are available: 1 optimistic rejection in PostFilter."
+ALONE = (
+    "0/3 nodes are available: pre-filter pod train-0 cannot find enough sibling pods, current pods number: 1, "
+    "minMember of group: 2."
+)
+"""As scheduler-plugins 0.33 writes them to pods of a gang."""
+
+
+def coscheduled(*more: tuple[Kind, Object], said: tuple[str, ...], runs: bool = True) -> list[str]:
+    """What is said of a Job of such pods, which have no node."""
+    pods = [make.worker(f"train-{number}", said=text) for number, text in enumerate(said)]
+    for _, found in pods:
+        found["spec"]["schedulerName"] = COSCHEDULER
+    scheduler = make.pod("scheduler", labels={"component": "scheduler"}, namespace="scheduler-plugins", ready=runs)
+    return lines(make.cluster(make.job(parallelism=2), scheduler, *pods, *more))
+
+
+def test_coscheduling_too_says_what_one_pod_lacks_and_rejects_the_others() -> None:
+    assert coscheduled(free("a"), free("b"), said=(REJECTED, LACKS)) == [f"waits: the scheduler says: {LACKS}"]
+
+
+@pytest.mark.parametrize("said", [REJECTED, ALONE])
+def test_what_coscheduling_says_of_a_gang_is_told_only_where_nothing_else_is_known(said: str) -> None:
+    assert coscheduled(free("a"), free("b"), said=(said, said)) == [f"waits: the scheduler says: {said}"]
+    taken = make.worker("olmo-a", "olmo", on="a")
+    found = coscheduled(free("a"), free("b"), taken, said=(said, said))
+    assert found == ["waits: nvidia.com/gpu is taken by ai/olmo on node a"]
+
+
+def test_what_a_pod_lacked_is_told_though_coscheduling_wrote_the_gangs_state_over_it() -> None:
+    pod = make.worker("train-0")
+    earlier = make.event(pod, "FailedScheduling", "0/3 nodes are available: 3 Too many pods.", "2026-11-22T09:00:00Z")
+    last = make.event(pod, "FailedScheduling", LACKS)
+    rejected = make.event(pod, "FailedScheduling", REJECTED, "2026-11-22T11:00:00Z")
+    found = coscheduled(free("a"), free("b"), earlier, last, rejected, said=(REJECTED, REJECTED))
+    assert found == [f"waits: the scheduler says: {LACKS}"]
+
+
+def test_a_scheduler_of_scheduler_plugins_that_is_off() -> None:
+    found = coscheduled(free("a"), free("b"), said=("", ""), runs=False)
+    assert found[:2] == [
+        "waits: the scheduler of scheduler-plugins does not run",
+        "do: kubectl get pods -A --selector component=scheduler",
+    ]
+
+
 def test_system_nodes_are_no_matter_to_pods_that_want_devices() -> None:
     """Also where the pods name no pool."""
     kind, system = make.node("s", taints=())

@@ -21,6 +21,7 @@ from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.network_operator.settings import NetworkOperatorSettings
 from operators.nfd import component as nfd
+from operators.scheduler_plugins import component as scheduler_plugins
 from operators.volcano import component as volcano
 
 ANY_TAINT = [{"operator": "Exists"}]
@@ -45,6 +46,7 @@ SHARED = {
         (volcano.NAME, volcano.values(autoscaled=True)),
         (blob_csi_driver.NAME, blob_csi_driver.values()),
         (kueue.NAME, kueue.values()),
+        (scheduler_plugins.NAME, scheduler_plugins.values()),
     ],
 )
 def test_the_pinned_charts_have_every_value_that_is_set(chart: str, values: dict[str, Any]) -> None:

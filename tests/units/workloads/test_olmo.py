@@ -16,10 +16,10 @@ DATA = BlobVolume(claim="olmo-data", read_only=True, annotations={"sas/olmo-data
 CHECKPOINTS = BlobVolume(claim="olmo-checkpoints", read_only=False, annotations={"sas/out": "1"}, upload_secret=None)
 
 
-def run(vm_sku: str = H100, nodes: int = 1, data: BlobVolume = DATA, **options: Any) -> Run:
+def run(vm_sku: str = H100, nodes: int = 1, data: BlobVolume = DATA, scheduler: str = "volcano", **options: Any) -> Run:
     return Run(
         options=OlmoOptions.model_validate(options),
-        pool=pool(vm_sku, scratch="/mnt/nvme/scratch"),
+        pool=pool(vm_sku, scratch="/mnt/nvme/scratch", scheduler=scheduler),
         nodes=nodes,
         image="olmo:1",
         rdma_resource=RDMA,
@@ -54,6 +54,14 @@ def test_all_nodes_are_placed_at_once_or_none() -> None:
     found = template(nodes=2)
     assert found["spec"]["schedulerName"] == "volcano"
     assert found["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "olmo"
+
+
+def test_where_coscheduling_places_pods_the_gang_is_of_its_kind() -> None:
+    """`pods` of a PodGroup of scheduling.x-k8s.io are those with its label, not with Volcano's annotation."""
+    found = template(nodes=2, scheduler="scheduler-plugins-scheduler")
+    assert found["spec"]["schedulerName"] == "scheduler-plugins-scheduler"
+    assert found["metadata"]["labels"] == {"scheduling.x-k8s.io/pod-group": "olmo"}
+    assert not [name for name in found["metadata"].get("annotations", {}) if name.startswith("scheduling")]
 
 
 def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:

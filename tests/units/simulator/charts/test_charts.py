@@ -16,6 +16,7 @@ from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
+from operators.scheduler_plugins import component as scheduler_plugins
 from operators.volcano import component as volcano
 from simulator.charts import make_schema
 from simulator.tools import catalogue
@@ -27,6 +28,7 @@ OBJECTS = {
     gpu_operator.NAME: {"Deployment gpu-operator", "ClusterPolicy cluster-policy"},
     volcano.NAME: {"Deployment volcano-scheduler", "Job volcano-admission-init", "Service volcano-admission-service"},
     kueue.NAME: {"Deployment kueue-controller-manager", "APIService v1beta2.visibility.kueue.x-k8s.io"},
+    scheduler_plugins.NAME: {"Deployment scheduler-plugins-scheduler", "Deployment scheduler-plugins-controller"},
     blob_csi_driver.NAME: {
         "CSIDriver blob.csi.azure.com",
         "DaemonSet csi-blob-node",

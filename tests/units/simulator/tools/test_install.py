@@ -88,6 +88,20 @@ def test_a_chart_comes_out_of_its_module_and_is_linked_with_the_modules_version(
         workshop.installer(other).install([other])
 
 
+def test_a_chart_whose_crds_are_a_link_has_those_of_its_module(workshop: Workshop) -> None:
+    """Modules have no links. The version of what a chart installs may stand there without its v."""
+    source = chart_in_a_module(workshop, crds="config/crd/bases")
+    module = workshop.root / "module"
+    (module / "config" / "crd" / "bases").mkdir(parents=True)
+    (module / "config" / "crd" / "bases" / "greetings.yaml").write_text("kind: CustomResourceDefinition\n")
+    (module / "charts" / "hello" / "Chart.yaml").write_text(METADATA.replace("v1.0", "1.0"))
+    tool = workshop.tool(build=None, chart=source)
+    installer = workshop.installer(tool)
+    installer.charts = workshop.root
+    installer.install([tool])
+    assert [file.name for file in (workshop.root / "hello" / "crds").iterdir()] == ["greetings.yaml"]
+
+
 def test_a_charts_values_are_those_of_its_release(workshop: Workshop) -> None:
     released = {"staging.test/": "registry.test/", ":main": ":v{version}"}
     tool = workshop.tool(build=None, chart=chart_in_a_module(workshop, released=released))

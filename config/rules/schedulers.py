@@ -1,0 +1,37 @@
+"""One scheduler places all pods on GPU nodes: what is wrong with the others, and what the chosen one cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from config.facts.scheduling import VOLCANO
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.models import StackFile
+from config.schema.operators import Installation, key_of
+from config.schema.workload import WorkloadSpec
+
+_CHOICE: Path = ("operators", "scheduler")
+
+
+def second_schedulers(installation: Installation) -> Iterator[Problem]:
+    """Schedulers that the stack turns on beside the chosen one. Those that are on by default alone are left out."""
+    chosen = installation.stack.operators.scheduler
+    said = "scheduler" in installation.stack.operators.model_fields_set
+    for operator in installation.operators.values():
+        settings = installation.stack.operators.of(operator)
+        name = operator.provides(settings).get("scheduler")
+        if name not in (None, chosen) and settings.enabled and "enabled" in settings.model_fields_set:
+            path: Path = ("operators", key_of(operator.name), "enabled")
+            what = f"is true, but operators.scheduler is {chosen}, and two schedulers would give away the same GPUs"
+            allowed = f"nothing, or operators.scheduler {name}"
+            yield Problem(path, what, allowed, remove_command(path) if said else set_command(_CHOICE, name))
+
+
+def mpi_problems(stack: StackFile, spec: WorkloadSpec[Any]) -> Iterator[Problem]:
+    """An MPI job where Volcano does not schedule."""
+    chosen = stack.operators.scheduler
+    if spec.requires.mpi and chosen != VOLCANO:
+        what = f"is {chosen}, but workload {spec.name} is an MPI job, whose pods get names and keys from Volcano alone"
+        yield Problem(_CHOICE, what, f"{VOLCANO}, or a stack without {spec.name}", set_command(_CHOICE, VOLCANO))

@@ -1,0 +1,1 @@
+"""scheduler-plugins: its real scheduler, and the controller of its pod groups."""

@@ -1,0 +1,64 @@
+"""Pods of scheduler-plugins: real scheduler and controller of 0.33.5, under the chart of 0.34.7, which does not build.
+
+The scheduler has the chart's configuration; what of it 0.33.5 does not know, it refuses itself, by name. All that
+differs is where both listen, and that they reach the API server by a kubeconfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.host import files, paths
+from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
+from simulator.operators._real import pins
+
+_CONFIG = "/etc/kubernetes/scheduler-config.yaml"
+_SECURE_PORT = 10259
+_CONTROLLER_PORTS = {"--metricsAddr": 8080, "--probeAddr": 8081}
+_PINS = pins(Path(__file__).parent)
+_SCHEDULER, _CONTROLLER = _PINS.tools
+STATUS = f"scheduler-plugins: real {_PINS.version} under the chart of 0.34.7 (newer ones do not build here)"
+
+
+def _config(ctx: PodContext) -> dict[str, Any]:
+    """Raises ValueError where it is none; what else is wrong with it the scheduler says itself."""
+    try:
+        return dict(yaml.safe_load(ctx.file(_CONFIG) or b""))
+    except (yaml.YAMLError, TypeError, ValueError):
+        raise ValueError(f"{_CONFIG} is no configuration of a scheduler") from None
+
+
+def _scheduler(ctx: PodContext) -> list[str]:
+    kubeconfig = ctx.kubeconfig()
+    config = _config(ctx)
+    config["clientConnection"] = {**(config.get("clientConnection") or {}), "kubeconfig": kubeconfig}
+    file = Path(kubeconfig).with_name("scheduler-config.yaml")
+    files.replace(file, yaml.safe_dump(config))
+    logins = [f"--{kind}-kubeconfig={kubeconfig}" for kind in ("authentication", "authorization")]
+    own = [f"--config={file}", *logins, "--bind-address=127.0.0.1", f"--secure-port={ctx.local_port(_SECURE_PORT)}"]
+    return [str(paths.tool(_SCHEDULER)), *ctx.argv()[1:], *own]  # of a flag that is given twice the last counts
+
+
+def _controller(ctx: PodContext) -> list[str]:
+    """The chart gives arguments and no command."""
+    own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _CONTROLLER_PORTS.items()]
+    return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_CONTROLLER)), *ctx.argv(), *own]
+
+
+def _serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
+    def found(ctx: PodContext) -> Mapping[int, int]:
+        return {port: ctx.local_port(port) for port in ports}
+
+    return found
+
+
+PROGRAMS = (
+    ImageProgram("scheduler-plugins/kube-scheduler", HostProcess(_scheduler, _serves(_SECURE_PORT), _PINS.tools)),
+    ImageProgram(
+        "scheduler-plugins/controller", HostProcess(_controller, _serves(*_CONTROLLER_PORTS.values()), _PINS.tools)
+    ),
+)
