@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from config.problems.errors import Problem
-from config.schema.base import Model
+from config.schema.base import PLAIN_DIGITS, Model
 
 if TYPE_CHECKING:
     from config.schema.models import StackFile
@@ -21,12 +22,14 @@ DriverUpgrades = Literal["manual", "when-idle"]
 """Who restarts drivers whose version or configuration has changed: nobody by itself, or NVIDIA's operators, node by
 node, each once all pods of its node have ended.
 """
-Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "NVMe scratch"]
+Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues", "NVMe scratch"]
 """What operators bring to a cluster, and workloads and other operators need."""
 NVIDIA_NAMESPACE = "nvidia-operator"
 """Of what serves GPU nodes, from charts."""
 NODE_TOOLS_NAMESPACE = "node-tools"
 """Of our own DaemonSets."""
+MAX_WARM_UP = 24 * 60
+"""Minutes; AppWrapper grants no job more."""
 MLBATCH_NAMESPACE = "mlbatch-system"
 """Of what queues and runs the jobs of teams."""
 
@@ -113,6 +116,11 @@ class Operators(Model):
     driver_upgrades: DriverUpgrades = "manual"
     """Who brings another version of OFED or the GPU driver to nodes that run: you (`manual`), or with `when-idle`
     NVIDIA's operators, a node at a time, once all pods of it but those of DaemonSets have ended.
+    """
+
+    warm_up_minutes: Annotated[int, Field(ge=1, le=MAX_WARM_UP), PLAIN_DIGITS] = 30
+    """How long the pods of a team's job may take to be ready, their images pulled: AppWrapper then tries it anew, and
+    Kueue takes the quota back ten minutes later.
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:
