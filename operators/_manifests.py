@@ -20,7 +20,7 @@ from operators._release import merge
 CHECKSUM = "checksum/config"
 """Of pods, whose operator reads its configuration when it starts: with another one they are others."""
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
-_CRD = "CustomResourceDefinition"
+_FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
 Data = Mapping[str, str]
 
@@ -28,18 +28,22 @@ Data = Mapping[str, str]
 def install(name: str, site: Site, configuration: Mapping[str, Data], *, parent: Component) -> list[pulumi.Resource]:
     """The pinned release of an operator, in its namespace; what must be there before it is used.
 
-    Pods come last, as they need the rest to become ready, but for Services, which are waited for until they have pods.
-    CRDs stay when the operator goes, as Helm keeps those of charts: what users have made goes with them.
+    Pods follow all that they need to become ready, but for Services, which are waited for until they have pods. CRDs
+    come last, so that they go first: their objects have finalizers, which only the operator takes off.
     """
     released = manifests(name, site.settings.charts.source)
-    objects = transformed(released, configuration, site.settings.images.registry)
-    made: dict[str, list[pulumi.Resource]] = {"first": [], "Service": [], "pods": []}
-    for each in sorted(objects, key=lambda each: each["kind"] in _RUNS_PODS):
-        kind = each["kind"]
-        step = "pods" if kind in _RUNS_PODS else kind if kind in made else "first"
-        after = [site.namespace, *(made["first"] if step == "pods" else ())]
-        made[step].append(_resource(each, parent.child(depends_on=after, retain_on_delete=kind == _CRD)))
-    return [*made["pods"], *made["Service"]]
+    made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
+    follows = {_PODS: (_FIRST,), _CRDS: (_PODS, _SERVICES)}
+    for step in made:
+        after = [site.namespace, *(each for before in follows.get(step, ()) for each in made[before])]
+        for each in transformed(released, configuration, site.settings.images.registry):
+            if _step(each["kind"]) == step:
+                made[step].append(_resource(each, parent.child(depends_on=after)))
+    return [*made[_PODS], *made[_SERVICES], *made[_CRDS]]
+
+
+def _step(kind: str) -> str:
+    return {"CustomResourceDefinition": _CRDS, "Service": _SERVICES}.get(kind, _PODS if kind in _RUNS_PODS else _FIRST)
 
 
 def transformed(objects: Iterable[Manifest], configuration: Mapping[str, Data], registry: str | None) -> list[Manifest]:

@@ -16,9 +16,10 @@ IsFile = Callable[[str], bool]
 """Whether there is a file at a path; a relative one is relative to the program's folder."""
 
 _SOURCE: Path = ("charts", "source")
-_FOLDER = "a folder with one unpacked chart per folder, as in charts/gpu-operator/Chart.yaml, relative to the program's folder"
-_SOURCES = f"{_FOLDER}; or oci://<registry>/<folder>"
-_FILLED = f"{_FOLDER}; `make upstream-charts` fills one"
+_SOURCES = (
+    "a folder with one unpacked chart per folder, as in charts/gpu-operator/Chart.yaml, relative to the program's "
+    "folder; or oci://<registry>/<folder>"
+)
 
 
 def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Problem]:
@@ -28,7 +29,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
     elif source is not None and "://" in source and (names := _without_charts(installation)):
         what = f"is {source!r}, a registry of charts, and {' and '.join(names)} has none but released manifests"
-        yield Problem(_SOURCE, what, _FILLED, remove_command(_SOURCE))
+        allowed = "a folder, as `make upstream-charts` fills one"
+        yield Problem(_SOURCE, what, allowed, remove_command(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()

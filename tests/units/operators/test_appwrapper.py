@@ -61,23 +61,26 @@ def test_each_object_is_a_resource_as_it_was_released(stack: Recorder) -> None:
     assert stack.one(":core/v1:Namespace", "namespace-appwrapper-system")
 
 
+def follows(stack: Recorder, resource: str, name: str) -> str:
+    return " ".join(stack.one(resource, name).dependencies)
+
+
 def test_pods_follow_what_they_need_and_no_service_which_is_waited_for_until_it_has_pods(stack: Recorder) -> None:
-    after = " ".join(stack.one(":Deployment", "manager").dependencies)
-    for name in ("namespace-appwrapper-system", "aws.test", component.CONFIG_MAP, "bound"):
+    after = follows(stack, ":Deployment", "manager")
+    for name in ("namespace-appwrapper-system", component.CONFIG_MAP, "bound"):
         assert f" {name}" in after
     assert "webhook" not in after
-    assert "manager" not in " ".join(stack.one(":Service", "webhook").dependencies)
+    assert "manager" not in follows(stack, ":Service", "webhook")
 
 
-def test_kueue_comes_after_it_since_namespaces_of_teams_go_before_both(stack: Recorder) -> None:
-    after = " ".join(stack.one(":Release", "kueue").dependencies)
+def test_what_users_have_wrapped_goes_while_the_operator_is_there(stack: Recorder) -> None:
+    after = follows(stack, ":CustomResourceDefinition", "aws.test")
     assert "Deployment manager" in after
     assert "Service webhook" in after
 
 
-def test_what_users_have_wrapped_stays_when_the_operator_goes(stack: Recorder) -> None:
-    kept = [each.name for each in stack.registered if each.request.retainOnDelete]
-    assert kept == ["aws.test"]
+def test_kueue_comes_after_it_since_namespaces_of_teams_go_before_both(stack: Recorder) -> None:
+    assert "CustomResourceDefinition aws.test" in follows(stack, ":Release", "kueue")
 
 
 def test_warm_up_is_one_setting_for_both_and_kueue_waits_longer(stack: Recorder) -> None:
