@@ -82,7 +82,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
         return settings, BorrowedPlatform("platform", settings, settings.lender)
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):
-        check_login(settings.cluster, settings.stack)
+        check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)
     kept, reservations = keep_disks(settings, existing), groups(settings)
     check_all(
         (

@@ -26,6 +26,12 @@ def private_server(kubeconfig: str) -> str | None:
     return place.netloc if ".privatelink." in (place.hostname or "") else None
 
 
+def login_of(kubeconfig: str) -> str | None:
+    """How it has kubelogin log in; None where it holds a certificate."""
+    plugin = yaml.safe_load(kubeconfig)["users"][0]["user"].get("exec")
+    return str(plugin["args"][plugin["args"].index("--login") + 1]) if plugin else None
+
+
 _OF_DEVICE_CODES = ("--environment", "--client-id", "--tenant-id")
 """What AKS states for its own login. `msi` would take the client for an identity that somebody has assigned, and
 `azurecli` the tenant for one to go to, which a managed identity cannot (Azure/kubelogin#123).

@@ -196,8 +196,8 @@ class Platform(Component):
         }
         if not self.within:
             group = self.settings.names.resource_group
-            return {**made, way_in.OUTPUT: way_in.next_command(self.settings, group)}
-        done = {way_in.OUTPUT: way_in.NOTHING} if self.settings.network.two_phases else {}
+            return {**made, platform_stack.NEXT: way_in.next_command(self.settings, group)}
+        done = {platform_stack.NEXT: way_in.NOTHING} if self.settings.network.two_phases else {}
         return {
             **made,
             **done,

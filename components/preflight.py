@@ -8,7 +8,6 @@ from shutil import which
 import pulumi
 
 from config.problems.fixes import set_command
-from config.schema.models import ClusterSettings
 
 _INSTALL = {
     "kubelogin": "https://azure.github.io/kubelogin/install.html, or az aks install-cli",
@@ -16,17 +15,17 @@ _INSTALL = {
 }
 
 
-def check_login(cluster: ClusterSettings, stack: str) -> None:
-    """Raises pulumi.RunError where the Kubernetes provider could not log in to the cluster once that is up.
+def check_login(login: str | None, platform: str) -> None:
+    """Raises pulumi.RunError where the Kubernetes provider could not log in to the cluster of the stack `platform`.
 
-    It calls kubelogin, which by `azurecli` calls Azure's CLI (Azure/kubelogin, pkg/internal/token/
-    azureclicredential.go); its other ways read the environment.
+    By a certificate (None) it needs nothing. Else it calls kubelogin, which by `azurecli` calls Azure's CLI
+    (Azure/kubelogin, pkg/internal/token/azureclicredential.go); its other ways read the environment.
     """
-    if cluster.local_accounts:
+    if login is None:
         return
-    needed = ("kubelogin", "az") if cluster.login == "azurecli" else ("kubelogin",)
+    needed = ("kubelogin", "az") if login == "azurecli" else ("kubelogin",)
     if missing := [name for name in needed if which(name) is None]:
-        raise pulumi.RunError(refusal(missing, cluster.login, stack))
+        raise pulumi.RunError(refusal(missing, login, platform))
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:
@@ -41,14 +40,15 @@ def check_all(checks: Iterable[Callable[[], None]]) -> None:
         raise pulumi.RunError("\n\n".join(refused))
 
 
-def refusal(missing: list[str], login: str, stack: str) -> str:
+def refusal(missing: list[str], login: str, platform: str) -> str:
     """Which programs are missing, and what puts them there."""
-    certificate = set_command(("cluster", "localAccounts"), True).text(stack)
+    certificate = set_command(("cluster", "localAccounts"), True).text(platform)
     return "\n".join(
         [
             f"PATH has no {' and no '.join(missing)}, by which cluster.login {login} gets into the cluster.",
             "Nothing was changed. Install what is missing, and then `pulumi up` again:",
             *(f"    {name}: {_INSTALL[name]}" for name in missing),
-            f"Or let the program use the cluster's own admin certificate, if nobody minds it: {certificate}",
+            "Or let the program use the cluster's own admin certificate, if nobody minds it:",
+            f"    {certificate} && pulumi up -s {platform}",
         ]
     )

@@ -19,7 +19,7 @@ from components.cluster import SYSTEM_POOL
 from components.existing import Existing
 from components.preflight_network import groups_for_roles
 from components.questions import Question, looked_up
-from components.roles import HANDED_OUT
+from components.roles import HANDED_OUT, TO_JUMP_BOX
 from config.rules.subscription import (
     IDENTITY_PROVIDERS,
     PROVIDERS,
@@ -74,7 +74,8 @@ def _objections(settings: Settings, existing: Existing, reserved: Mapping[str, i
         asked += _about_providers(PROVIDERS, scope)
         asked += (each for group in groups_for_roles(settings) for each in _about_rights(group, login.object_id))
     if existing.cluster is None or identities:
-        asked += _about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id)
+        given = HANDED_OUT | (TO_JUMP_BOX if settings.network.jump_box and existing.cluster is None else {})
+        asked += _about_rights(f"{scope}/resourceGroups/{existing.group}", login.object_id, given)
     if identities or (existing.cluster is None and settings.network.own and settings.cluster.identity is None):
         asked += _about_providers(IDENTITY_PROVIDERS, scope)
     arm = connect(settings.location)
@@ -111,8 +112,8 @@ def _about_providers(namespaces: Iterable[str], scope: str) -> Iterator[Question
         )
 
 
-def _about_rights(group: str, deployer: str) -> Iterator[Question]:
-    """On a resource group, by its id."""
+def _about_rights(group: str, deployer: str, given: Mapping[str, str] = HANDED_OUT) -> Iterator[Question]:
+    """On a resource group, by its id: to give these roles, by GUID."""
     scope = group.partition("/resourceGroups/")[0]
     yield Question(
         "whether whoever deploys may assign roles",
@@ -123,5 +124,5 @@ def _about_rights(group: str, deployer: str) -> Iterator[Question]:
     yield Question(
         "whether that right has a condition",
         (f"{group}{_ASSIGNMENTS}{chosen}", f"{scope}{_ASSIGNMENTS}{chosen}"),
-        lambda answer: condition_objections(answer, HANDED_OUT),
+        lambda answer: condition_objections(answer, given),
     )

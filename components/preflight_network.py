@@ -13,6 +13,8 @@ from pulumi_azure_native import managedidentity
 from components.arm import Arm, Unread
 from components.existing import if_there
 from components.questions import Question, answers_at, looked_up
+from components.subscription import subscription_id
+from config.problems.fixes import remove_command
 from config.rules.network_answers import (
     dns_servers,
     link_objections,
@@ -22,7 +24,7 @@ from config.rules.network_answers import (
 )
 from config.rules.subscription import Objection
 from config.schema.models import Settings
-from config.schema.network import ZONE_NAMES, Use
+from config.schema.network import ZONE_NAMES, Use, zone_use
 from config.schema.resource_ids import ResourceName, group_id
 
 _NETWORK_API, _ZONE_API, _ROLE_API = "2024-05-01", "2024-06-01", "2022-04-01"
@@ -44,19 +46,21 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
         asked += _about_other_zones(settings, network, arm)
     if asked:
         yield from looked_up(asked, arm)
+    yield from _zones_elsewhere(settings)
 
 
 def _about_the_network(settings: Settings) -> Iterator[Question]:
     if id_ := settings.network.id:
         yield Question(
             f"the network {ResourceName.of(id_).name}",
-            (_path_of(id_),),
+            (network_path(id_),),
             lambda answer: network_objections(answer, settings),
             absent=f"network.id is a network that Azure does not have: {id_}",
         )
 
 
-def _path_of(network: str) -> str:
+def network_path(network: str) -> str:
+    """Where Resource Manager tells of a network, by its id: of whatever subscription, unlike what the SDK asks."""
     return f"{network}?api-version={_NETWORK_API}"
 
 
@@ -64,7 +68,7 @@ def _has_dns_servers(settings: Settings, arm: Arm | Unread) -> bool:
     """Whether `network.id` has some of its own; asked only where links of the user's zones depend on it."""
     if not (settings.network.id and settings.network.zones):
         return False
-    path = _path_of(settings.network.id)
+    path = network_path(settings.network.id)
     answer = answers_at(arm, [path])[path]
     return not isinstance(answer, Unread) and bool(dns_servers(answer))
 
@@ -106,6 +110,23 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
             else lambda _: (),
             absent=f"network.zones has a zone that Azure does not have: {zone}",
         )
+
+
+def _zones_elsewhere(settings: Settings) -> Iterator[Objection]:
+    """Of another subscription, where azure-native makes no link to the network that the stack makes.
+
+    AKS links that of the API server, wherever it is. The last comes first: to take it out moves no other.
+    """
+    if settings.network.address_space is None or not settings.network.zones:
+        return
+    own = f"/subscriptions/{subscription_id()}/"
+    for at, zone in reversed([*enumerate(settings.network.zones)]):
+        if zone_use(zone, settings.location) in settings.entrances() and not zone.lower().startswith(own.lower()):
+            name = ResourceName.of(zone).name
+            what = f"network.zones has {name} of another subscription, where this stack cannot link it to its network"
+            without = remove_command(("network", "zones", at)).text(settings.stack)
+            there = "a network of yours that is linked to it, in network.id, does too (docs/private-clusters.md)"
+            yield Objection(what, (f"{without}    # the stack makes a zone of that name", there))
 
 
 def _about_other_zones(settings: Settings, network: str, arm: Arm | Unread) -> Iterator[Question]:

@@ -71,7 +71,7 @@ def _identity_problems(settings: Settings) -> Iterator[Problem]:
     place = ResourceName.of(settings.cluster.identity)
     get = managedidentity.get_user_assigned_identity
     if if_there(lambda: get(resource_name=place.name, resource_group_name=place.group)) is None:
-        what = "is an identity that Azure does not have"
+        what = "is an identity that this subscription does not have"
         yield Problem(path, what, "one of `az identity list`", remove_command(path))
 
 
@@ -81,7 +81,7 @@ def problems(settings: Settings, key: str, pool: PoolSettings, group: Group | No
     if group is None:
         yield Problem(
             path,
-            "is a group that Azure does not have",
+            "is a group that this subscription does not have",
             "one of `az capacity reservation group list`",
             remove_command(path),
         )

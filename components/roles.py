@@ -41,6 +41,8 @@ HANDED_OUT = {
     )
 }
 """Those that this program gives to others, by name: whoever deploys must be able to."""
+TO_JUMP_BOX = {role: name_of(role) for role in (CONTRIBUTOR, RBAC_ADMINISTRATOR)}
+"""Those that a jump box gets beside them, from whoever makes it."""
 
 _NAMESPACE = uuid.UUID("6f0f7c0e-3a0e-5a53-9d0c-5b6a1c1f3a77")
 """Of the assignments' names: ARM wants GUIDs, and the same one each time."""

@@ -12,22 +12,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pulumi
-from pulumi_azure_native import network as azure
 from pulumi_azure_native import resources
 
 from components import inside
+from components.arm import Unread, connect
 from components.existing import Existing, if_there
 from components.jump_box import login_command
-from components.kubeconfig import private_server
+from components.kubeconfig import login_of, private_server
+from components.preflight import check_login
+from components.preflight_network import network_path
+from components.questions import answers_at
+from components.subscription import subscription_id
 from config.problems.fixes import set_command
 from config.reading.loader import outputs_of
 from config.schema.models import Lender, Settings
 from config.schema.resource_ids import ResourceName
 
-OUTPUT = "next"
-"""The output of a stack in two phases that has the command to go on with, after the first."""
 NOTHING = "# nothing: both phases are done"
-"""The same after the second; to a shell it is no command."""
+"""What there is to do after the second phase; to a shell it is no command."""
 _BY_ADDRESS = (
     "This machine is taken to be inside the private network: its address in Azure lies there. Where it is a machine of "
     "another network with the same addresses, what needs the inside will fail with `no such host` (docs/way-in.md)."
@@ -49,11 +51,12 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_guest(settings: Settings, lender: Lender) -> None:
-    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not reach a private cluster."""
-    kubeconfig = outputs_of(str(lender.stack)).get("kubeconfig")
-    host = private_server(kubeconfig) if kubeconfig else None
+    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not get into its cluster."""
+    kubeconfig = outputs_of(str(lender.stack))["kubeconfig"]
+    host = private_server(kubeconfig)
     if host and not inside.answers(host):
         raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))
+    check_login(login_of(kubeconfig), str(lender.stack))
 
 
 def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
@@ -85,16 +88,20 @@ def _seems_inside(settings: Settings, group: str) -> bool:
 
 def _ranges(settings: Settings, group: str) -> Iterator[str]:
     """Addresses of the network and of those that it is peered with, if it is there."""
-    place = ResourceName.of(settings.network.id) if settings.network.id else ResourceName(group, settings.names.cluster)
-    found = if_there(
-        lambda: azure.get_virtual_network(virtual_network_name=place.name, resource_group_name=place.group)
-    )
-    if not found:
+    of_group = f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Network/virtualNetworks/"
+    path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
+    found = answers_at(connect(settings.location), [path])[path]
+    if isinstance(found, Unread):
+        if not found.absent:
+            pulumi.log.warn(
+                f"the network could not be looked up in Azure: {found.why}. So this machine counts as outside."
+            )
         return
-    yield from (found.address_space and found.address_space.address_prefixes) or ()
-    for peering in found.virtual_network_peerings or ():
-        if peering.peering_state == "Connected" and peering.remote_address_space:
-            yield from peering.remote_address_space.address_prefixes or ()
+    network = found.get("properties") or {}
+    yield from (network.get("addressSpace") or {}).get("addressPrefixes") or ()
+    for peering in (each["properties"] for each in network.get("virtualNetworkPeerings") or ()):
+        if peering.get("peeringState") == "Connected":
+            yield from (peering.get("remoteAddressSpace") or {}).get("addressPrefixes") or ()
 
 
 def _has_nothing_inside(existing: Existing) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi_kubernetes as kubernetes
 
-from components.context import GpuPool, WorkloadContext
+from components.context import WorkloadContext
 from workloads._indexed_job import IGNORE_DISRUPTIONS
 from workloads._pods import NOT_AWAITED, Manifest
 
@@ -49,8 +49,3 @@ def batch_job(
             depends_on=[*context.ready, *needs], replace_on_changes=["spec"], delete_before_replace=True
         ),
     )
-
-
-def gpus_at_once(pools: Iterable[GpuPool]) -> int:
-    """GPUs that pools can have at most."""
-    return sum(pool.max_nodes * pool.sku.gpus for pool in pools)

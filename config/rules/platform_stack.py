@@ -20,6 +20,8 @@ from config.schema.os_disk import FORMER_DISK, OsDisk
 from config.schema.pools import PoolSettings
 
 OUTPUT = "platform"
+NEXT = "next"
+"""The output of a stack in two phases that has the command to go on with, after the first."""
 _PATH = ("platformStack",)
 _ALLOWED = (
     "a stack that `pulumi stack ls` lists, by its name or as organization/project/name, with a platform of its own"
@@ -93,6 +95,9 @@ def lender(text: str, here: StackName, outputs_of: OutputsOf, stack_file: type[S
         raise _refused(what, say(f"{_LIST}; bring the platform up first, with pulumi up -s {short}")) from None
     if other := outputs.get("platformStack"):
         raise _refused(f"is {text!r}, which has no platform but runs on that of {other}", set_command(_PATH, other))
+    if OUTPUT not in outputs and NEXT in outputs:
+        what = f"is {text!r}, a private stack, of which only the first of its two phases is done"
+        raise _refused(what, say(f"go on with it from inside (docs/way-in.md): {outputs[NEXT]}"))
     if OUTPUT not in outputs:
         raise _refused(f"is {text!r}, a stack that has no platform yet", run(f"pulumi up -s {short}"))
     try:

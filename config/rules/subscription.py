@@ -35,6 +35,7 @@ _ASSIGNERS = tuple(
     guid(name) for name in ("Owner", "User Access Administrator", "Role Based Access Control Administrator")
 )
 """Built-in roles that assign others."""
+_EXCEPT = "guidnotequals"
 _USABLE = ("Registered", "Registering")
 """While a provider registers, nobody need wait: it is done region by region (Microsoft, "Azure resource providers and
 types").
@@ -122,7 +123,7 @@ def rights_objections(answer: Json, deployer: str, scope: str) -> Iterator[Objec
 
 
 def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Objection]:
-    """Of a deployer who may assign roles on a condition alone that does not name all those that the program gives.
+    """Of a deployer who may assign roles on a condition alone that leaves out some of those that the program gives.
 
     What roles allow says nothing of conditions: these are the assignments' (Azure's page on delegating the assignment
     of roles). `answer` is of Microsoft.Authorization/roleAssignments; `given` are names by GUID. A warning: whether a
@@ -133,12 +134,22 @@ def condition_objections(answer: Json, given: Mapping[str, str]) -> Iterator[Obj
     conditions = [str(each.get("condition") or "") for each in assigners]
     if not conditions or "" in conditions:
         return
-    lacking = min(([guid for guid in given if guid not in text.lower()] for text in conditions), key=len)
+    lacking = min((_left_out(text, given) for text in conditions), key=len)
     if lacking:
         names = ", ".join(given[guid] for guid in lacking)
-        what = f"whoever deploys may assign roles on a condition alone, which does not name {names}"
-        step = "have its owner add those that this stack gives    # or Azure refuses them"
+        what = f"whoever deploys may assign roles on a condition alone, which leaves out {names}"
+        step = "have its owner let through those that this stack gives    # or Azure refuses them"
         yield Objection(what, (step,), stops=False)
+
+
+def _left_out(condition: str, given: Iterable[str]) -> list[str]:
+    """Roles that a condition does not let through: those that it does not name, or names as exceptions.
+
+    The latter are mostly Owner, User Access Administrator and Role Based Access Control Administrator (Azure's page of
+    examples of delegated role assignments, "Allow most roles, but don't allow others to assign roles").
+    """
+    exceptions = _EXCEPT in condition.lower()
+    return [guid for guid in given if (guid in condition.lower()) is exceptions]
 
 
 def allows(role: Json, action: str) -> bool:

@@ -12,13 +12,13 @@ import pulumi_kubernetes as kubernetes
 from components.images import repository
 from components.operators import Installed, Site
 from config.facts.scheduling import ANY_TAINT, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.skus import pci_vendor
 from config.facts.versions import versions
 from config.schema.operators import DriverUpgrades
 from operators._driver_changes import settings_of, told
 from operators._driver_upgrades import upgrade_policy
 from operators._release import Values, release
 from operators.network_operator.settings import NetworkOperatorSettings
-from operators.nfd.component import MELLANOX
 
 NAME = "network-operator"
 POLICY = "nic-cluster-policy"
@@ -110,7 +110,7 @@ def policy_spec(settings: NetworkOperatorSettings, upgrades: DriverUpgrades, reg
 
 def _resource(name: str) -> dict[str, Any]:
     # The link type keeps the VM's Ethernet function out.
-    selectors = {"vendors": [MELLANOX], "linkTypes": ["infiniband"], "isRdma": True}
+    selectors = {"vendors": [pci_vendor("mellanox")], "linkTypes": ["infiniband"], "isRdma": True}
     return {"resourcePrefix": "nvidia.com", "resourceName": name, "selectors": selectors}
 
 

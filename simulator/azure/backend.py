@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from simulator.azure.blobs.changes import Changes
+
 Node = dict[str, Any]
 
 
@@ -50,6 +52,10 @@ class BlobBackend(Protocol):
     @property
     def ca_file(self) -> Path:
         """The authority (PEM) that signed its certificate."""
+
+    @property
+    def changes(self) -> Changes:
+        """Which blobs users have written to."""
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         """Serves exactly these accounts, each with its keys; returns when it answers. Starts nothing for none.

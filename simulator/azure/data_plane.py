@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from simulator.azure import domains, federation, file_shares, guard, inside, trust
 from simulator.azure.arm_world import World
+from simulator.azure.blobs.changes import Changes
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.inside import HTTPS, Unreached
 from simulator.azure.login import DISCOVERY
@@ -36,6 +37,12 @@ class BlobService:
     """The authority that signed its certificate (PEM)."""
     proxy: str = ""
     """URL; empty where it is reached without."""
+    told: Changes = field(default_factory=Changes)
+    account: str = ""
+
+    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str] | None]:
+        """Of a container of the account, as `Changes.since`."""
+        return self.told.since(self.account, container, since)
 
 
 @dataclass(frozen=True)
@@ -86,8 +93,8 @@ class DataPlane:
             raise Unreached(f"dial tcp: lookup {account}{_BLOBS} on {_DNS}: no such host")
         blobs, network = self._world.blobs, self._network(self._cluster)
         if inside.reach(self._world, f"{account}{_BLOBS}", HTTPS, network).private:
-            return BlobService(f"https://{account}{_BLOBS}", blobs.ca_file, self.proxy)
-        return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file)
+            return BlobService(f"https://{account}{_BLOBS}", blobs.ca_file, self.proxy, blobs.changes, account)
+        return BlobService(f"{blobs.endpoint}/{account}", blobs.ca_file, told=blobs.changes, account=account)
 
     @property
     def proxy(self) -> str:
@@ -151,7 +158,7 @@ class DataPlane:
             return f"{asked}{error}"
         cluster = self._world.store.get(parse_id(cluster_id))
         kubelet = clusters.kubelet_identity(cluster) if cluster else ""
-        barred = not reached.private and record.properties.get("publicNetworkAccess") == "Disabled"
+        barred = not reached.private and not container_registries.is_public(record)
         if barred or not roles.allows(self._world, kubelet, "pull", record.id):
             status = "403 Forbidden" if barred else "401 Unauthorized"  # AKS's page on images that cannot be pulled
             return (

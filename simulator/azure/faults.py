@@ -1,9 +1,11 @@
-"""What the user breaks in Azure itself (`python -m simulator fault throttle|capacity|roles`), in Azure's words.
+"""What the user breaks in Azure itself (`python -m simulator fault throttle|capacity|price|roles`), in Azure's words.
 
 Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; the text is in reports of it
 (aka.ms/arm-throttling). Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, and Azure/AKS#1272;
-of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and jenkins-infra/helpdesk#4337. Roles:
-Azure's page "Troubleshoot Azure RBAC", which gives assignments up to ten minutes, and its section on new principals.
+of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and jenkins-infra/helpdesk#4337. Price:
+Azure's page "Error messages for Azure Spot Virtual Machines and scale sets"; one above the maximum evicts too
+(billingProfile's maxPrice in Microsoft.Compute's REST reference). Roles: Azure's page "Troubleshoot Azure
+RBAC", which gives assignments up to ten minutes, and its section on new principals.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from simulator.world.faults import FaultKind
 
 CREATED = "created"
 """Of a record's facts: when it was made, in seconds since 1970."""
+_ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
 _OF_SPOT = (
@@ -45,11 +48,21 @@ def check_rate(world: World, method: str) -> None:
     raise ArmError(HTTPStatus.TOO_MANY_REQUESTS, code, message, headers={"Retry-After": str(seconds)})
 
 
+def too_dear(world: World, pool: Record) -> float | None:
+    """What a machine of a Spot pool costs, where that is more than the pool would pay."""
+    most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
+    fault = world.faults.find(FaultKind.PRICE, pool.properties["vmSize"])
+    pays = pool.properties.get("scaleSetPriority") != "Spot" or most == _ANY_PRICE
+    return None if fault is None or pays or fault.usd <= most else fault.usd
+
+
 def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None:
     """How many more machines the pool can get, which has some; None for any number.
 
     `spot` is how many Spot machines of its size there are in all pools. Machines that are reserved for it are there.
     """
+    if too_dear(world, pool):
+        return 0
     fault = world.faults.find(FaultKind.CAPACITY, pool.properties["vmSize"])
     if fault is None or (fault.spot is not None and pool.properties.get("scaleSetPriority") != "Spot"):
         return None
@@ -57,9 +70,16 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
     return max((fault.spot or 0) - spot, reserved)
 
 
-def allocation_failure(pool: Record) -> ArmError:
+def allocation_failure(world: World, pool: Record) -> ArmError:
     """What the pool's operation ends with where there are fewer machines than it asks for."""
     properties = pool.properties
+    if price := too_dear(world, pool):
+        message = (
+            f"Unable to perform operation 'Allocate' since the provided max price '{properties['spotMaxPrice']} USD' "
+            f"is lower than the current spot price '{price} USD' for Azure Spot Virtual Machine size "
+            f"'{properties['vmSize']}'."
+        )
+        return conflict(message, code="SpotPriceGreaterThanProvidedMaxPrice")
     zonal = bool(properties.get("availabilityZones"))
     if properties.get("scaleSetPriority") != "Spot":
         message = (

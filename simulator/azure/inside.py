@@ -16,6 +16,7 @@ from simulator.azure.arm_world import World
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.store import Record
 from simulator.azure.types.agent_pool.life import of_cluster
+from simulator.azure.types.container_registry.rules import TYPE as REGISTRIES
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.azure.types.private_endpoint import rules as endpoints
 from simulator.azure.types.storage_account.rules import TYPE as ACCOUNTS
@@ -89,7 +90,7 @@ def _is_in(world: World, network: ResourceId, service: ResourceId, address: str)
 
 
 def _https(world: World, service: ResourceId) -> int | None:
-    """None for what nothing serves: registries, accounts of files, and a cluster that starts."""
+    """None for what nothing serves: accounts of files, and a cluster that starts."""
     if service.type.lower() == ACCOUNTS.lower():
         account = world.store.get(service)
         return urlsplit(world.blobs.endpoint).port if account and has_blobs(account) else None
@@ -98,4 +99,6 @@ def _https(world: World, service: ResourceId) -> int | None:
             return world.backend.api_port(service.text)
         except KeyError:
             return None
+    if service.type.lower() == REGISTRIES.lower():
+        return world.registries.port
     return None

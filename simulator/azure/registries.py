@@ -25,6 +25,8 @@ class Registries:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or paths.home() / "registries"
+        self.port: int | None = None
+        """Where clients come in (`registry_front.py`), once they do."""
 
     def add(self, registry: str) -> None:
         """A new registry, which is empty; one that is there keeps its images."""

@@ -14,11 +14,12 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import httpx
 
 from diagnosis.cluster import Object
+from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.operations import Operations
 from simulator.azure.store import Record
@@ -76,6 +77,7 @@ class Evictor:
     def look(self) -> None:
         found = machines(self._world.store.all(life.TYPE))
         self._draw(found)
+        self._price(found)
         for eviction in self._store.all():
             if eviction.node not in found:
                 self._over(eviction)
@@ -95,6 +97,13 @@ class Evictor:
             going = {eviction.node for eviction in self._store.all()}
             if staying := sorted(set(found) - going):
                 self._store.ask(Eviction(self._random.choice(staying), rate.drains))
+
+    def _price(self, found: Mapping[str, tuple[Record, int]]) -> None:
+        """Who would pay less than machines cost now loses them."""
+        going = {eviction.node for eviction in self._store.all()}
+        for node, (pool, _) in found.items():
+            if node not in going and faults.too_dear(self._world, pool):
+                self._store.ask(Eviction(node))
 
     def _pause(self) -> float:
         return self._random.expovariate(self._rate.per_hour / 3600) if self._rate else 0.0

@@ -22,17 +22,21 @@ from simulator.host.certificates import Authority, rsa_key
 SERVER = "server"
 STORAGE = "storage"
 """The certificate of storage accounts, which has their names too."""
+REGISTRY = "registry"
+"""That of registries. Data endpoints have a region in their names, and serve nothing here."""
 _ACCOUNTS = (f"*.{domains.BLOBS}", f"*.{domains.DFS}")
+_REGISTRIES = f"*.{domains.REGISTRIES}"
 _HERE = ("127.0.0.1", "localhost")
 _VARIABLES = ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
 
 
 def authority(home: Path | None = None) -> Authority:
-    """Made once per home of a simulator, by the first of several processes; it has issued both certificates."""
+    """Made once per home of a simulator, by the first of several processes; it has issued all certificates."""
     with _own(home) as folder:
         made = Authority(folder, "simulated-azure-ca")
         made.issue(SERVER, "127.0.0.1", hosts=_HERE, server=True)
         made.issue(STORAGE, _ACCOUNTS[0], hosts=(*_HERE, *_ACCOUNTS), server=True)
+        made.issue(REGISTRY, _REGISTRIES, hosts=(*_HERE, _REGISTRIES), server=True)
     return made
 
 

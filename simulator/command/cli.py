@@ -18,11 +18,10 @@ import httpx
 from rich.console import Console
 
 from simulator.azure.store import BadRecords
-from simulator.command import daemon_state, environment, evictions, images, owner, stacks
+from simulator.command import daemon_state, environment, evictions, faults, images, owner, stacks
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
-from simulator.world import commands as faults
 from simulator.world.faults import FaultError
 
 _GIB = 2**30

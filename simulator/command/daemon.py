@@ -21,6 +21,7 @@ from simulator.azure.blobs.policy import Policy
 from simulator.azure.blobs.service import BlobService
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.gateway import Gateway
+from simulator.azure.registry_front import RegistryFront
 from simulator.azure.server import Server, serve
 from simulator.azure.spot import Evictor
 from simulator.azure.store import BadRecords, Store
@@ -133,7 +134,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
     parts.callback(blobs.stop)
     server = serve(ports.require_free("arm"), token_file().read_text().strip(), subscription.load(), clusters, blobs)
     gateway = Gateway(ports.require_free(gateways.PORT), server.world, outer_proxy())
-    for part in (gateway, clusters, server):
+    for part in (gateway, RegistryFront(server.world, gateway.came_to), clusters, server):
         parts.callback(part.stop)
     clusters.cloud = DataPlane(server.world, server.tokens, gateway.port)
     blobs.open(Policy(server.world, server.tokens, gateway.came_to).refusal)

@@ -7,8 +7,8 @@ import argparse
 from simulator.azure import spot
 from simulator.azure.store import records
 from simulator.azure.types.agent_pool import life
+from simulator.command.faults import listed
 from simulator.host import paths
-from simulator.world.commands import listed
 from simulator.world.evictions import Eviction, EvictionStore, Rate
 from simulator.world.faults import FaultError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -21,6 +21,12 @@ class BlobService(Protocol):
     @property
     def proxy(self) -> str:
         """URL of the proxy that leads there; empty where none is needed."""
+
+    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str] | None]:
+        """How often a container was written to, and blobs since the given time, by name with their etags.
+
+        An etag is empty where the blob was removed or only a look at it tells; None means that all may be other.
+        """
 
 
 class Entra(Protocol):

@@ -1,4 +1,4 @@
-"""Why a pod waits."""
+"""What the kubelet meets while it makes a pod ready."""
 
 from __future__ import annotations
 

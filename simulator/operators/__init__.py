@@ -10,10 +10,10 @@ from pathlib import Path
 
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot
 from simulator.operators import crds
-from simulator.operators.gpu import controller as gpu_operator
-from simulator.operators.gpu import gates, gfd, mig
-from simulator.operators.network import controller as network_operator
-from simulator.operators.network import gates as network_gates
+from simulator.operators.gpu_operator import controller as gpu_operator
+from simulator.operators.gpu_operator import gates, gfd, mig
+from simulator.operators.network_operator import controller as network_operator
+from simulator.operators.network_operator import gates as network_gates
 
 _GPU_IMAGE = "gpu-operator"
 _NETWORK_IMAGE = "network-operator"

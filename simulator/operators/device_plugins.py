@@ -9,9 +9,9 @@ from typing import Any
 
 from diagnosis.cluster import Object, is_ready
 from simulator.operators._loop import label, labelled
-from simulator.operators.gpu.gates import DEVICE_PLUGIN_APP, has_driver
-from simulator.operators.gpu.sharing import Sharing, sharing
-from simulator.operators.network.daemonsets import OFED_POD_LABEL
+from simulator.operators.gpu_operator.gates import DEVICE_PLUGIN_APP, has_driver
+from simulator.operators.gpu_operator.sharing import Sharing, sharing
+from simulator.operators.network_operator.daemonsets import OFED_POD_LABEL
 from simulator.world.hardware import Hca, NodeHardware
 from simulator.world.nodes import MELLANOX, nvidia_gpus
 

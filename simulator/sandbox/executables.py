@@ -23,7 +23,7 @@ EXTENSION_MODULES = ("binascii", "pyexpat", "_hashlib", "_ssl")
 """Those that scripts and simulated commands use and that load libraries of their own."""
 COMMANDS = "/opt/simulator/lib"
 """Where the modules of simulated commands are."""
-_SHARED = (
+SHARED = (
     *("__init__.py", "host/__init__.py", "host/files.py", "host/relay.py"),
     *("sandbox/__init__.py", "world/__init__.py", "world/network.py"),
 )
@@ -86,7 +86,7 @@ def command_binds() -> tuple[Bind, ...]:
     """
     package = paths.ROOT / "simulator"
     own = [sorted((package / "sandbox" / folder).glob("*.py")) for folder in ("commands", "library")]
-    sources = [package / name for name in _SHARED] + own[0] + own[1]
+    sources = [package / name for name in SHARED] + own[0] + own[1]
     stats = [(source, source.stat()) for source in sources]
     state = repr([(str(source), stat.st_mtime_ns, stat.st_size) for source, stat in stats])
     folder = paths.bytecode() / "sandbox" / hashlib.sha256(f"{sys.version}{state}".encode()).hexdigest()[:16]

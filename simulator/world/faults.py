@@ -31,19 +31,23 @@ class FaultKind(StrEnum):
     """Azure refuses all requests to its Resource Manager for a while (`seconds`)."""
     CAPACITY = "capacity"
     """Azure has no machine of a VM size left; with `spot`, so many for Spot pools altogether, and any for others."""
+    PRICE = "price"
+    """A Spot machine of a VM size costs so much an hour (`usd`)."""
     ROLES = "roles"
     """Role assignments made from now on do not act yet, and new identities are not found."""
 
 
-OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.ROLES})
+OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES})
 """These concern no node."""
+_SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
 _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.GPU: {"device": "the GPU's index, e.g. 3"},
     FaultKind.HCA: {"device": "e.g. mlx5_2"},
     FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
     FaultKind.NVME: {"device": "e.g. nvme3n1"},
     FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
-    FaultKind.CAPACITY: {"size": "the VM size, e.g. Standard_ND96isr_H100_v5"},
+    FaultKind.CAPACITY: {"size": _SIZE},
+    FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
 }
 """Options that a kind cannot do without. Besides them faults of nodes take `node`, and all faults `seconds`."""
 
@@ -64,13 +68,17 @@ class Fault:
     seconds: int = 0
     spot: int | None = field(default=None, compare=False)
     """Of capacity: machines for Spot pools."""
+    usd: float = field(default=0.0, compare=False)
+    """Of price: of one machine for an hour."""
     since: float = field(default=0.0, compare=False)
     """When it began, in seconds since 1970."""
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
         spot = "" if self.spot is None else f"{self.spot} Spot"
-        return " ".join(part for part in (self.kind, self.node, self.device, left, spot, self.size, lasts) if part)
+        usd = f"{self.usd:g} USD" if self.usd else ""
+        parts = (self.kind, self.node, self.device, left, spot, usd, self.size, lasts)
+        return " ".join(part for part in parts if part)
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str]:
@@ -91,6 +99,7 @@ def new_fault(
     size: str = "",
     seconds: int = 0,
     spot: int | None = None,
+    usd: float = 0.0,
     since: float = 0.0,
 ) -> Fault:
     """Raises FaultError naming what is allowed."""
@@ -98,12 +107,12 @@ def new_fault(
         known = FaultKind(kind)
     except ValueError:
         raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
-    for option, number in (("seconds", seconds), ("gbps", gbps)):
-        if number < 0:
-            raise FaultError(f"--{option} {number}: it is above 0")
+    for option, number in (("seconds", seconds), ("gbps", gbps), ("usd", usd)):
+        if not 0 <= number < float("inf"):
+            raise FaultError(f"--{option} {number:g}: it is above 0")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
         raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
-    given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds}
+    given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "usd": usd}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]
         hint = _NEEDS.get(known, {}).get(option)
@@ -111,7 +120,7 @@ def new_fault(
             raise FaultError(f"a {known} fault needs --{option}, {hint}")
         if value and known not in takers:
             raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
-    return Fault(node, known, device, gbps, size, seconds, spot, since)
+    return Fault(node, known, device, gbps, size, seconds, spot, usd, since)
 
 
 def _takes(kind: FaultKind, option: str) -> bool:

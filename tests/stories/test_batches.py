@@ -6,25 +6,29 @@ One `up`; the tests follow each other.
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from azure.storage.blob import ContainerClient
 
+from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
+from tests.stories.batches import LIGHT, add_template, blobs, kept, most_at_once, resim, told
 from tests.stories.runs import ended
 from tests.support.world import Stack, eventually
 
-pytestmark = [pytest.mark.simulator, pytest.mark.long]
+pytestmark = pytest.mark.simulator
 SIZE = 16 * 1024
+POOLS: dict[str, Any] = {
+    "t4": {"vmSku": "Standard_NC4as_T4_v3", "count": 1, "gpuSlices": 2},
+    "wide": {"vmSku": "Standard_NC64as_T4_v3", "count": 2, "gpuSlices": 4},
+}
 OPTIONS: dict[str, Any] = {
-    "gpu-batch": {"gpuSeconds": 1, "count": 2},
-    "resim": {"count": 2, "gpuSeconds": 1, "outputFiles": 2, "outputSize": "16Ki"},
+    "gpu-batch": {"pool": "t4", "gpuSeconds": 2, "count": 10},
+    "resim": {"pool": "wide", "count": 2, "gpuSeconds": 1, "outputFiles": 2, "outputSize": "16Ki"},
 }
 STORAGE: dict[str, Any] = {
     "accounts": {
@@ -33,8 +37,6 @@ STORAGE: dict[str, Any] = {
     }
 }
 NIGHT = [f"night-{number:03d}" for number in range(200)]
-LIGHT = 'sleep 0.5; for part in a b; do echo "$SCENARIO" >"$OUTPUT/$part"; sleep 0.1; done'
-"""Costs this machine little; between its two outputs it can be killed."""
 EVICTIONS, KILLS = 12, 3
 
 
@@ -42,11 +44,12 @@ EVICTIONS, KILLS = 12, 3
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     made = new_stack(
         "batches",
-        vmSku="Standard_NC64as_T4_v3",
+        vmSku=None,
+        nodeCount=None,
+        pools=POOLS,
         workloads="gpu-batch,resim",
         workloadOptions=OPTIONS,
         storage=STORAGE,
-        nodeCount=2,
     )
     made.up()
     with blobs(made, "input", "uploadSas") as inputs:
@@ -55,55 +58,9 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return made
 
 
-def blobs(stack: Stack, container: str, sas: str) -> ContainerClient:
-    outputs = stack.outputs("--show-secrets")
-    url = outputs["platform"]["containers"][container]["url"]
-    bundle = stack.world.environment["REQUESTS_CA_BUNDLE"]
-    return ContainerClient.from_container_url(url, outputs["sas"][container][sas], connection_verify=bundle)
-
-
-def resim(stack: Stack, *arguments: str, check: bool = True) -> str:
-    """What the command puts out; where it may fail, what it says of that."""
-    command = [sys.executable, "-m", "workloads.resim", *arguments, "--stack", stack.name]
-    answer = stack.world.run(command, cwd=stack.folder, check=check)
-    return answer.stdout if check else answer.stderr
-
-
-def told(stack: Stack, *arguments: str) -> Any:
-    return json.loads(resim(stack, *arguments, "--output", "json"))
-
-
-def kept(stack: Stack, batch: str) -> dict[str, int]:
-    """Sizes of the batch's blobs, by their names below it; folders have none."""
-    with blobs(stack, "output", "sas") as outputs:
-        listed = outputs.list_blobs(f"ai/{batch}/", include=["metadata"])
-        files = [blob for blob in listed if "hdi_isfolder" not in (blob.metadata or {})]
-    return {blob.name.removeprefix(f"ai/{batch}/"): blob.size for blob in files}
-
-
-def test_the_stacks_own_jobs_pass(stack: Stack) -> None:
-    found = ended(stack, stack)
-    assert {each.phase for each in found.values()} == {"Complete"}
-    assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
-    assert told(stack, "status", "resim")["succeeded"] == 2
-
-
-def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
-    summary = told(stack, "submit", "--njobs", "20", "--name", "twenty", "--wait")
-    assert (summary["state"], summary["succeeded"], summary["failed"], summary["left"]) == ("Complete", 20, 0, 0)
-    assert summary["outputBytes"] == 20 * 2 * SIZE
-    assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with a folder of its own reads that"
-    found = kept(stack, "twenty")
-    sizes = {name: size for name, size in found.items() if name.endswith(".bin")}
-    expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
-    assert sizes == dict.fromkeys(expected, SIZE)
-    assert sum(name.endswith("/log.txt") for name in found) == 20
-    assert "at most $" in resim(stack, "status", "twenty") or summary["cost"]["usd"] > 0
-    assert "read 70 bytes" in resim(stack, "logs", "twenty", "7")
-
-
+@pytest.mark.long  # minutes, while mounts list their whole container for each pod (simulator/kubelet/csi/mount.py)
 def test_two_hundred_scenarios_through_evictions_each_finished_once(stack: Stack, tmp_path: Path) -> None:
-    add_template(stack, "light", ["/bin/bash", "-c", LIGHT])
+    add_template(stack, "light", LIGHT)
     listed = tmp_path / "night.txt"
     listed.write_text("\n".join(NIGHT))
     begun = told(stack, "submit", "--scenarios", str(listed), "--name", "night", "--template", "light")
@@ -118,39 +75,58 @@ def test_two_hundred_scenarios_through_evictions_each_finished_once(stack: Stack
     assert not [name for name in found if name.startswith("attempts/") and "/output/" in name]
 
 
-def test_what_is_done_is_not_done_again(stack: Stack, tmp_path: Path) -> None:
-    listed = tmp_path / "night.txt"
-    listed.write_text("\n".join(NIGHT))
-    again = ("submit", "--scenarios", str(listed), "--name", "night", "--template", "light")
-    assert "all 200 scenarios asked for are done; nothing was created" in resim(stack, *again)
-    assert [f"job.batch/{job} deleted" for job in ("night-1",)] == resim(stack, "cancel", "night").splitlines()
-    with blobs(stack, "output", "sas") as outputs:
-        outputs.delete_blob("ai/night/results/night-042/result.json")
-        outputs.delete_blob("ai/night/results/night-042/output/a")
-        outputs.delete_blob("ai/night/results/night-042/output/b")
-        outputs.delete_blob("ai/night/results/night-042/log.txt")
+def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
+    found = ended(stack, stack)
+    assert {each.phase for each in found.values()} == {"Complete"}
+    assert all(verdict.startswith("VERDICT: PASS") for verdict in found["gpu-batch"].report.verdicts)
+    pods = stack.kube.list("v1", "Pod", "ai", labels="batch.kubernetes.io/job-name=gpu-batch")
+    assert (len(pods), list(most_at_once(map(span, pods)).values())) == (10, [2])
+
+
+@pytest.mark.long
+def test_the_stacks_own_scenarios_are_done(stack: Stack) -> None:
+    assert told(stack, "status", "resim")["succeeded"] == 2
+
+
+@pytest.mark.long
+def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
+    summary = told(stack, "submit", "--njobs", "20", "--name", "twenty", "--wait")
+    assert (summary["state"], summary["succeeded"], summary["failed"], summary["left"]) == ("Complete", 20, 0, 0)
+    assert summary["outputBytes"] == 20 * 2 * SIZE
+    assert summary["inputBytes"] == 19 * 1070 + 70, "a scenario with a folder of its own reads that"
+    found = kept(stack, "twenty")
+    sizes = {name: size for name, size in found.items() if name.endswith(".bin")}
+    expected = [f"results/scenario-{number:06d}/output/output-{file}.bin" for number in range(20) for file in (0, 1)]
+    assert sizes == dict.fromkeys(expected, SIZE)
+    assert sum(name.endswith("/log.txt") for name in found) == 20
+    assert "read 70 bytes" in resim(stack, "logs", "twenty", "7")
+
+
+@pytest.mark.long
+def test_what_is_done_is_not_done_again(stack: Stack) -> None:
+    again = ("submit", "--njobs", "20", "--name", "twenty")
+    assert "all 20 scenarios asked for are done; nothing was created" in resim(stack, *again)
+    assert resim(stack, "cancel", "twenty").splitlines() == ["job.batch/twenty-1 deleted"]
+    with blobs(stack, "output") as outputs:
+        for file in ("result.json", "output/output-0.bin", "output/output-1.bin", "log.txt"):
+            outputs.delete_blob(f"ai/twenty/results/scenario-000013/{file}")
     summary = told(stack, *again, "--wait")
-    (row,) = [line.split() for line in resim(stack, "status").splitlines() if line.startswith("night ")]
-    assert (summary["succeeded"], row[2]) == (200, "1"), "one index, not two hundred"
+    (row,) = [line.split() for line in resim(stack, "status").splitlines() if line.startswith("twenty ")]
+    assert (summary["succeeded"], row[2]) == (20, "1"), "one index, not twenty"
 
 
-def test_a_name_stands_for_its_scenarios(stack: Stack, tmp_path: Path) -> None:
-    other = tmp_path / "other.txt"
-    other.write_text("day-1\n")
-    said = resim(stack, "submit", "--scenarios", str(other), "--name", "night", check=False)
-    assert "batch night has other scenarios: 200" in said
+@pytest.mark.long
+def test_a_name_stands_for_its_scenarios(stack: Stack) -> None:
+    said = resim(stack, "submit", "--njobs", "21", "--name", "twenty", check=False)
+    assert "batch twenty has other scenarios: 20" in said
     assert "fix:     --name batch-" in said
 
 
-def add_template(stack: Stack, name: str, command: list[str]) -> None:
-    """As another workload of the stack might."""
-    config_map = stack.kube.get("v1", "ConfigMap", "resim-templates", "ai")
-    template = json.loads(config_map["data"]["test-io.json"])
-    container = template["template"]["spec"]["containers"][0]
-    container["command"] = [*container["command"][:2], *command]
-    data = config_map["data"] | {f"{name}.json": json.dumps(template)}
-    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "resim-templates", "namespace": "ai"}}
-    stack.kube.apply(plain | {"data": data}, field_manager="test", force=True)
+def span(pod: Object) -> tuple[str, float, float]:
+    """Where its container was at work, and from when to when."""
+    ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    begun, end = (datetime.fromisoformat(ended[name]).timestamp() for name in ("startedAt", "finishedAt"))
+    return pod["spec"]["nodeName"], begun, end
 
 
 def disturb(stack: Stack, batch: str) -> None:

@@ -6,6 +6,7 @@ The smallest stack with a private API server and a private registry: what is out
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator
 
 import httpx
@@ -95,6 +96,13 @@ def test_outside_it_is_refused_from_now_on_and_nothing_is_taken_down(stack: Stac
     assert "outside" in told
     assert "az aks command invoke" in told
     assert pools(stack) == before
+
+
+def test_outside_the_registry_lets_nobody_in(stack: Stack) -> None:
+    trusted = ssl.create_default_context(cafile=stack.environment["SSL_CERT_FILE"])
+    with httpx.Client(proxy=stack.environment["HTTPS_PROXY"], verify=trusted, trust_env=False) as outsider:
+        answer = outsider.get(f"https://{stack.outputs()['registry']}/v2/")
+    assert (answer.status_code, answer.json()["errors"][0]["code"]) == (403, "DENIED")
 
 
 def test_who_has_no_role_is_refused_inside_too(stack: Stack) -> None:

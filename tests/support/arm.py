@@ -12,6 +12,7 @@ import httpx
 import yaml
 
 from simulator.azure import subscription, trust
+from simulator.azure.blobs.changes import Changes
 from simulator.azure.server import Server, serve
 
 TOKEN = "a-token"
@@ -102,6 +103,7 @@ class FakeBlobs:
     containers: set[str] = field(default_factory=set)
     endpoint: str = "https://127.0.0.1:1"
     ca_file: Path = Path("ca.crt")
+    changes: Changes = field(default_factory=Changes)
 
     def set_accounts(self, accounts: Callable[[], Mapping[str, list[str]]]) -> None:
         self.accounts = dict(accounts())

@@ -41,10 +41,17 @@ OWNER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/8e3a
 
 
 def hub(
-    location: str = "eastus", space: str = "192.168.0.0/16", dns: Sequence[str] = (), **nodes: Any
+    location: str = "eastus",
+    space: str = "192.168.0.0/16",
+    dns: Sequence[str] = (),
+    endpoints: Mapping[str, Any] | None = None,
+    **nodes: Any,
 ) -> dict[str, Any]:
-    """That network, maybe with DNS servers of its own; more of its subnet for nodes."""
-    subnets = {"nodes": {"addressPrefix": "192.168.0.0/24", **nodes}, "endpoints": {"addressPrefix": "192.168.1.0/27"}}
+    """That network, maybe with DNS servers of its own; more of its subnets for endpoints and for nodes."""
+    subnets = {
+        "nodes": {"addressPrefix": "192.168.0.0/24", **nodes},
+        "endpoints": {"addressPrefix": "192.168.1.0/27", **(endpoints or {})},
+    }
     listed = [{"id": f"{HUB}/subnets/{name}", "properties": each} for name, each in subnets.items()]
     more = {"dhcpOptions": {"dnsServers": list(dns)}} if dns else {}
     return {

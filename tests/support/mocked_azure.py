@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import grpc
@@ -106,7 +106,6 @@ class Azure(pulumi.runtime.Mocks):
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
         address_space: str = "",
-        peerings: Sequence[Mapping[str, Any]] = (),
         tags: Mapping[str, str] | None = None,
         inside: bool = True,
         profiles: Mapping[str, Any] | None = None,
@@ -131,8 +130,6 @@ class Azure(pulumi.runtime.Mocks):
         """Capacity reservation groups by name: their location and machines by VM size."""
         self.address_space = address_space
         """Of the network that is asked for, if it is there."""
-        self.peerings = peerings
-        """Of the same."""
         self.tags = tags
         """Of the resource group that is there already, if it is."""
         self.inside = inside
@@ -201,12 +198,8 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getResourceGroup":
             return None if self.tags is None else {"tags": self.tags}
         if kind == "getVirtualNetwork":
-            return self._network() if self.address_space else None
+            return {"addressSpace": {"addressPrefixes": [self.address_space]}} if self.address_space else None
         return self.account
-
-    def _network(self) -> dict[str, Any]:
-        peerings = {"virtualNetworkPeerings": list(self.peerings)} if self.peerings else {}
-        return {"addressSpace": {"addressPrefixes": [self.address_space]}, **peerings}
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:
         group = there(self.reservations.get(args["capacityReservationGroupName"]))

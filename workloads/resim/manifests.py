@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from components.context import BlobVolume, GpuPool
 from config.schema.overrides import merge
 from workloads import _base
-from workloads._batch_jobs import batch_job_spec, gpus_at_once
+from workloads._batch_jobs import batch_job_spec
 from workloads._files import Files, texts
+from workloads._mpi import MpiJob
 from workloads._pods import GpuPod, Manifest, blob, environment
+from workloads.resim import metaseq
 from workloads.resim.batch import Part
 from workloads.resim.options import NAME, ResimOptions
 
@@ -61,43 +63,80 @@ class Batch:
         return {BATCH_LABEL: self.name, RUN_LABEL: str(self.run)}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What runs a scenario, and on what."""
+
+    pools: Sequence[GpuPool]
+    gpus: int | None
+    """None takes a whole node."""
+    image: str
+    command: Sequence[str]
+    files: Files
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def at_once(self) -> int:
+        """As many as the pools can have GPUs for."""
+        return max(1, sum(pool.max_nodes * (pool.gpus // (self.gpus or pool.gpus)) for pool in self.pools))
+
+
 def files() -> Files:
     """What runs one scenario, whatever the image."""
-    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS))
+    return Files(config_map=NAME, folder=f"/opt/{NAME}", contents=texts(_SCRIPTS, "run-scenario.sh"))
 
 
-def template(run: Run) -> Manifest:
-    """The pod of one scenario, without what differs from batch to batch."""
+def load_of_options(run: Run) -> Load:
+    """The load of the image test-io, or the stack's own command."""
     options = run.options
-    load = (str(options.gpu_seconds), str(options.output_files), options.output_size)
-    command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *load)
+    sizes = (str(options.gpu_seconds), str(options.output_files), options.output_size)
+    command = options.command or ("/bin/bash", "/opt/test-io/test-io.sh", *sizes)
+    return Load(pools=(run.pool, *run.others), gpus=options.gpus, image=run.image, command=command, files=files())
+
+
+def load_of_training(options: ResimOptions, of_scenario: MpiJob) -> Load:
+    """A training of Metaseq."""
+    outputs = {"OUTPUT_FILES": str(options.output_files), "OUTPUT_SIZE": options.output_size}
+    found = metaseq.files(of_scenario, replace(files(), contents=texts(_SCRIPTS)))
+    return Load(
+        pools=(of_scenario.run.pool,),
+        gpus=None,
+        image=of_scenario.run.image,
+        command=("/bin/bash", found.path("metaseq.sh")),
+        files=found,
+        variables={**replace(of_scenario, files=found).environment(), **outputs},
+    )
+
+
+def template(run: Run, load: Load) -> Manifest:
+    """The pod of one scenario, without what differs from batch to batch."""
+    options, (pool, *others) = run.options, load.pools
     fields = {"NAMESPACE": "metadata.namespace", "POD": "metadata.name", "NODE": "spec.nodeName"}
     pod = GpuPod(
-        pool=run.pool,
-        others=run.others,
+        pool=pool,
+        others=others,
         rdma_resource=run.rdma_resource,
         container={
             "name": NAME,
-            "image": run.image,
-            "command": ["/bin/bash", files().path("run-scenario.sh"), *command],
+            "image": load.image,
+            "command": ["/bin/bash", load.files.path("run-scenario.sh"), *load.command],
             "env": [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()],
         },
-        variables={"INPUT": f"{_INPUT}/{options.dataset}".rstrip("/"), "OUTPUTS": _OUTPUT},
-        mounts=[files().mount(), blob("input", run.inputs, _INPUT), blob("output", run.outputs, _OUTPUT)],
-        gpus=options.gpus,
+        variables={"INPUT": f"{_INPUT}/{options.dataset}".rstrip("/"), "OUTPUTS": _OUTPUT, **load.variables},
+        mounts=[load.files.mount(), blob("input", run.inputs, _INPUT), blob("output", run.outputs, _OUTPUT)],
+        gpus=load.gpus,
         spec={"terminationGracePeriodSeconds": GRACE_S},
         overrides=options.pod_overrides,
     )
     return pod.template()
 
 
-def blueprint(run: Run) -> Manifest:
+def blueprint(run: Run, load: Load) -> Manifest:
     """All that a batch on this platform is made of, but its scenarios."""
     options = run.options
-    at_once = options.parallelism or max(1, gpus_at_once((run.pool, *run.others)) // options.gpus)
     return {
-        "template": template(run),
-        "parallelism": at_once,
+        "template": template(run, load),
+        "parallelism": options.parallelism or load.at_once,
         "retries": options.retries,
         "mostFailedPercent": options.most_failed_percent,
         "enoughPercent": options.enough_percent,

@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from config.schema.base import PLAIN_DIGITS, Count, may_be
+from config.schema.base import PLAIN_DIGITS, Count, Model, Text, may_be
 from config.schema.storage import ContainerName
 from config.schema.workload import WorkloadOptions
+from workloads.metaseq.options import Size as ModelSize
 from workloads.resim.batch import PART
 
 NAME = "resim"
+MOST_HOURS = 24 * 365
 
 Percent = Annotated[int, Field(ge=1, le=100), PLAIN_DIGITS]
 Size = Annotated[
@@ -24,6 +26,19 @@ Dataset = Annotated[
     StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*)?$"),
     may_be("the path of a folder, as in fleet/2026-11, or nothing"),
 ]
+
+
+class MetaseqTemplate(Model):
+    """What a scenario of the template `metaseq` trains, and where."""
+
+    pool: Text | None = None
+    """GPU pool for `--template metaseq`, by which each scenario is a training of Metaseq on all GPUs of a node; by
+    default that of the other scenarios.
+    """
+    model_size: ModelSize = "125m"
+    """What each trains there, as the workload metaseq."""
+    num_updates: Count = 20
+    """For how many updates."""
 
 
 class ResimOptions(WorkloadOptions):
@@ -43,7 +58,7 @@ class ResimOptions(WorkloadOptions):
     """Of a batch's scenarios; when more have failed, the rest is stopped."""
     enough_percent: Percent = 100
     """Of a batch's scenarios; when so many have succeeded, the rest is stopped."""
-    hours: Annotated[int, Field(ge=1, le=24 * 365), PLAIN_DIGITS] = 24
+    hours: Annotated[int, Field(ge=1, le=MOST_HOURS), PLAIN_DIGITS] = 24
     """How long a batch may take; a SAS of its containers must last longer."""
     input_container: ContainerName = "input"
     """Container that scenarios read."""
@@ -62,6 +77,9 @@ class ResimOptions(WorkloadOptions):
 
     workloads/resim/scripts/run-scenario.sh says what it is given.
     """
+
+    metaseq: MetaseqTemplate | None = None
+    """Offer `--template metaseq` too."""
 
     @property
     def gpus_per_node(self) -> int:

@@ -9,6 +9,7 @@ from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
 from config.schema.storage import Account
 from config.schema.workload import Ground
+from workloads.resim import metaseq
 from workloads.resim.options import NAME, ResimOptions
 
 _OPTIONS: Path = ("workloadOptions", NAME)
@@ -19,6 +20,8 @@ _READ, _WRITE = "rl", "racwdlmp"
 def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     yield from _other_pools(options, ground)
+    if options.metaseq:
+        yield from metaseq.problems(options.metaseq, ground)
     for key, name, needed in (
         ("inputContainer", options.input_container, _READ),
         ("outputContainer", options.output_container, _WRITE),
@@ -43,8 +46,8 @@ def _other_pools(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
             yield Problem(where, f"is {key!r}, not a pool of this stack{hint(likely)}", allowed, fix)
         elif key == ground.pool_key:
             yield Problem(where, f"is {key}, the pool that it runs on anyhow", allowed, fix)
-        elif (gpus := ground.pools[key].sku.gpus) < options.gpus:
-            what = f"is {key}, whose nodes have {gpus} GPUs, and a scenario takes {options.gpus}"
+        elif (gpus := ground.pools[key].gpus) < options.gpus:
+            what = f"is {key}, whose nodes offer {gpus} GPUs, and a scenario takes {options.gpus}"
             yield Problem(where, what, allowed, fix)
 
 

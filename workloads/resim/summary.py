@@ -90,6 +90,8 @@ class Summary:
     output_bytes: int
     seconds: float
     """From the first beginning to the last end of scenarios that are done."""
+    scenario_seconds: float
+    """What these took, each by itself: their work."""
     node_hours: float
     cost: Cost
     reasons: tuple[str, ...] = ()
@@ -98,6 +100,11 @@ class Summary:
     def throughput(self) -> float:
         """Bytes a second, of inputs and outputs."""
         return (self.input_bytes + self.output_bytes) / self.seconds if self.seconds else 0.0
+
+    @property
+    def at_once(self) -> float:
+        """Scenarios at work together, on average."""
+        return self.scenario_seconds / self.seconds if self.seconds else 0.0
 
     def document(self) -> dict[str, Any]:
         """For programs."""
@@ -114,6 +121,7 @@ class Summary:
             "inputBytes": self.input_bytes,
             "outputBytes": self.output_bytes,
             "seconds": self.seconds,
+            "scenarioSeconds": self.scenario_seconds,
             "bytesPerSecond": round(self.throughput, 1),
             "nodeHours": round(self.node_hours, 4),
             "cost": {"usd": self.cost.usd, "atMost": self.cost.at_most},
@@ -129,6 +137,7 @@ class Summary:
             "Attempts": f"{self.evicted} evicted, {self.retried} scenarios retried",
             "Bytes": f"{_bytes(self.input_bytes)} read, {_bytes(self.output_bytes)} written",
             "Throughput": f"{self.throughput / _MB:.1f} MB/s over {self.seconds:.0f} s",
+            "Work": f"{self.scenario_seconds:.0f} s of scenarios, {self.at_once:.1f} at once on average",
             "Node hours": f"{self.node_hours:.2f}",
             "Cost": _money(self.cost),
         }
@@ -193,6 +202,7 @@ def summarised(
         input_bytes=sum(each.get("inputBytes", 0) for each in results),
         output_bytes=sum(each["outputBytes"] for each in results),
         seconds=float(ended - begun),
+        scenario_seconds=float(sum(each["ended"] - each["started"] for each in results)),
         node_hours=sum(node_hours(results).values()),
         cost=spent,
         reasons=jobs.reasons,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -14,7 +14,7 @@ from config.schema.workload import Ground
 from workloads._base import Deployed, Workload
 from workloads._batch_jobs import batch_job
 from workloads._pods import Manifest
-from workloads.resim import manifests
+from workloads.resim import manifests, metaseq
 from workloads.resim.batch import parts
 from workloads.resim.manifests import TEMPLATES, TEST_IO, Batch, Run
 from workloads.resim.options import NAME, ResimOptions
@@ -46,11 +46,17 @@ class Resim(Workload[ResimOptions]):
             inputs=context.volumes[options.input_container],
             outputs=context.volumes[options.output_container],
         )
-        made_of, batch = manifests.blueprint(run), Batch(NAME)
-        (part,) = parts(options.count)
-        scripts = manifests.files().deploy(context)
-        _templates(made_of, context, [scripts])
-        batch_job(NAME, manifests.job_spec(made_of, batch, part), context, [scripts], batch.labels)
+        loads = {TEST_IO: manifests.load_of_options(run)}
+        if own := options.metaseq:
+            image = context.image(metaseq.TEMPLATE)
+            of_scenario = metaseq.training(own, context.pools[own.pool or placement.pool_key], image, run.rdma_resource)
+            loads[metaseq.TEMPLATE] = manifests.load_of_training(options, of_scenario)
+        scripts = [load.files.deploy(context) for load in loads.values()]
+        made_of = {name: manifests.blueprint(run, load) for name, load in loads.items()}
+        _templates(made_of, context, scripts)
+        batch, (part,) = Batch(NAME), parts(options.count)
+        spec = manifests.job_spec(made_of[TEST_IO], batch, part)
+        batch_job(NAME, spec, context, scripts[:1], batch.labels)
         return Deployed(
             namespace=context.namespace,
             name=NAME,
@@ -58,10 +64,10 @@ class Resim(Workload[ResimOptions]):
         )
 
 
-def _templates(made_of: Manifest, context: WorkloadContext, needs: list[pulumi.Resource]) -> None:
+def _templates(made_of: Mapping[str, Manifest], context: WorkloadContext, needs: Sequence[pulumi.Resource]) -> None:
     kubernetes.core.v1.ConfigMap(
         TEMPLATES,
         metadata={"name": TEMPLATES, "namespace": context.namespace},
-        data={f"{TEST_IO}.json": pulumi.Output.json_dumps(made_of, sort_keys=True)},
+        data={f"{name}.json": pulumi.Output.json_dumps(each, sort_keys=True) for name, each in made_of.items()},
         opts=context.child(depends_on=needs),
     )

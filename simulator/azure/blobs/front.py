@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from simulator.azure import domains, trust
+from simulator.azure.blobs.changes import Changes
 from simulator.azure.blobs.policy import BlobRequest, Refusal
 from simulator.azure.https import HttpsServer
 from simulator.host.certificates import Authority
@@ -31,13 +32,16 @@ _DOMAINS = (domains.BLOBS, domains.DFS)
 _TIMEOUT_S = 60
 _STARTING_S = 60.0  # so long a request waits for an Azurite that is being started
 _POLL_S = 0.05
+_TURNS = 64
+Answer = tuple[int, list[tuple[str, str]], bytes]
+"""Status, headers and body."""
 
 
 class Front:
     """Serves until stopped. Requests and answers pass through memory: simulated blobs are small."""
 
-    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
-        self._http = _Http(port, upstream_port, authority, rule)
+    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule, changes: Changes) -> None:
+        self._http = _Http(port, upstream_port, authority, rule, changes)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(_POLL_S,), name="blobs", daemon=True)
         self._thread.start()
 
@@ -48,9 +52,10 @@ class Front:
 
 
 class _Http(HttpsServer):
-    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule) -> None:
+    def __init__(self, port: int, upstream_port: int, authority: Authority, rule: Rule, changes: Changes) -> None:
         super().__init__(port, authority, _Handler, trust.STORAGE)
-        self.rule, self._upstream_port = rule, upstream_port
+        self.rule, self.changes, self._upstream_port = rule, changes, upstream_port
+        self.turns = [threading.Lock() for _ in range(_TURNS)]
         self._trusting = ssl.create_default_context(cadata=authority.pem)
 
     def upstream(self) -> http.client.HTTPSConnection:
@@ -92,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(refusal)
             return
         try:
-            self._pass_on(content)
+            self._pass_on(path, content)
         except (OSError, http.client.HTTPException) as error:
             message = f"The blob service of the simulator does not answer: {error}"
             self._refuse(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "ServerBusy", message))
@@ -104,16 +109,28 @@ class _Handler(BaseHTTPRequestHandler):
         name, _, domain = self.headers.get("Host", "").partition(".")
         return f"/{name}" if domain.partition(":")[0] in _DOMAINS else ""
 
-    def _pass_on(self, content: bytes) -> None:
-        try:
-            answer = self._ask(content)
-        except ConnectionResetError:
-            if self.command not in _READS:
-                raise
-            answer = self._ask(content)  # Azurite ended with the request in its hands, and starts again
+    def _pass_on(self, path: str, content: bytes) -> None:
+        if self.command in _READS:
+            try:
+                answer = self._ask(content)
+            except ConnectionResetError:
+                answer = self._ask(content)  # Azurite ended with the request in its hands, and starts again
+        else:
+            answer = self._write(path, content)
         self._send(*answer)
 
-    def _ask(self, content: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _write(self, path: str, content: bytes) -> Answer:
+        """One after the other where they are of one blob, so that the last that is told of is the last."""
+        with self.server.turns[hash(path) % _TURNS]:
+            etag = ""
+            try:
+                answer = self._ask(content)
+                etag = _new_etag(self.command, answer)
+            finally:  # whatever came of it
+                self.server.changes.tell(path, etag)
+        return answer
+
+    def _ask(self, content: bytes) -> Answer:
         upstream = self.server.upstream()
         try:
             upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -145,3 +162,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         _log.debug(format, *args)
+
+
+def _new_etag(command: str, answer: Answer) -> str:
+    """Of a blob that was put there; empty where the answer says nothing of the kind."""
+    status, headers, _ = answer
+    found = {name.lower(): value for name, value in headers}.get("etag", "")
+    return found.strip('"') if command == "PUT" and status == HTTPStatus.CREATED else ""

@@ -11,6 +11,7 @@ from azure.storage.blob import BlobServiceClient, LinearRetry
 
 from simulator.azure.blobs.azurite import PORT as AZURITE_PORT
 from simulator.azure.blobs.azurite import Azurite
+from simulator.azure.blobs.changes import Changes
 from simulator.azure.blobs.front import Front, Rule
 from simulator.host import ports
 
@@ -22,13 +23,13 @@ class BlobService:
     """Containers are made and removed at Azurite itself, with the account's key; users come through the front."""
 
     def __init__(self) -> None:
-        self.azurite = Azurite()
+        self.azurite, self.changes = Azurite(), Changes()
         self._front: Front | None = None
 
     def open(self, rule: Rule) -> None:
         """Lets users in, by this rule. Raises ports.PortTaken."""
         port = ports.require_free(PORT)
-        self._front = Front(port, ports.port(AZURITE_PORT), self.azurite.authority, rule)
+        self._front = Front(port, ports.port(AZURITE_PORT), self.azurite.authority, rule, self.changes)
 
     @property
     def endpoint(self) -> str:
@@ -54,11 +55,13 @@ class BlobService:
                 client.delete_container(container)
             except ResourceNotFoundError:
                 return
+        self.changes.tell(f"/{account}/{container}", "")
 
     def clear(self, account: str) -> None:
         with self._client(account) as client:
             for container in client.list_containers():
                 client.delete_container(container.name)
+                self.changes.tell(f"/{account}/{container.name}", "")
 
     def stop(self) -> None:
         if self._front is not None:

@@ -12,6 +12,7 @@ import datetime
 import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -21,9 +22,10 @@ from azure.core.pipeline.transport import RequestsTransport
 from azure.storage.blob import ContainerClient
 
 from diagnosis.cluster import Object
-from simulator.kubelet.cloud import Cloud
+from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
+from simulator.kubelet.csi.contents import copies_of
 from simulator.kubelet.csi.identity import PodIdentity
 from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
 
@@ -85,7 +87,10 @@ def stage(
     try:
         options = blobfuse.parse(volume["spec"].get("mountOptions") or [])
         mode = _auth_mode(attributes.get("azurestorageauthtype", ""), found)
-        client = _client(found, mode, container, cloud)
+        if mode == "key":
+            _check_key(found.key)
+        service = _service(found, container, cloud)
+        client, changes = _client(found, mode, container, service), partial(service.changes, container)
         hierarchical = options.on("use-adls")
         writes = may_write(found.sas if mode == "sas" else "", hierarchical_namespace=hierarchical)
         return BlobMount(
@@ -95,6 +100,8 @@ def stage(
             report=report,
             remembers_s=options.remembers_s,
             lock=one_at_a_time(client.url) if hierarchical else None,
+            changes=changes,
+            copies=None if identity else copies_of(client.url, found.sas or found.key),
         )
     except BlobfuseError as error:
         raise _failed(str(error)) from error
@@ -131,17 +138,18 @@ def _auth_mode(asked: str, found: Credentials) -> str:
     return mode
 
 
-def _client(found: Credentials, mode: str, container: str, cloud: Cloud) -> ContainerClient:
-    """Raises BlobfuseError for what fails before the first request."""
-    if mode == "key":
-        _check_key(found.key)
+def _service(found: Credentials, container: str, cloud: Cloud) -> BlobService:
+    """Raises BlobfuseError where the account's name leads nowhere."""
     try:
-        service = cloud.blob_service(found.account)
+        return cloud.blob_service(found.account)
     except OSError as error:
         why = f'Get "https://{found.account}.blob.core.windows.net/{container}": {error}'
         raise BlobfuseError(
             f"failed to initialize new pipeline [failed to authenticate azstorage credentials with error [{why}]]"
         ) from error
+
+
+def _client(found: Credentials, mode: str, container: str, service: BlobService) -> ContainerClient:
     credential: AzureNamedKeyCredential | AzureSasCredential | PodIdentity = found.identity or (
         AzureNamedKeyCredential(found.account, found.key)
         if mode == "key"
@@ -161,6 +169,7 @@ def _client(found: Credentials, mode: str, container: str, cloud: Cloud) -> Cont
 
 
 def _check_key(key: str) -> None:
+    """Raises BlobfuseError for a key that is none."""
     try:
         base64.b64decode(key, validate=True)
     except binascii.Error:

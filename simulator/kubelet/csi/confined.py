@@ -21,25 +21,31 @@ def is_plain(name: str) -> bool:
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
-def files(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """All regular files below `root` by relative path; links are left out and not followed.
+def tree(root: Path) -> tuple[dict[str, os.stat_result], set[str]]:
+    """All regular files below `root`, and all folders, by relative path; links are left out and not followed.
 
     Raises OSError where a folder cannot be read: nobody knows then what it holds.
     """
-    for folder, _, names, descriptor in os.fwalk(root, follow_symlinks=False, onerror=_refuse):
-        for name in names:
-            try:
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            except FileNotFoundError:  # the pod removed it meanwhile
-                continue
-            if stat.S_ISREG(status.st_mode) and not name.startswith(_PARTIAL):
-                yield str((Path(folder) / name).relative_to(root)), status
+    found: dict[str, os.stat_result] = {}
+    folders: set[str] = set()
+    _walk(os.open(root, _FOLDER), "", found, folders)
+    return found, folders
 
 
-def folders(root: Path) -> set[str]:
-    """All folders below `root` by relative path; raises as `files` does."""
-    walk = os.fwalk(root, follow_symlinks=False, onerror=_refuse)
-    return {str(Path(folder).relative_to(root)) for folder, *_ in walk} - {"."}
+def _walk(folder: int, prefix: str, found: dict[str, os.stat_result], folders: set[str]) -> None:
+    """Adds what is in a folder, and closes it."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # the pod removed it meanwhile
+                    if entry.is_dir(follow_symlinks=False):
+                        inner = os.open(entry.name, _FOLDER, dir_fd=folder)
+                        folders.add(prefix + entry.name)
+                        _walk(inner, f"{prefix}{entry.name}/", found, folders)
+                    elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(_PARTIAL):
+                        found[prefix + entry.name] = entry.stat(follow_symlinks=False)
+    finally:
+        os.close(folder)
 
 
 def status(root: Path, name: str) -> os.stat_result | None:
@@ -92,11 +98,6 @@ def make_folder(root: Path, name: str) -> None:
     """Makes a folder and those above it."""
     with _parent(root, name + "/.", make=True):
         pass
-
-
-def _refuse(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # a folder that the pod removed meanwhile holds nothing
-        raise error
 
 
 @contextlib.contextmanager

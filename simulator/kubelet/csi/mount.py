@@ -10,24 +10,23 @@ blob after blob, as blobfuse2 copies them.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
-from azure.storage.blob import BlobProperties, ContainerClient
+from azure.storage.blob import ContainerClient
 
 from simulator.kubelet.csi import confined
+from simulator.kubelet.csi.contents import FOLDER, Changes, Contents, Copies, Entry, Signature, all_anew, signature
 
 EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
-_FOLDER = {"hdi_isfolder": "true"}
-"""Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _SETTLED_S = 1.0
 _AT_ONCE = 8
 """Blobs that are copied side by side."""
@@ -38,9 +37,6 @@ _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 """What Azurite says where Azure says AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
 """With AuthorizationFailure: of an account that lets nobody in from that network."""
-
-Signature = tuple[int, int]
-"""Size and modification time of a file."""
 
 
 _locks: dict[str, threading.Lock] = {}
@@ -69,6 +65,8 @@ class BlobMount:
         report: Callable[[str], None],
         remembers_s: float = 0,
         lock: threading.Lock | None = None,
+        changes: Changes = all_anew,
+        copies: Copies | None = None,
     ) -> None:
         """Copies what is there. `remembers_s` as on real Azure; mounts with one `lock` see whole passes of each other.
 
@@ -76,6 +74,10 @@ class BlobMount:
         """
         self.path, self.read_only = folder, read_only
         self._container, self._report, self._late_s = container, report, remembers_s / FASTER
+        self._copies = copies or Copies()
+        self._there = Contents(container, changes, self._copies)
+        self._doubtful: set[str] = set()
+        """Names that are not alike yet, here and there."""
         self._copied: dict[str, _Copied] = {}
         self._folders: set[str] = set()
         """Those that a blob stands for."""
@@ -130,18 +132,29 @@ class BlobMount:
     def _download(self, *, at_once: bool) -> None:
         if self._closed.is_set():
             return
-        there = {blob.name: blob for blob in self._container.list_blobs(include=["metadata"])}
-        changed = {name: blob.etag for name, blob in there.items() if confined.is_plain(name) and self._is_new(blob)}
-        gone = [name for name in (*self._copied, *self._folders) if name not in there]
+        self._doubtful.update(self._there.look())
+        changed, gone = self._differences()
         seen = self._seen({**changed, **dict.fromkeys(gone, "")}, at_once=at_once)
-        _side_by_side(lambda name: self._here(name, partial(self._fetch, name, there[name])), set(seen) & set(changed))
+        _side_by_side(lambda name: self._here(name, partial(self._fetch, name)), set(seen) & set(changed))
         for name in seen:
             if name not in changed and (name in self._folders or not self._changed_here(name)):
-                self._here(name, partial(self._drop, name, there))
+                self._here(name, partial(self._drop, name))
 
-    def _is_new(self, blob: BlobProperties) -> bool:
-        known = self._copied.get(blob.name)
-        return blob.name not in self._folders and (known is None or known.etag != blob.etag)
+    def _differences(self) -> tuple[dict[str, str], list[str]]:
+        """What is other in the container, by name and etag, and what is only here. All else is forgotten."""
+        changed, gone = {}, []
+        for name in self._doubtful:
+            entry = self._there.get(name)
+            if entry is None:
+                gone += [name] if name in self._copied or name in self._folders else []
+            elif confined.is_plain(name) and self._is_new(name, entry):
+                changed[name] = entry.etag
+        self._doubtful = {*changed, *gone}
+        return changed, gone
+
+    def _is_new(self, name: str, entry: Entry) -> bool:
+        known = self._copied.get(name)
+        return name not in self._folders and (known is None or known.etag != entry.etag)
 
     def _seen(self, changes: Mapping[str, str], *, at_once: bool) -> list[str]:
         """Names of changes, by their etags, that pods see by now."""
@@ -156,8 +169,9 @@ class BlobMount:
         except OSError as error:
             self._report(f"{name}: {error}")
 
-    def _fetch(self, name: str, blob: BlobProperties) -> None:
-        if (blob.metadata or {}).items() >= _FOLDER.items():
+    def _fetch(self, name: str) -> None:
+        blob = self._there[name]
+        if blob.is_folder:
             confined.make_folder(self.path, name)
             self._folders.add(name)
             return
@@ -167,9 +181,14 @@ class BlobMount:
             status = confined.write(self.path, name, self._content(name, blob), blob.size)
         except ResourceNotFoundError:  # deleted since it was listed
             return
-        self._copied[name] = _Copied(blob.etag, _signature(status))
+        self._know(name, blob.etag, signature(status))
 
-    def _drop(self, name: str, there: Iterable[str]) -> None:
+    def _know(self, name: str, etag: str, found: Signature) -> None:
+        """A file and its blob are alike."""
+        self._copied[name] = _Copied(etag, found)
+        self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
+
+    def _drop(self, name: str) -> None:
         """And with a file the folders that nothing is left in."""
         if name in self._folders:
             self._folders.remove(name)
@@ -177,18 +196,20 @@ class BlobMount:
             confined.remove(self.path, name)
             del self._copied[name]
         for folder in [name, *map(str, PurePosixPath(name).parents)][:-1]:
-            if not any(each == folder or each.startswith(f"{folder}/") for each in there):
+            if not self._there.shows(folder):
                 confined.remove_folder(self.path, folder)
 
     def _changed_here(self, name: str) -> bool:
         """Whether a pod has written a file that is yet to be sent; then that is the newer one."""
         status, known = confined.status(self.path, name), self._copied.get(name)
-        return status is not None and (known is None or known.signature != _signature(status))
+        return status is not None and (known is None or known.signature != signature(status))
 
-    def _content(self, name: str, blob: BlobProperties) -> Iterator[bytes]:
+    def _content(self, name: str, blob: Entry) -> Iterator[bytes]:
         length = blob.size if blob.size <= WHOLE_BYTES else _BEGINNING_BYTES
         if not length:  # storage refuses a range of nothing
             return iter(())
+        if blob.size <= _BEGINNING_BYTES and (content := self._copies.content(name, blob.etag)) is not None:
+            return iter((content,))
         return iter(self._container.download_blob(name, offset=0, length=length).chunks())
 
     # -- to the container ----------------------------------------------------------------------------------------------
@@ -198,38 +219,39 @@ class BlobMount:
         if self._closed.is_set():
             return
         try:
-            here = {name: _signature(status) for name, status in confined.files(self.path)}
-            folders = confined.folders(self.path)
+            found, folders = confined.tree(self.path)
         except OSError as error:  # what cannot be seen must not count as removed
             self._report(f"nothing is written while a folder cannot be read: {error}")
             return
-        changed = [name for name, signature in here.items() if not self._is_sent(name, signature, settled=settled)]
+        here = {name: signature(status) for name, status in found.items()}
+        changed = [name for name, each in here.items() if not self._is_sent(name, each, settled=settled)]
         _side_by_side(lambda name: self._send(name, here[name]), changed)
         _side_by_side(self._delete, [name for name in self._copied if name not in here])
         self._upload_folders(folders)
 
-    def _is_sent(self, name: str, signature: Signature, *, settled: bool) -> bool:
+    def _is_sent(self, name: str, found: Signature, *, settled: bool) -> bool:
         known = self._copied.get(name)
-        young = time.time_ns() - signature[1] < _SETTLED_S * 1e9
-        return (known is not None and known.signature == signature) or (settled and young)
+        young = time.time_ns() - found[1] < _SETTLED_S * 1e9
+        return (known is not None and known.signature == found) or (settled and young)
 
     def _upload_folders(self, folders: set[str]) -> None:
         """A blob for each in which there is none yet; those that are gone take theirs along."""
-        shown = {str(above) for each in (*self._copied, *self._folders) for above in PurePosixPath(each).parents}
         for name in sorted(folders - self._folders, reverse=True):  # what is in one shows it
-            if name not in shown:
+            if not self._there.shows(name):
                 try:
-                    self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=_FOLDER)
+                    answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:
                     self._report(f"making {name} failed: {reason(error)}")
                 else:
                     self._folders.add(name)
-                    shown |= {str(above) for above in PurePosixPath(name).parents}
+                    made = Entry(_etag(answer), 0, is_folder=True)
+                    self._there.put(name, made)
+                    self._copies.add(name, made, self.path, (0, 0))
         for name in self._folders - folders:
             self._folders.remove(name)
             self._remove(name)
 
-    def _send(self, name: str, signature: Signature) -> None:
+    def _send(self, name: str, found: Signature) -> None:
         try:
             with confined.read(self.path, name) as stream:
                 answer = self._container.get_blob_client(name).upload_blob(stream, overwrite=True)
@@ -238,20 +260,24 @@ class BlobMount:
         except (AzureError, OSError) as error:
             self._report(f"writing {name} failed: {reason(error)}")
         else:
-            self._copied[name] = _Copied(str(answer["etag"]).strip('"'), signature)
+            self._know(name, _etag(answer), found)
+            self._there.put(name, Entry(_etag(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
         """A blob that may not be deleted comes back at the next refresh, its etag forgotten."""
         del self._copied[name]
+        self._doubtful.add(name)
         self._remove(name)
 
     def _remove(self, name: str) -> None:
         try:
             self._container.delete_blob(name)
         except ResourceNotFoundError:
-            return
+            self._there.put(name, None)
         except AzureError as error:
             self._report(f"deleting {name} failed: {reason(error)}")
+        else:
+            self._there.put(name, None)
 
 
 def _side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
@@ -269,5 +295,5 @@ def reason(error: Exception) -> str:
     return "AuthenticationFailed" if own_words else text
 
 
-def _signature(status: os.stat_result) -> Signature:
-    return status.st_size, status.st_mtime_ns
+def _etag(answer: Mapping[str, Any]) -> str:
+    return str(answer["etag"]).strip('"')

@@ -39,9 +39,9 @@ class GoClient:
         return answer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A minute, the first time."""
+    """A minute, the first time. It comes before simulated Azure, through whose proxy no module could be fetched."""
     made = tmp_path_factory.mktemp("go") / "client"
     build = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(made), "."]
     settings = {"CGO_ENABLED": "0", "GOWORK": "off"}

@@ -155,6 +155,11 @@ def test_a_login_method_is_added_where_none_stands() -> None:
     assert login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == ["get-token", "--login", "msi"]
 
 
+def test_a_kubeconfig_tells_how_it_logs_in() -> None:
+    assert kubeconfig.login_of(kubeconfig.with_login(exec_kubeconfig("get-token"), "msi")) == "msi"
+    assert kubeconfig.login_of(yaml.safe_dump({"users": [{"name": "admin", "user": {}}]})) is None
+
+
 def test_other_users_are_left_alone() -> None:
     text = yaml.safe_dump({"users": [{"name": "u", "user": {"token": "t"}}]})
     assert yaml.safe_load(kubeconfig.with_login(text, "msi")) == yaml.safe_load(text)

@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pulumi
 import pytest
 
 from components.preflight import check_all, check_login
-from config.schema.models import ClusterSettings
 
 
 @pytest.mark.parametrize(
-    ("cluster", "there", "missing"),
+    ("login", "there", "missing"),
     [
-        ({}, ["kubelogin", "az"], []),
-        ({}, ["az"], ["kubelogin"]),
-        ({}, [], ["kubelogin", "az"]),
-        ({"login": "spn"}, ["kubelogin"], []),
-        ({"login": "spn"}, ["az"], ["kubelogin"]),
-        ({"localAccounts": True}, [], []),
+        ("azurecli", ["kubelogin", "az"], []),
+        ("azurecli", ["az"], ["kubelogin"]),
+        ("azurecli", [], ["kubelogin", "az"]),
+        ("spn", ["kubelogin"], []),
+        ("spn", ["az"], ["kubelogin"]),
+        (None, [], []),
     ],
 )
 def test_a_login_needs_its_programs_on_path(
-    cluster: dict[str, Any], there: list[str], missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    login: str | None, there: list[str], missing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in there:
         (tmp_path / name).touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    settings = ClusterSettings.model_validate(cluster)
     if not missing:
-        check_login(settings, "prod")
+        check_login(login, "prod")
         return
     with pytest.raises(pulumi.RunError) as refused:
-        check_login(settings, "prod")
+        check_login(login, "prod")
     first, *others = str(refused.value).splitlines()
     assert first.startswith(f"PATH has no {' and no '.join(missing)}, by which cluster.login")
     assert [name for name in ("kubelogin", "az") if any(line.startswith(f"    {name}: ") for line in others)] == missing
-    assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true")
+    assert others[-1].endswith("pulumi config set -s prod --path cluster.localAccounts true && pulumi up -s prod")
 
 
 def test_what_is_refused_is_told_together() -> None:

@@ -11,16 +11,20 @@ import pytest
 from components.existing import check_existing
 from components.preflight_azure import check_rights, check_subscription
 from components.roles import ACR_PULL, HANDED_OUT, RBAC_ADMINISTRATOR, only
+from config.facts.azure_roles import guid
 from config.rules.subscription import PROVIDERS
 from config.schema.models import Settings
+from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
 from config.schema.storage import StorageSettings
+from tests.support.golden import PUBLIC_KEY
 from tests.support.lookups import Answer, answer
 from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION, Azure
 from tests.support.mocks import deploy
 from tests.support.settings import H100, T4, settings_with
 
 D4 = "Standard_D4ads_v5"
+OWNER = guid("Owner")
 SCOPE = f"/subscriptions/{SUBSCRIPTION}"
 USAGES = f"{SCOPE}/providers/Microsoft.Compute/locations/eastus/usages?api-version=2024-07-01"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus?api-version=2021-07-01&$filter=location%20eq%20%27eastus%27"
@@ -134,11 +138,28 @@ def test_a_right_to_assign_roles_on_a_condition_is_a_warning(azure: dict[str, An
     azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
     check(pools(2))
     (told,) = warnings
-    assert "on a condition alone, which does not name Azure Kubernetes Service RBAC Cluster Admin, " in told
+    assert "on a condition alone, which leaves out Azure Kubernetes Service RBAC Cluster Admin, " in told
     assert "AcrPull" not in told
     azure["/roleAssignments"] = answer({"value": [{"properties": {**held, "condition": only(HANDED_OUT)}}]})
     check(pools(2))
     assert len(warnings) == 1, "as the jump box has it"
+
+
+def test_who_makes_a_jump_box_gives_it_roles_that_conditions_mostly_leave_out(
+    azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    """As Azure's page on delegating has it: most roles, but none that lets others assign roles."""
+    condition = only([OWNER, RBAC_ADMINISTRATOR]).replace(
+        "ForAnyOfAnyValues:GuidEquals", "ForAnyOfAllValues:GuidNotEquals"
+    )
+    held = {"roleDefinitionId": f"{SCOPE}/x/{RBAC_ADMINISTRATOR}", "condition": condition}
+    azure["/roleAssignments"] = answer({"value": [{"properties": held}]})
+    check(pools(2))
+    assert not warnings
+    network = {"private": True, "addressSpace": "10.0.0.0/16", "jumpBox": {"sshPublicKey": PUBLIC_KEY}}
+    check(settings_with(pools=pools(2).pools, network=NetworkSettings.model_validate(network)))
+    (told,) = warnings
+    assert "on a condition alone, which leaves out Role Based Access Control Administrator\n" in told
 
 
 def test_what_may_not_be_read_is_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.support.settings import H100, settings_with
 NODES, ENDPOINTS = f"{HUB}/subnets/nodes", f"{HUB}/subnets/endpoints"
 MINE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/net/providers/Microsoft.ManagedIdentity/userAssignedIdentities/me"
 ZONE, REGISTRIES = f"{ZONES}/privatelink.eastus.azmk8s.io", f"{ZONES}/privatelink.azurecr.io"
+BLOBS = f"{ZONES}/privatelink.blob.core.windows.net"
 OTHERS = ZONES.replace("/net/", "/other/") + "/privatelink.azurecr.io"
 LINKS = "azurecr.io/virtualNetworkLinks"
 READER = "/subscriptions/a/providers/Microsoft.Authorization/roleDefinitions/acdd72a7-3385-48ef-bd42-f606fba81ae7"
@@ -81,6 +83,12 @@ DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Mic
     [
         (hub("West US"), {}, "network.id is in westus, and the cluster is in eastus"),
         (hub(**DELEGATED), {}, "network.nodeSubnet is delegated to Microsoft.Web/serverFarms"),
+        (hub(endpoints=DELEGATED), {}, "network.endpointSubnet is delegated to Microsoft.Web/serverFarms"),
+        (
+            hub(endpoints={"addressPrefix": "192.168.1.0/29"}),
+            {"containers": True},
+            "network.endpointSubnet has 3 addresses to give, and 4 are needed at most",
+        ),
         (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 13 are needed at most"),
         (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
         (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
@@ -124,12 +132,16 @@ def test_one_that_may_not_be_read_is_a_warning(azure: dict[str, Answer], warning
     assert [text for text in warnings if "the network hub could not be looked up in Azure: 403" in text]
 
 
-def test_policies_that_may_cut_nodes_off_are_a_warning(azure: dict[str, Answer], warnings: list[str]) -> None:
-    azure["virtualNetworks/hub"] = answer(
-        hub(privateEndpointNetworkPolicies="Enabled", networkSecurityGroup={"id": "/nsg"})
-    )
+ENFORCED: dict[str, Any] = {"privateEndpointNetworkPolicies": "Enabled", "networkSecurityGroup": {"id": "/nsg"}}
+
+
+@pytest.mark.parametrize(("there", "subnet"), [(hub(**ENFORCED), NODES), (hub(endpoints=ENFORCED), ENDPOINTS)])
+def test_policies_that_may_cut_nodes_off_are_a_warning(
+    there: dict[str, Any], subnet: str, azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(there)
     assert refused(stack()) == ""
-    assert f"--ids {NODES} --private-endpoint-network-policies Disabled" in warnings[0]
+    assert f"--ids {subnet} --private-endpoint-network-policies Disabled" in warnings[0]
 
 
 def test_dns_servers_of_a_hub_must_know_the_zones(azure: dict[str, Answer], warnings: list[str]) -> None:
@@ -181,6 +193,17 @@ def test_zones_of_the_users_are_linked_to_their_network(azure: dict[str, Answer]
     assert "azmk8s.io (network.zones) is not linked" not in said
     azure["virtualNetworkLinks"] = answer({}, 404)
     assert f"network.zones has a zone that Azure does not have: {ZONE}" in refused(stack(zones=zones))
+
+
+def test_zones_of_another_subscription_cannot_be_linked_to_a_network_that_the_stack_makes() -> None:
+    """azure-native would look for them in its own, and fail half-way (ResourceGroupNotFound). AKS links its own."""
+    made: dict[str, Any] = {"addressSpace": "10.0.0.0/16", "id": None, "nodeSubnet": None, "endpointSubnet": None}
+    elsewhere = [zone.replace(SUBSCRIPTION, SUBSCRIPTION.replace("a", "f")) for zone in (ZONE, REGISTRIES, BLOBS)]
+    said = refused(stack(**made, containers=True, zones=elsewhere))
+    assert "network.zones has privatelink.azurecr.io of another subscription, where this stack cannot link it" in said
+    assert re.findall(r"rm -s test --path 'network.zones\[(\d)\]'    #", said) == ["2", "1"], "none moves another"
+    assert refused(stack(**made, zones=[elsewhere[0], REGISTRIES])) == ""
+    assert refused(stack(zones=elsewhere)) == "", "a network that is there, its owner has linked"
 
 
 def test_an_identity_of_the_users_has_its_roles_from_them(azure: dict[str, Answer], warnings: list[str]) -> None:

@@ -66,7 +66,7 @@ def test_a_group_that_has_what_the_pool_wants_is_fine(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("there", "wrong", "mend"),
     [
-        (Azure(identities=("aks",)), "is a group that Azure does not have", "config rm"),
+        (Azure(identities=("aks",)), "is a group that this subscription does not have", "config rm"),
         (
             Azure(reservations=azure().reservations),
             "cluster.identity is an identity that",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.host.paths import ROOT
+from simulator.sandbox.executables import SHARED
 
 MAY_IMPORT = {
     "config/facts": ("config.facts",),
@@ -125,9 +126,10 @@ def test_each_part_of_the_simulator_has_its_floor() -> None:
 
 
 @pytest.mark.parametrize("folder", ["commands", "library"])
-def test_simulated_commands_share_a_library_and_not_each_other(folder: str) -> None:
-    others = [name for name in imports(f"simulator/sandbox/{folder}") if name.startswith("simulator.sandbox.commands")]
-    assert not others
+def test_simulated_commands_use_what_is_in_the_sandbox_and_not_each_other(folder: str) -> None:
+    there = {f"simulator.{name.removesuffix('.py').removesuffix('/__init__').replace('/', '.')}" for name in SHARED}
+    found = set(imports(f"simulator/sandbox/{folder}")) - there
+    assert not {name for name in found if not name.startswith("simulator.sandbox.library")}
 
 
 def packages() -> list[str]:

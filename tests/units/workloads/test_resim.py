@@ -17,7 +17,7 @@ from workloads.gpu_batch import GpuBatchOptions
 from workloads.gpu_batch import job_spec as gpu_batch_spec
 from workloads.resim import WORKLOAD
 from workloads.resim.batch import PART, Part, parts
-from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job, job_spec
+from workloads.resim.manifests import GRACE_S, Batch, Run, blueprint, files, job, job_spec, load_of_options
 from workloads.resim.options import ResimOptions
 
 INPUT = BlobVolume(claim="input-1", read_only=True, annotations={"sas/input": "1"}, upload_secret=None)
@@ -47,8 +47,13 @@ def run(others: tuple[Any, ...] = (), **options: Any) -> Run:
     )
 
 
+def made_of(others: tuple[Any, ...] = (), **options: Any) -> dict[str, Any]:
+    found = run(others, **options)
+    return blueprint(found, load_of_options(found))
+
+
 def spec(batch: Batch = Batch("resim"), count: int = 200, **options: Any) -> dict[str, Any]:  # noqa: B008 - frozen
-    found: dict[str, Any] = job_spec(blueprint(run(**options)), batch, Part(0, 0, count))
+    found: dict[str, Any] = job_spec(made_of(**options), batch, Part(0, 0, count))
     return found
 
 
@@ -99,7 +104,11 @@ def test_a_batch_may_fail_or_succeed_before_all_have_run() -> None:
 
 def test_as_many_at_once_as_the_pools_can_have_gpus() -> None:
     assert spec()["parallelism"] == 5
-    assert job_spec(blueprint(run((ON_DEMAND,))), Batch("x"), Part(0, 0, 200))["parallelism"] == 7
+    assert job_spec(made_of((ON_DEMAND,)), Batch("x"), Part(0, 0, 200))["parallelism"] == 7
+    sliced = run((pool(T4, agent_pool="sliced1", max_nodes=3, shares=2),))
+    assert blueprint(sliced, load_of_options(sliced))["parallelism"] == 11, "slices count as GPUs"
+    two = run((pool(T4, max_nodes=3, shares=3),), gpus=2)
+    assert blueprint(two, load_of_options(two))["parallelism"] == 3, "a scenario takes those of one node"
     assert spec(parallelism=60)["parallelism"] == 60
     assert spec(count=3)["parallelism"] == 3, "more than there are indexes would show as changed for ever"
 
@@ -113,9 +122,9 @@ def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() ->
 
 
 def test_parts_of_a_large_batch_follow_each_other_in_its_list() -> None:
-    made_of, batch = blueprint(run()), Batch("night", 1)
+    plan, batch = made_of(), Batch("night", 1)
     pieces = parts(PART + 5)
-    jobs = [job(made_of, batch, part, of=2, namespace="ai", digest="d") for part in pieces]
+    jobs = [job(plan, batch, part, of=2, namespace="ai", digest="d") for part in pieces]
     assert [each["metadata"]["name"] for each in jobs] == ["night-1-0", "night-1-1"]
     assert [each["spec"]["completions"] for each in jobs] == [PART, 5]
     assert [variables(each["spec"])["OFFSET"] for each in jobs] == ["0", str(PART)]
@@ -141,7 +150,7 @@ def test_a_gpu_each_which_may_be_a_slice() -> None:
 
 
 def test_pods_may_go_to_the_pools_named_and_to_no_other() -> None:
-    pod = blueprint(run((ON_DEMAND,)))["template"]["spec"]
+    pod = made_of((ON_DEMAND,))["template"]["spec"]
     terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     assert [each["matchExpressions"][0]["values"] for each in terms] == [["spot1", "plain1"]]
     assert {each["key"] for each in pod["tolerations"]} == {"sku", "spot"}
@@ -213,7 +222,7 @@ def test_what_suffices_is_not_refused() -> None:
             STORAGE,
             {"otherPools": ["plain"], "gpus": 2},
             "workloadOptions.resim.otherPools[0]",
-            "is plain, whose nodes have 1 GPUs, and a scenario takes 2",
+            "is plain, whose nodes offer 1 GPUs, and a scenario takes 2",
             "pulumi config rm --path 'workloadOptions.resim.otherPools[0]'",
         ),
         (

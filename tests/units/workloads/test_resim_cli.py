@@ -15,12 +15,11 @@ import pytest
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
-from tests.units.workloads.test_resim import run
+from tests.units.workloads.test_resim import made_of
 from workloads.resim.cli import arguments, processes
 from workloads.resim.cli import session as sessions
 from workloads.resim.cli.platform import platform
 from workloads.resim.cli.store import refusal
-from workloads.resim.manifests import blueprint
 from workloads.resim.refusal import Refused
 
 URL = "https://data.blob.core.windows.net"
@@ -69,7 +68,7 @@ class KeptCluster:
 
     def __init__(self) -> None:
         self.jobs: list[dict[str, Any]] = []
-        self.templates: dict[str, Any] | None = {"test-io.json": json.dumps(blueprint(run()))}
+        self.templates: dict[str, Any] | None = {"test-io.json": json.dumps(made_of())}
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
         assert (kind, name) == ("configmap", "resim-templates")
@@ -232,6 +231,19 @@ def test_a_number_that_is_no_batch(cli: Cli, count: str) -> None:
     assert "--njobs" in refused(cli, "submit", f"--njobs={count}")
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "most"),
+    [("--hours", "0", "8760"), ("--hours", "9" * 12, "8760"), ("--parallelism", "-1", "100000")],
+)
+def test_numbers_that_no_job_takes(
+    cli: Cli, capsys: pytest.CaptureFixture[str], option: str, value: str, most: str
+) -> None:
+    with pytest.raises(SystemExit):
+        cli("submit", "--njobs", "4", f"{option}={value}")
+    assert f"{value!r} is no whole number from 1 to {most}" in capsys.readouterr().err
+    assert cli.cluster.jobs == []
+
+
 def test_the_same_name_for_other_scenarios(cli: Cli) -> None:
     cli("submit", "--njobs", "4", "--name", "night")
     cli.cluster.end()
@@ -378,6 +390,18 @@ def test_a_retry_does_what_failed(cli: Cli) -> None:
     cli.blobs.finish("night", "scenario-000000")
     assert cli.document("retry", "night", "--only", "0-1")["left"] == 1
     assert cli.blobs.blobs["ai/night/runs/2.txt"] == b"scenario-000001\n"
+
+
+def test_a_batch_keeps_its_template(cli: Cli) -> None:
+    other = made_of()
+    other["template"]["spec"]["containers"][0]["image"] = "metaseq:1"
+    cli.cluster.templates = {"metaseq.json": json.dumps(other), "test-io.json": json.dumps(made_of())}
+    cli("submit", "--njobs", "1", "--name", "training", "--template", "metaseq")
+    for again in (("retry", "training"), ("submit", "--njobs", "1", "--name", "training")):
+        cli.cluster.end("Failed")
+        assert cli(*again)[0] == 0
+    images = [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cli.cluster.jobs]
+    assert images == ["metaseq:1"] * 3
 
 
 def test_a_cancelled_batch_keeps_what_is_done(cli: Cli) -> None:

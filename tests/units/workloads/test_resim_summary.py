@@ -89,7 +89,9 @@ def test_a_summary_for_readers_and_for_programs() -> None:
     document = told.document()
     assert (document["left"], document["failed"], document["evicted"], document["retried"]) == (1, 1, 2, 1)
     assert (document["inputBytes"], document["outputBytes"], document["bytesPerSecond"]) == (4_000_000, 20, 40_000.2)
+    assert (document["seconds"], document["scenarioSeconds"]) == (100, 100)
     text = "\n".join(told.lines())
+    assert "100 s of scenarios, 1.0 at once on average" in text
     assert "3: 2 succeeded, 1 failed, 0 running" in text
     assert "4.0 MB read, 20 B written" in text
     assert "at most $0.50" in text

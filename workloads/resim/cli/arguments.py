@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from workloads.resim import metaseq
+from workloads.resim.batch import PART
 from workloads.resim.cli.logs import cancel, logs
 from workloads.resim.cli.session import Session, session
 from workloads.resim.cli.status import batches, summary, table, wait
 from workloads.resim.cli.submit import retry, scenarios, submit
 from workloads.resim.manifests import TEST_IO
-from workloads.resim.options import NAME
+from workloads.resim.options import MOST_HOURS, NAME
 from workloads.resim.refusal import Refused
 
 _Command = Callable[[Session, argparse.Namespace], int]
@@ -75,16 +77,20 @@ def _command(commands: Any, name: str, does: _Command, says: str, *, output: boo
 
 
 def _running(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--template", default=TEST_IO, help=f"what runs a scenario ({TEST_IO})")
-    one.add_argument("--parallelism", type=_at_least_one, help="scenarios at once; by default as the stack says")
-    one.add_argument("--hours", type=_at_least_one, help="how long it may take; by default as the stack says")
+    named = f"what runs a scenario, as {TEST_IO} or, where the stack has it, {metaseq.TEMPLATE}"
+    one.add_argument("--template", default="", help=f"{named}; by default as before, or {TEST_IO}")
+    one.add_argument("--parallelism", type=_to(PART), help="scenarios at once; by default as the stack says")
+    one.add_argument("--hours", type=_to(MOST_HOURS), help="how long it may take; by default as the stack says")
     one.add_argument("--wait", action="store_true", help="until it has ended, and sum it up")
 
 
-def _at_least_one(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return int(text)
+def _to(most: int) -> Callable[[str], int]:
+    def whole(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {most}")
+        return int(text)
+
+    return whole
 
 
 def _submit(found: Session, options: argparse.Namespace) -> int:

@@ -60,10 +60,10 @@ class Store:
         numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
-    def begin(self, scenarios: Sequence[str]) -> None:
-        """Says which scenarios the batch has."""
-        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "submitted": datetime.now(UTC).isoformat()}
-        self._write(self._layout.identity, json.dumps(said))
+    def begin(self, scenarios: Sequence[str], template: str) -> None:
+        """Says which scenarios the batch has, and what runs them."""
+        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template}
+        self._write(self._layout.identity, json.dumps({**said, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:
         """Writes the list that its pods read."""

@@ -23,7 +23,7 @@ from workloads.resim.batch import (
 )
 from workloads.resim.cli.session import Session
 from workloads.resim.cli.store import Store
-from workloads.resim.manifests import Batch, job
+from workloads.resim.manifests import TEST_IO, Batch, job
 from workloads.resim.options import NAME
 from workloads.resim.refusal import Refused
 from workloads.resim.summary import Jobs
@@ -72,11 +72,14 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
     batch = checked_name(name or default_name(names))
     if batch == NAME:
         raise Refused(f"{NAME} is the stack's own batch", "another name", f"--name {default_name(names)}")
-    made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
-    _check_idle(session, batch)
-    _check_lasts(session, made_of)
     with session.store(batch) as kept:
-        _check_same(batch, names, kept)
+        known = kept.identity()
+        template = template or str((known or {}).get("template", TEST_IO))
+        made_of = _made_of(session, batch, template, changes)
+        if known is None:
+            kept.begin(names, template)
+        else:
+            _check_same(batch, names, known)
         return _run(session, kept, made_of, batch, names, names)
 
 
@@ -88,10 +91,17 @@ def retry(session: Session, batch: str, *, only: str, template: str, **changes: 
             fix = f"pulumi up --replace '**:Job::{NAME}'"
             raise Refused(f"{NAME} is the stack's own batch", "a batch that was submitted", fix)
         wanted = chosen(names, only)
-        made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
-        _check_idle(session, batch)
-        _check_lasts(session, made_of)
+        template = template or str((kept.identity() or {}).get("template", TEST_IO))
+        made_of = _made_of(session, batch, template, changes)
         return _run(session, kept, made_of, batch, names, wanted)
+
+
+def _made_of(session: Session, batch: str, template: str, changes: Mapping[str, int | None]) -> Mapping[str, Any]:
+    """What another run of the batch is made of. Raises Refused where there can be none."""
+    made_of = {**session.template(template), **{key: value for key, value in changes.items() if value}}
+    _check_idle(session, batch)
+    _check_lasts(session, made_of)
+    return made_of
 
 
 def _run(
@@ -122,12 +132,9 @@ def _check_lasts(session: Session, made_of: Mapping[str, Any]) -> None:
         container.check_lasts(made_of["hours"], datetime.now(UTC), session.platform.stack)
 
 
-def _check_same(batch: str, names: Sequence[str], kept: Store) -> None:
+def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
     """The same name with other scenarios would take the outputs of others for its own."""
-    known = kept.identity()
-    if known is None:
-        kept.begin(names)
-    elif known["digest"] != digest(names):
+    if known["digest"] != digest(names):
         what = f"batch {batch} has other scenarios: {known['scenarios']}, of {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"
         raise Refused(what, allowed, f"--name {default_name(names)}")

@@ -124,10 +124,10 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
         raise bad_request(message + next(iter(own.values())), code="NodesNotReady")
 
 
-def check_allocated(pool: Record) -> None:
+def check_allocated(world: World, pool: Record) -> None:
     """Raises ArmError for a pool that changes where Azure had fewer machines than it asks for."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
-        raise faults.allocation_failure(pool)
+        raise faults.allocation_failure(world, pool)
 
 
 def node_objects(world: World, cluster: ResourceId) -> list[Node]:

@@ -73,7 +73,7 @@ class AgentPools(Kind):
 
     def settle(self, world: World, record: Record) -> None:
         life.check_ready(life.boot(world, self.turn(record.id)), record)
-        life.check_allocated(record)
+        life.check_allocated(world, record)
 
     def succeeded(self, world: World, record: Record) -> None:
         if version := world.subscription.kubernetes(record.properties["orchestratorVersion"]):

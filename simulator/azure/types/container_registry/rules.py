@@ -66,6 +66,11 @@ def named(world: World, name: str) -> Record | None:
     return _rules.named(world, TYPE, name)
 
 
+def is_public(registry: Record) -> bool:
+    """Whether it lets in who comes to its public address."""
+    return bool(registry.properties.get("publicNetworkAccess") != "Disabled")
+
+
 def _data_host(resource: ResourceId, body: Body) -> str:
     return f"{resource.name.lower()}.{body['location']}.data{DOMAIN}"
 

@@ -79,7 +79,7 @@ class ManagedClusters(Kind):
         for pool in of_cluster(world, record.id):
             life.check_ready(refused, pool)
             if record.busy:
-                life.check_allocated(pool)
+                life.check_allocated(world, pool)
 
     def inline(self, world: World, record: Record) -> Sequence[Record]:
         return of_cluster(world, record.id)

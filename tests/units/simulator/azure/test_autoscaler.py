@@ -184,6 +184,18 @@ def test_the_pool_to_fall_back_to_is_taken_once_azure_refuses_spot(
     assert groups["ondemand"] == {"status": "NoActivity"}
 
 
+def test_a_price_above_the_pools_maximum_is_a_refusal_too(scaled: ScaledCluster) -> None:
+    make(scaled, "ondemand", vmSize=T4)
+    make_spot(scaled, spotMaxPrice=0.2)
+    scaled.profile(expander="priority")
+    set_priorities(scaled, "10: [ondemand]\n50: [spot]\n")
+    scaled.arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
+    scaled.add(pod("one", gpu=1))
+    scaled.looks(0, 2, 2)
+    assert (len(scaled.nodes("spot")), len(scaled.nodes("ondemand"))) == (0, 1)
+    assert "Azure failed to provision a node" in scaled.told("FailedToScaleUpGroup")[0]
+
+
 def test_a_pool_that_was_refused_is_left_alone_twice_as_long_each_time(scaled: ScaledCluster) -> None:
     make_spot(scaled)
     scaled.arm.server.world.faults.fault(new_fault("capacity", size=T4, spot=0))

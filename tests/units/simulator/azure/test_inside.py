@@ -12,12 +12,13 @@ import httpx
 import pytest
 import requests
 
-from simulator.azure import domains, inside, instance_metadata
+from simulator.azure import domains, inside, instance_metadata, trust
 from simulator.azure.data_plane import DataPlane
 from simulator.azure.errors import ArmError
 from simulator.azure.gateway import Gateway
 from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.inside import HTTPS, Reached, Unreached
+from simulator.azure.registry_front import RegistryFront
 from simulator.host.connect import by_proxy
 from tests.support import networks as net
 from tests.support.arm import CLUSTER, Arm, cluster_body
@@ -246,6 +247,33 @@ def test_clients_of_python_say_where_they_are(gateway: Gateway, get: Callable[[s
 def test_what_is_not_reached_is_told_as_a_resolver_would(gateway: Gateway, host: str, user: str, words: str) -> None:
     with pytest.raises(OSError, match=re.escape(words)):
         connect(gateway, host, user)
+
+
+@pytest.mark.parametrize(
+    ("user", "status", "words"),
+    [
+        ("rg+ai", 401, 'Bearer realm="https://aiimages.azurecr.io/oauth2/token",service="aiimages.azurecr.io"'),
+        ("rg+other", 403, r"client with IP '[\d.]+' is not allowed access"),
+        ("", 403, r"client with IP '[\d.]+' is not allowed access"),
+    ],
+)
+def test_a_private_registry_refuses_who_comes_to_its_public_address(
+    network: Arm, gateway: Gateway, user: str, status: int, words: str
+) -> None:
+    zone = net.zone("privatelink.azurecr.io")
+    net.make(network, net.REGISTRY, {**net.REGISTRY_BODY, "properties": {"publicNetworkAccess": "Disabled"}})
+    net.make(network, net.endpoint("images"), net.endpoint_body(net.REGISTRY, "registry"))
+    net.make(network, zone, {"location": "global"})
+    net.make(network, f"{net.endpoint('images')}/privateDnsZoneGroups/default", net.group_body(zone))
+    net.make(network, net.link(zone), net.link_body())
+    front = RegistryFront(network.server.world, gateway.came_to)
+    try:
+        with httpx.Client(proxy=domains.proxy(gateway.port, user), verify=trust.client(), trust_env=False) as client:
+            answer = client.get("https://aiimages.azurecr.io/v2/")
+    finally:
+        front.stop()
+    assert answer.status_code == status
+    assert re.search(words, answer.headers.get("www-authenticate", answer.text))
 
 
 def test_an_account_has_no_other_port(gateway: Gateway) -> None:

@@ -145,6 +145,27 @@ def test_a_rate_takes_as_many_an_hour_by_its_seed(evictions: Evictions) -> None:
     assert evictions.store.all() == [], "no more once the rate is taken away"
 
 
+def test_a_price_above_a_pools_maximum_takes_its_machines_and_gives_it_none(evictions: Evictions) -> None:
+    arm = evictions.cluster.arm
+    dear, paying = evictions.make(spotMaxPrice=0.2), {"vmSize": T4, "scaleSetPriority": "Spot", "nodeTaints": None}
+    arm.put(pool_path("paying"), pool_body(count=1, **paying))
+    arm.done()
+    arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.25))
+    evictions.look()
+    assert [each.node for each in evictions.store.all()] == dear, "-1 pays whatever it is"
+    evictions.look(NOTICE_S)
+    assert evictions.cluster.nodes() == []
+    assert evictions.make(count=1, spotMaxPrice=0.2) == []
+    record = next(pool for pool in arm.server.world.store.all(life.TYPE) if pool.id.name == "gpu")
+    assert record.error
+    assert record.error["code"] == "SpotPriceGreaterThanProvidedMaxPrice"
+    assert "max price '0.2 USD' is lower than the current spot price '0.25 USD'" in record.error["message"]
+    arm.server.world.faults.fault(new_fault("price", size=T4, usd=0.15))
+    assert len(evictions.make(count=2, spotMaxPrice=0.2)) == 2
+    evictions.look()
+    assert evictions.store.all() == []
+
+
 @pytest.mark.parametrize(
     ("there", "zones", "code"),
     [(2, None, "OverconstrainedAllocationRequest"), (0, ["1"], "OverconstrainedZonalAllocationRequest")],

@@ -37,6 +37,9 @@ class Service:
     ca_file: Path = Path("/ca.crt")
     proxy: str = ""
 
+    def changes(self, container: str, since: int) -> tuple[int, None]:
+        return 0, None
+
 
 @dataclass
 class FakeCloud:

@@ -6,7 +6,6 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,14 +150,14 @@ def test_unmounting_waits_for_the_copy_that_is_under_way(
     container = FakeContainer(data=b"1")
     made = mounted(container, tmp_path / "m", told)
     reached, go_on = threading.Event(), threading.Event()
-    files = confined.files
+    tree = confined.tree
 
-    def slowly(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    def slowly(root: Path) -> tuple[dict[str, os.stat_result], set[str]]:
         reached.set()
         go_on.wait(10)
-        return files(root)
+        return tree(root)
 
-    monkeypatch.setattr(confined, "files", slowly)
+    monkeypatch.setattr(confined, "tree", slowly)
     copying = threading.Thread(target=made.flush)
     copying.start()
     reached.wait(10)

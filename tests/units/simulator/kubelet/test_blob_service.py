@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import pytest
+from azure.storage.blob import ContainerClient
 
 from simulator.azure.data_plane import DataPlane
 from simulator.host.certificates import Authority
@@ -77,6 +79,64 @@ def test_what_was_sent_is_not_sent_again(account: BlobAccount, tmp_path: Path, t
     before = account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag
     writer.refresh()
     assert account.container(account.service_sas("r")).get_blob_client("once").get_blob_properties().etag == before
+
+
+def test_a_look_costs_what_has_changed(
+    account: BlobAccount, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many blobs there are: none is listed again, and mounts by one SAS have content from each other."""
+    sas = account.service_sas("racwdl")
+    writer, reader = (mount(account, tmp_path / name, told, sastoken=sas) for name in "ab")
+    asked: list[str] = []
+    for method in ("download_blob", "list_blobs"):
+        really = getattr(ContainerClient, method)
+
+        def counted(self: Any, *names: str, _really: Any = really, _method: str = method, **options: Any) -> Any:
+            asked.extend([f"{_method} {names}"] if "results_per_page" not in options else [])
+            return _really(self, *names, **options)
+
+        monkeypatch.setattr(ContainerClient, method, counted)
+    (writer.path / "attempts/1").mkdir(parents=True)
+    (writer.path / "attempts/1/out").write_text("1")
+    writer.flush()
+    (writer.path / "attempts/1").rename(writer.path / "done")
+    (writer.path / "attempts").rmdir()
+    (writer.path / "folder").mkdir()
+    writer.flush()
+    reader.refresh()
+    assert (reader.path / "done/out").read_text() == "1"
+    assert (reader.path / "folder").is_dir()
+    assert not (reader.path / "attempts").exists()
+    assert asked == []
+    assert told == []
+
+
+def test_what_others_write_and_remove_is_seen(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:
+    others = account.container(account.service_sas("racwdl"))
+    others.upload_blob("mine", b"1")
+    reader = mount(account, tmp_path, told, sastoken=account.service_sas("racwdl"))
+    others.upload_blob("mine", b"22", overwrite=True)
+    others.upload_blob("new/one", b"3")
+    others.get_blob_client("new/one").set_blob_metadata({"seen": "yes"})
+    reader.refresh()
+    assert ((reader.path / "mine").read_bytes(), (reader.path / "new/one").read_bytes()) == (b"22", b"3")
+    others.delete_blobs("mine", "new/one")
+    reader.refresh()
+    assert not (reader.path / "mine").exists()
+    assert not (reader.path / "new").exists()
+    assert told == []
+
+
+def test_content_that_a_pod_has_changed_since_is_not_taken_from_its_file(
+    account: BlobAccount, tmp_path: Path, told: list[str]
+) -> None:
+    sas = account.service_sas("racwdl")
+    writer, reader = (mount(account, tmp_path / name, told, sastoken=sas) for name in "ab")
+    (writer.path / "log").write_text("sent")
+    writer.flush()
+    (writer.path / "log").write_text("sent, and more")
+    reader._take(at_once=True)
+    assert (reader.path / "log").read_text() == "sent"
 
 
 def test_the_account_key_mounts(account: BlobAccount, tmp_path: Path, told: list[str]) -> None:

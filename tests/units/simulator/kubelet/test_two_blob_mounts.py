@@ -18,11 +18,23 @@ def told() -> list[str]:
 
 
 def two_mounts(
-    container: FakeContainer, folder: Path, told: list[str], *, lock: threading.Lock | None = None, **options: float
+    container: FakeContainer,
+    folder: Path,
+    told: list[str],
+    *,
+    lock: threading.Lock | None = None,
+    remembers_s: float = 0,
 ) -> tuple[BlobMount, BlobMount]:
     """Of two nodes; with one `lock`, of an account with a hierarchical namespace."""
     first, second = (
-        BlobMount(container.as_client(), folder / name, read_only=False, report=told.append, lock=lock, **options)
+        BlobMount(
+            container.as_client(),
+            folder / name,
+            read_only=False,
+            report=told.append,
+            lock=lock,
+            remembers_s=remembers_s,
+        )
         for name in ("first", "second")
     )
     return first, second

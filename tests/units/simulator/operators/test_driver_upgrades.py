@@ -12,8 +12,8 @@ from diagnosis.cluster import Object
 from operators._driver_upgrades import upgrade_policy
 from operators.gpu_operator import component as gpu_operator
 from simulator.host.paths import ROOT
-from simulator.operators.gpu.controller import GPU_DRIVER
-from simulator.operators.network.controller import OFED
+from simulator.operators.gpu_operator.controller import GPU_DRIVER
+from simulator.operators.network_operator.controller import OFED
 from simulator.operators.upgrade import TEMPLATE_GENERATION, Driver, Upgrader
 from tests.support.fake_kube import FakeKube, node, pod
 

@@ -10,12 +10,12 @@ import yaml
 
 from config.facts import skus
 from simulator.host.paths import ROOT
-from simulator.operators.gpu import gates, gfd, mig
-from simulator.operators.gpu.controller import Controller
-from simulator.operators.gpu.daemonsets import OPERANDS
-from simulator.operators.gpu.nodes import DEPLOY_DRIVER, GPU_PRESENT, wanted_labels
-from simulator.operators.gpu.sharing import MIG_ANNOTATION, Sharing
-from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
+from simulator.operators.gpu_operator import gates, gfd, mig
+from simulator.operators.gpu_operator.controller import Controller
+from simulator.operators.gpu_operator.daemonsets import OPERANDS
+from simulator.operators.gpu_operator.nodes import DEPLOY_DRIVER, GPU_PRESENT, wanted_labels
+from simulator.operators.gpu_operator.sharing import MIG_ANNOTATION, Sharing
+from simulator.operators.network_operator.daemonsets import OS_LABEL, OS_VERSION_LABEL
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
 

@@ -9,8 +9,8 @@ import pytest
 from operators.network_operator.component import policy_spec
 from operators.network_operator.settings import NetworkOperatorSettings as Settings
 from simulator.operators._loop import tolerates
-from simulator.operators.network import daemonsets as build
-from simulator.operators.network.controller import Controller
+from simulator.operators.network_operator import daemonsets as build
+from simulator.operators.network_operator.controller import Controller
 from simulator.operators.upgrade import TEMPLATE_GENERATION
 from tests.support.fake_kube import Context, FakeKube, node, pod, roll_out
 

@@ -21,7 +21,7 @@ from simulator.host import ports
 from simulator.host.processes import marked_environment
 from simulator.kube.client import KubeClient
 from simulator.kubelet.programs import HostProcess, PodContext
-from simulator.operators.gpu import gfd
+from simulator.operators.gpu_operator import gfd
 from simulator.operators.nfd.programs import PROGRAMS, sources
 from simulator.sandbox import machine, sandbox
 from simulator.world.nodes import hardware_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.operators.gpu import nodes
+from simulator.operators.gpu_operator import nodes
 
 GPU_TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 CONFIG_FOLDER = "/available-configs"

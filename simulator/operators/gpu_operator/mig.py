@@ -13,7 +13,7 @@ from config.facts.skus import gpu_models
 from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, reconcile, set_labels
-from simulator.operators.gpu.sharing import MIG_ANNOTATION
+from simulator.operators.gpu_operator.sharing import MIG_ANNOTATION
 from simulator.world.nodes import hardware_of, nvidia_gpus
 
 DISABLED = "all-disabled"

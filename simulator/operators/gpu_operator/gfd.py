@@ -9,8 +9,8 @@ from config.facts.skus import gpu_models
 from diagnosis.cluster import Object
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import label, owner_reference, reconcile
-from simulator.operators.gpu.gates import DRIVER_APP
-from simulator.operators.gpu.sharing import Sharing, sharing
+from simulator.operators.gpu_operator.gates import DRIVER_APP
+from simulator.operators.gpu_operator.sharing import Sharing, sharing
 from simulator.world.hardware import NodeHardware
 from simulator.world.nodes import hardware_of, nvidia_gpus
 

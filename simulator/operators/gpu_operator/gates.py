@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from diagnosis.cluster import Object, is_ready
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import labelled, set_labels
-from simulator.operators.gpu.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
-from simulator.operators.network.daemonsets import OFED_POD_LABEL
+from simulator.operators.gpu_operator.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
+from simulator.operators.network_operator.daemonsets import OFED_POD_LABEL
 from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia_gpus
 
 DRIVER_APP = "nvidia-driver-daemonset"

@@ -10,11 +10,11 @@ from diagnosis.cluster import Object
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels
-from simulator.operators.gpu import nodes as gpu_nodes
-from simulator.operators.gpu import rbac
-from simulator.operators.gpu.daemonsets import OPERANDS, Operand, daemonset
-from simulator.operators.gpu.gates import DRIVER_APP
-from simulator.operators.network.daemonsets import OS_LABEL, OS_VERSION_LABEL
+from simulator.operators.gpu_operator import nodes as gpu_nodes
+from simulator.operators.gpu_operator import rbac
+from simulator.operators.gpu_operator.daemonsets import OPERANDS, Operand, daemonset
+from simulator.operators.gpu_operator.gates import DRIVER_APP
+from simulator.operators.network_operator.daemonsets import OS_LABEL, OS_VERSION_LABEL
 from simulator.operators.upgrade import Driver, Upgrader
 
 API = "nvidia.com/v1"

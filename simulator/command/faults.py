@@ -23,8 +23,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
     fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
     fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
-    fault.add_argument("--size", default="", help="the VM size of which there is no capacity")
+    fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
+    fault.add_argument("--usd", type=float, help="with price: what a Spot machine of the size costs in an hour")
     fault.add_argument("--seconds", type=int, help="how long it lasts; until it is healed by default")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
@@ -39,13 +40,13 @@ def _fault(options: argparse.Namespace) -> None:
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
-        if any(given):
+        if any(given) or options.usd:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
     gbps, seconds = (_amount(options, name) for name in ("gbps", "seconds"))
-    size, spot = options.size, options.spot
-    fault = new_fault(options.kind, options.node, options.device, gbps, size=size, seconds=seconds, spot=spot)
+    more = {"size": options.size, "spot": options.spot, "usd": options.usd or 0.0}
+    fault = new_fault(options.kind, options.node, options.device, gbps, seconds=seconds, **more)
     check(fault, known_nodes())
     store.fault(fault)
     print(f"broken: {fault}")

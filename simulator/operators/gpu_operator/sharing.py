@@ -11,7 +11,7 @@ from config.facts.gpu_sharing import SLICING_LABEL, mig_profiles, partition_of
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object
 from simulator.operators._loop import label
-from simulator.operators.gpu.daemonsets import CONFIG_FOLDER
+from simulator.operators.gpu_operator.daemonsets import CONFIG_FOLDER
 
 MIG_ANNOTATION = "simulator/mig"
 """Of a node: the configuration by which its GPUs are partitioned now."""

@@ -11,7 +11,7 @@ from diagnosis.cluster import Object
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
-from simulator.operators.network import daemonsets as build
+from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.upgrade import Driver, Upgrader
 
 API = "mellanox.com/v1alpha1"

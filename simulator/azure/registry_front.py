@@ -1,0 +1,91 @@
+"""The door of all registries, by HTTPS on 127.0.0.1: who may come in, and nothing of what lies behind.
+
+A client's first request is for `/v2/`. Azure answers 401 and where tokens are to be had; of a registry without public
+access, who comes to the public address is refused (docker/build-push-action#1214). Tokens and layers are not served.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from simulator.azure import trust
+from simulator.azure.arm_world import World
+from simulator.azure.https import HttpsServer
+from simulator.azure.ids import ResourceId
+from simulator.azure.registries import DOMAIN
+from simulator.azure.types.container_registry import rules as container_registries
+
+CameTo = Callable[[int], ResourceId | None]
+"""The registry at whose private endpoint a client is, by the client's port (`gateway.py`)."""
+_log = logging.getLogger(__name__)
+_POLL_S = 0.05
+_CLIENT = "203.0.113.1"
+"""Stands for the address that Azure would see (RFC 5737: of documentation, nobody's)."""
+
+
+class RegistryFront:
+    """Serves until stopped, at a free port, which the world's registries tell."""
+
+    def __init__(self, world: World, came_to: CameTo) -> None:
+        self._http = _Http(world, came_to)
+        world.registries.port = self._http.server_address[1]
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, args=(_POLL_S,), name="registries", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+
+class _Http(HttpsServer):
+    def __init__(self, world: World, came_to: CameTo) -> None:
+        super().__init__(0, trust.authority(), _Handler, trust.REGISTRY)
+        self.world, self.came_to = world, came_to
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def _respond(self) -> None:
+        host = self.headers.get("Host", "").partition(":")[0].lower()
+        registry = container_registries.named(self.server.world, host.removesuffix(DOMAIN))
+        if registry is None:
+            self._send(HTTPStatus.NOT_FOUND, "NAME_UNKNOWN", f"There is no registry {host} in simulated Azure.")
+        elif (
+            not container_registries.is_public(registry) and self.server.came_to(self.client_address[1]) != registry.id
+        ):
+            refusal = (
+                f"client with IP '{_CLIENT}' is not allowed access. Refer https://aka.ms/acr/firewall to grant access."
+            )
+            self._send(HTTPStatus.FORBIDDEN, "DENIED", refusal)
+        else:
+            challenge = f'Bearer realm="https://{host}/oauth2/token",service="{host}"'
+            needed = "authentication required, visit https://aka.ms/acr/authorization for more information."
+            self._send(HTTPStatus.UNAUTHORIZED, "UNAUTHORIZED", needed, {"Www-Authenticate": challenge})
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _respond
+
+    def _send(self, status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+        content = json.dumps({"errors": [{"code": code, "message": message}]}).encode()
+        self.close_connection = True  # a body that was sent along is not read
+        self.send_response(status)
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        _log.debug(format, *args)

@@ -1,0 +1,155 @@
+"""What a blob container holds, as a mount of it knows; looked up whole at first, and then what has changed since.
+
+The blob service says which names have changed (`simulator/kubelet/cloud.py`): a look at a container of many thousand
+blobs costs no more than at an empty one. What another mount has sent or fetched by the same credential is taken from
+there.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from azure.core.exceptions import ResourceNotFoundError
+from azure.storage.blob import BlobProperties, ContainerClient
+
+from simulator.kubelet.csi import confined
+
+FOLDER = {"hdi_isfolder": "true"}
+"""Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
+Signature = tuple[int, int]
+"""Size and modification time of a file."""
+Changes = Callable[[int], tuple[int, Mapping[str, str] | None]]
+"""How often a container was written to, and which blobs since the given time, by name with their etags.
+
+An etag is empty where the blob was removed or only a look at it tells; None means that all may be other.
+"""
+
+
+def all_anew(_: int) -> tuple[int, None]:
+    """Changes of a container of which nobody tells any."""
+    return 0, None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A blob."""
+
+    etag: str
+    size: int
+    is_folder: bool
+
+
+class Copies:
+    """Files of mounts that have what a blob holds, by the blob's name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[str, tuple[Entry, Path, Signature]] = {}
+
+    def add(self, name: str, entry: Entry, root: Path, signature: Signature) -> None:
+        with self._lock:
+            self._found[name] = entry, root, signature
+
+    def entry(self, name: str, etag: str) -> Entry | None:
+        """The blob with that etag, where a mount knows it."""
+        known = self._found.get(name)
+        return known[0] if known and known[0].etag == etag else None
+
+    def content(self, name: str, etag: str) -> bytes | None:
+        """What the blob with that etag holds, where a file has it; a pod may have written to the file since."""
+        known = self._found.get(name)
+        if known is None or known[0].etag != etag:
+            return None
+        _, root, found = known
+        try:
+            with confined.read(root, name) as stream:
+                content = stream.read()
+                return content if signature(os.fstat(stream.fileno())) == found else None
+        except OSError:
+            return None
+
+
+_copies: dict[tuple[str, str], Copies] = {}
+
+
+def copies_of(container: str, secret: str) -> Copies:
+    """What the mounts of one container, by its URL, share that open it by the same key or SAS."""
+    return _copies.setdefault((container, secret), Copies())
+
+
+def signature(status: os.stat_result) -> Signature:
+    return status.st_size, status.st_mtime_ns
+
+
+class Contents:
+    """The blobs of a container by name."""
+
+    def __init__(self, container: ContainerClient, changes: Changes, copies: Copies) -> None:
+        self._container, self._changes, self._copies = container, changes, copies
+        self._entries: dict[str, Entry] = {}
+        self._below: Counter[str] = Counter()
+        """How many blobs are in each folder, and in those below it."""
+        self._since = 0
+        self._writing = threading.Lock()
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entries[name]
+
+    def get(self, name: str) -> Entry | None:
+        return self._entries.get(name)
+
+    def shows(self, folder: str) -> bool:
+        """Whether there is such a folder: a blob stands for it, or is in it."""
+        return folder in self._entries or self._below[folder] > 0
+
+    def put(self, name: str, entry: Entry | None) -> None:
+        """A blob was written, or removed (None)."""
+        with self._writing:
+            if (name in self._entries) != (entry is not None):
+                for folder in _above(name):
+                    self._below[folder] += 1 if entry else -1
+            if entry:
+                self._entries[name] = entry
+            else:
+                self._entries.pop(name, None)
+
+    def look(self) -> Collection[str]:
+        """Brings it up to date; names that may stand for something else now. Raises AzureError."""
+        self._since, changed = self._changes(self._since)
+        if changed is None:
+            return self._list()
+        self._check_access()
+        for name, etag in changed.items():
+            self.put(name, (self._copies.entry(name, etag) if etag else None) or self._ask(name))
+        return changed.keys()
+
+    def _list(self) -> Collection[str]:
+        there = {blob.name: _entry(blob) for blob in self._container.list_blobs(include=["metadata"])}
+        names = self._entries.keys() | there.keys()
+        for name in names:
+            self.put(name, there.get(name))
+        return names
+
+    def _check_access(self) -> None:
+        """Raises AzureError where the container is gone or not this mount's to list any more: a SAS ends."""
+        next(iter(self._container.list_blobs(results_per_page=1)), None)
+
+    def _ask(self, name: str) -> Entry | None:
+        try:
+            return _entry(self._container.get_blob_client(name).get_blob_properties())
+        except ResourceNotFoundError:
+            return None
+
+
+def _entry(blob: BlobProperties) -> Entry:
+    return Entry(blob.etag.strip('"'), blob.size, (blob.metadata or {}).items() >= FOLDER.items())
+
+
+def _above(name: str) -> Iterator[str]:
+    """The folders that a name is in."""
+    return map(str, [*PurePosixPath(name).parents][:-1])

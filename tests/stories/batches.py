@@ -1,0 +1,80 @@
+"""Batches as their user submits them, what lies in the output container, and when pods were at work."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from azure.storage.blob import ContainerClient
+
+from tests.support.world import Stack
+
+TEMPLATES = "resim-templates"
+LIGHT = 'sleep 0.5; for part in a b; do echo "$SCENARIO" >"$OUTPUT/$part"; sleep 0.1; done'
+"""A scenario that costs this machine little; between its two outputs it can be killed."""
+
+
+def resim(stack: Stack, *arguments: str, check: bool = True) -> str:
+    """What the command puts out; where it may fail, what it says of that."""
+    command = [sys.executable, "-m", "workloads.resim", *arguments, "--stack", stack.name]
+    answer = stack.world.run(command, cwd=stack.folder, check=check, environment=stack.environment)
+    return answer.stdout if check else answer.stderr
+
+
+def told(stack: Stack, *arguments: str) -> Any:
+    return json.loads(resim(stack, *arguments, "--output", "json"))
+
+
+def blobs(stack: Stack, container: str, sas: str = "sas", of: str = "") -> ContainerClient:
+    """A container as a SAS of the stack's outputs opens it: its own, or that of the container `of`."""
+    outputs = stack.outputs("--show-secrets")
+    url = outputs["platform"]["containers"][container]["url"]
+    environment = stack.environment
+    way = {"https": environment["HTTPS_PROXY"]} if stack.inside else {}
+    signature, trusted = outputs["sas"][of or container][sas], environment["REQUESTS_CA_BUNDLE"]
+    return ContainerClient.from_container_url(url, signature, connection_verify=trusted, retry_total=1, proxies=way)
+
+
+def kept(stack: Stack, batch: str) -> dict[str, int]:
+    """Sizes of the batch's blobs, by their names below it; folders have none."""
+    with blobs(stack, "output") as outputs:
+        listed = outputs.list_blobs(f"ai/{batch}/", include=["metadata"])
+        files = [blob for blob in listed if "hdi_isfolder" not in (blob.metadata or {})]
+    return {blob.name.removeprefix(f"ai/{batch}/"): blob.size for blob in files}
+
+
+def add_template(stack: Stack, name: str, script: str) -> None:
+    """As another workload of the stack might: `script` runs a scenario."""
+    config_map = stack.kube.get("v1", "ConfigMap", TEMPLATES, "ai")
+    template = json.loads(config_map["data"]["test-io.json"])
+    container = template["template"]["spec"]["containers"][0]
+    container["command"] = [*container["command"][:2], "/bin/bash", "-c", script]
+    data = config_map["data"] | {f"{name}.json": json.dumps(template)}
+    plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": TEMPLATES, "namespace": "ai"}}
+    stack.kube.apply(plain | {"data": data}, field_manager="test", force=True)
+
+
+def results(stack: Stack, batch: str) -> list[dict[str, Any]]:
+    """What each scenario told when it was done."""
+    names = [name for name in kept(stack, batch) if name.endswith("/result.json")]
+    with blobs(stack, "output") as outputs:
+        return [json.loads(outputs.download_blob(f"ai/{batch}/{name}").readall()) for name in names]
+
+
+def most_at_once(spans: Iterable[tuple[str, float, float]]) -> dict[str, int]:
+    """How many were at work together at most, by node, of these with their beginnings and ends, in seconds."""
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for node, begun, ended in spans:
+        changes.setdefault(node, []).extend([(begun, 1), (ended, -1)])
+    return {node: _peak(found) for node, found in changes.items()}
+
+
+def _peak(changes: Iterable[tuple[float, int]]) -> int:
+    """Seconds are whole: who ends in the one in which another begins, ends before it."""
+    now = most = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most

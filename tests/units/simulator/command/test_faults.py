@@ -1,0 +1,98 @@
+"""`python -m simulator fault` and `heal`: what they tell, and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from config.facts import skus
+from simulator.command import faults
+from simulator.world import snapshot
+from simulator.world.faults import FaultError
+from simulator.world.hardware import node_hardware
+
+H100, NODE = "Standard_ND96isr_H100_v5", "aks-gpu-22222222-vmss000000"
+
+
+@pytest.fixture
+def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    node = {"metadata": {"name": NODE, "labels": {"node.kubernetes.io/instance-type": H100}}}
+    seen = snapshot.snapshot([node], [], {NODE: node_hardware(skus.sku(H100), NODE, ())}, {})
+    snapshot.write(seen, tmp_path / "clusters" / "dev" / "world")
+
+
+def _call(line: str) -> None:
+    parser = argparse.ArgumentParser()
+    faults.add_parsers(parser.add_subparsers())
+    options = parser.parse_args(line.split())
+    options.run(options)
+
+
+@pytest.mark.usefixtures("_world")
+def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = f"fault link --node {NODE} --device mlx5_3 --gbps 100"
+    for line in (slow, "fault", "heal gpu", "heal link", "fault", "heal"):
+        _call(line)
+    broken = f"link {NODE} mlx5_3 100 Gb/s"
+    said = capsys.readouterr().out.splitlines()
+    assert said == [
+        f"broken: {broken}",
+        broken,
+        "nothing like that is broken",
+        f"healed: {broken}",
+        "nothing is broken",
+        "nothing is broken",
+    ]
+
+
+def test_faults_of_azure_need_no_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    spot, roles = f"fault capacity --size {H100} --spot 0", "fault roles --seconds 60"
+    for line in (f"fault capacity --size {H100}", spot, roles, "heal capacity", "fault"):
+        _call(line)
+    _call(f"fault price --size {H100} --usd 0.25")
+    roles = "roles for 60 s"
+    assert capsys.readouterr().out.splitlines() == [
+        f"broken: capacity {H100}",
+        f"broken: capacity 0 Spot {H100}",
+        f"broken: {roles}",
+        f"healed: capacity 0 Spot {H100}",
+        roles,
+        f"broken: price 0.25 USD {H100}",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fault node --node nowhere", f"the nodes are {NODE}"),
+        ("fault node", "is missing"),
+        (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
+        (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
+        ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
+        ("fault --seconds 3", "say what kind"),
+        ("fault --gbps 3", "say what kind"),
+        (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: it is above 0"),
+        (f"fault capacity --size {H100} --spot -1", "--spot -1: of a capacity fault"),
+        ("fault roles --spot 3", "--spot 3: of a capacity fault"),
+        (f"fault price --size {H100}", "needs --usd, what a Spot machine of it costs"),
+        (f"fault price --size {H100} --usd -1", "--usd -1: it is above 0"),
+        (f"fault price --size {H100} --usd nan", "--usd nan: it is above 0"),
+        (f"fault capacity --size {H100} --usd 2", "--usd belongs to price faults"),
+        ("fault --usd 2", "say what kind"),
+        ("fault --spot 0", "say what kind"),
+        ("heal disk", "kinds are"),
+        ("heal --node nowhere", f"the nodes are {NODE}"),
+    ],
+)
+def test_commands_refuse_what_is_not_there(line: str, message: str) -> None:
+    with pytest.raises(FaultError, match=message):
+        _call(line)

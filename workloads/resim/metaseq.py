@@ -1,0 +1,65 @@
+"""The template `metaseq`: a training on all GPUs of a node for each scenario, with inputs and an output. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from components.context import GpuPool
+from config.facts.near import hint, near
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.pools import PoolSettings
+from config.schema.workload import Ground
+from workloads._files import Files
+from workloads._mpi import MpiJob
+from workloads.metaseq.manifests import Run, job
+from workloads.metaseq.options import MetaseqOptions
+from workloads.metaseq.plan import Unfit, plan, usable_nodes
+from workloads.metaseq.sizes import ModelSize, models
+from workloads.resim.options import NAME, MetaseqTemplate
+
+TEMPLATE = "metaseq"
+_OPTIONS: Path = ("workloadOptions", NAME, "metaseq")
+_POOL: Path = (*_OPTIONS, "pool")
+_SIZE: Path = (*_OPTIONS, "modelSize")
+
+
+def training(options: MetaseqTemplate, pool: GpuPool, image: str, rdma_resource: str) -> MpiJob:
+    """On one node of the pool; as a job of its own, the workload metaseq would make the same of it."""
+    of_job = MetaseqOptions(model_size=options.model_size, num_updates=options.num_updates)
+    return job(Run(options=of_job, pool=pool, nodes=1, image=image, rdma_resource=rdma_resource, service_account=""))
+
+
+def files(of_training: MpiJob, scenario: Files) -> Files:
+    """The training's, beside those that run a scenario, in their folder."""
+    contents = {**of_training.files.contents, **scenario.contents}
+    return replace(scenario, config_map=f"{NAME}-{TEMPLATE}", contents=contents)
+
+
+def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
+    """A pool that is not there, or whose GPUs are partitioned; a model that a node of it cannot train."""
+    key, size = options.pool or ground.pool_key, models().sizes[options.model_size]
+    pool = ground.pools.get(key)
+    if pool is None:
+        likely = near(key, ground.pools)
+        what = f"is {key!r}, not a pool of this stack{hint(likely)}"
+        yield Problem(_POOL, what, ", ".join(ground.pools), set_command(_POOL, [*likely, *ground.pools][0]))
+        return
+    if pool.mig_profile:
+        where = ("pools", key, "migProfile")
+        what = f"partitions the GPUs, and trainings of workload {NAME} take nodes with whole ones"
+        yield Problem(where, what, "nothing, or a pool of whole GPUs for them", remove_command(where))
+    try:
+        plan(size, pool.sku, nodes=1)
+    except Unfit as reason:
+        fit = [name for name, other in models().sizes.items() if _trains(other, pool)]
+        better = [name for name, other in ground.pools.items() if _trains(size, other)]
+        fix = set_command(_SIZE, fit[-1]) if fit else remove_command(_OPTIONS)
+        allowed = ", ".join([*fit, *(f"{options.model_size} on pool {name}" for name in better)])
+        what = f"is {options.model_size}, which {reason}"
+        yield Problem(_SIZE, what, allowed or "no size on that pool", set_command(_POOL, better[0]) if better else fix)
+
+
+def _trains(size: ModelSize, pool: PoolSettings) -> bool:
+    return not pool.mig_profile and 1 in usable_nodes(size, pool.sku)
