@@ -191,7 +191,7 @@ class Kubelet:
             self._ips.pop(uid, None)
             with self._ports_lock:
                 self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}
-        self._claims.keep(pod["metadata"]["uid"] for pod in pods if not has_ended(pod))
+        self._claims.keep((pod["metadata"]["uid"] for pod in pods if not has_ended(pod)), nodes)
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
         self._faked.keep(alive)

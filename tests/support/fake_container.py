@@ -41,6 +41,7 @@ class FakeContainer:
         self.permissions = permissions
         self._etags = itertools.count(1)
         self.blobs: dict[str, Blob] = {}
+        self.url = f"https://{id(self)}.blob.core.windows.net/data"
         for name, content in blobs.items():
             self.put(name.replace("__", "/"), content)
 

@@ -25,9 +25,9 @@ from diagnosis.cluster import Object
 from simulator.kubelet.cloud import BlobService, Cloud
 from simulator.kubelet.csi import blobfuse
 from simulator.kubelet.csi.blobfuse import BlobfuseError
-from simulator.kubelet.csi.contents import copies_of
+from simulator.kubelet.csi.contents import copies_of, one_at_a_time
 from simulator.kubelet.csi.identity import PodIdentity
-from simulator.kubelet.csi.mount import BlobMount, one_at_a_time, reason
+from simulator.kubelet.csi.mount import BlobMount, reason
 
 NODE_PLUGIN_IMAGE = "blob-csi"
 """End of the repository of the node plugin's image, in AKS's add-on and in the chart alike."""

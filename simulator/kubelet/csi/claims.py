@@ -12,9 +12,11 @@ import logging
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from azure.core.exceptions import AzureError
 
 from config.facts.blobfuse import DRIVER
 from diagnosis.cluster import Object, is_ready
@@ -51,6 +53,10 @@ class ClaimMounts:
         self._lock = threading.Lock()
         """Guards the fields below; whoever mounts or unmounts holds the key's own of `_locks` before it."""
         self._mounts: dict[Key, BlobMount] = {}
+        self._unused: dict[Key, BlobMount] = {}
+        """Closed, with what they had: pods that come and go on a node would copy the whole container each time."""
+        self._opened_by: dict[Key, tuple[Object, dict[str, str], bool]] = {}
+        """Spec of the volume, secret, and whether for reading alone."""
         self._users: defaultdict[Key, set[str]] = defaultdict(set)
         self._locks: defaultdict[Key, threading.Lock] = defaultdict(threading.Lock)
         self._told: defaultdict[Key, set[str]] = defaultdict(set)
@@ -78,8 +84,8 @@ class ClaimMounts:
         for mount in used:
             mount.flush()
 
-    def keep(self, uids: Iterable[str]) -> None:
-        """Unmounts what no pod but other than these uses."""
+    def keep(self, uids: Iterable[str], nodes: Collection[str]) -> None:
+        """Unmounts what no pod but other than these uses, and forgets nodes that are gone."""
         alive = set(uids)
         for key in self._keys():
             lock = self._lock_of(key)
@@ -93,11 +99,16 @@ class ClaimMounts:
                     self._unmount(key)
             finally:
                 lock.release()
+        with self._lock:
+            gone = [self._unused.pop(key) for key in list(self._unused) if key[0] not in nodes]
+        for mount in gone:
+            shutil.rmtree(mount.path, ignore_errors=True)
 
     def stop(self) -> None:
         for key in self._keys():
             with self._lock_of(key):
                 self._unmount(key)
+        shutil.rmtree(self._folder / "mounts", ignore_errors=True)
 
     # -- drivers -------------------------------------------------------------------------------------------------------
 
@@ -136,11 +147,16 @@ class ClaimMounts:
         try:
             if own:
                 self._check_identity(volume, plugin)
+            secret = {} if own else self._secret(volume, prefix)
+            opened_by = volume["spec"], secret, read_only
+            if not own and (again := self._reopened(key, opened_by)):
+                return again
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(folder)
+            self._opened_by[key] = opened_by
             return blob.stage(
                 volume,
-                {} if own else self._secret(volume, prefix),
+                secret,
                 self._cloud,
                 folder,
                 read_only=read_only,
@@ -151,6 +167,18 @@ class ClaimMounts:
             raise VolumeNotReady(f"{prefix}rpc error: code = Internal desc = {error}") from error
         except OSError as error:  # what is left there would be sent to the container as if pods had written it
             raise VolumeNotReady(f"{prefix}the simulator cannot empty {folder}, remove it: {error}") from error
+
+    def _reopened(self, key: Key, opened_by: tuple[Object, dict[str, str], bool]) -> BlobMount | None:
+        """The mount that the node had, if it would be the same again and its container can still be read."""
+        with self._lock:
+            mount = self._unused.pop(key, None)
+        if mount is None or self._opened_by[key] != opened_by:
+            return None
+        try:
+            mount.reopen()
+        except AzureError:  # what is wrong, mounting it anew tells
+            return None
+        return mount
 
     def _check_identity(self, volume: Object, plugin: Object) -> None:
         driver = self._kube.find("storage.k8s.io/v1", "CSIDriver", DRIVER) or {}
@@ -193,14 +221,18 @@ class ClaimMounts:
             return self._locks[key]
 
     def _unmount(self, key: Key) -> None:
-        """Its folder is cleared at the latest before it is mounted anew."""
+        """A folder that is not kept is cleared at the latest before it is mounted anew."""
         with self._lock:
             mount = self._mounts.pop(key)
             self._users.pop(key, None)
         mount.close()
+        kept = not key[-1] and mount.is_alike()
         with self._lock:
             self._told.pop(key, None)
-        shutil.rmtree(mount.path, ignore_errors=True)
+            if kept:
+                self._unused[key] = mount
+        if not kept:
+            shutil.rmtree(mount.path, ignore_errors=True)
 
     def _report(self, key: Key, message: str) -> None:
         """Warns of a mount that has gone bad, on each pod that uses it."""

@@ -11,8 +11,10 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobProperties, ContainerClient
@@ -21,6 +23,8 @@ from simulator.kubelet.csi import confined
 
 FOLDER = {"hdi_isfolder": "true"}
 """Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
+_AT_ONCE = 8
+"""Blobs that are copied side by side."""
 Signature = tuple[int, int]
 """Size and modification time of a file."""
 Changes = Callable[[int], tuple[int, Mapping[str, str] | None]]
@@ -75,11 +79,17 @@ class Copies:
 
 
 _copies: dict[tuple[str, str], Copies] = {}
+_locks: dict[str, threading.Lock] = {}
 
 
 def copies_of(container: str, secret: str) -> Copies:
     """What the mounts of one container, by its URL, share that open it by the same key or SAS."""
     return _copies.setdefault((container, secret), Copies())
+
+
+def one_at_a_time(container: str) -> threading.Lock:
+    """What the mounts of one container, by its URL, take turns by."""
+    return _locks.setdefault(container, threading.Lock())
 
 
 def signature(status: os.stat_result) -> Signature:
@@ -153,3 +163,14 @@ def _entry(blob: BlobProperties) -> Entry:
 def _above(name: str) -> Iterator[str]:
     """The folders that a name is in."""
     return map(str, [*PurePosixPath(name).parents][:-1])
+
+
+def etag_of(answer: Mapping[str, Any]) -> str:
+    return str(answer["etag"]).strip('"')
+
+
+def side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
+    """Acts on each name, some at once: what takes time is the way to the blob service and back."""
+    if names:
+        with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
+            list(pool.map(act, names))

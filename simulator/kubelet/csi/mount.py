@@ -12,24 +12,31 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
 from simulator.kubelet.csi import confined
-from simulator.kubelet.csi.contents import FOLDER, Changes, Contents, Copies, Entry, Signature, all_anew, signature
+from simulator.kubelet.csi.contents import (
+    FOLDER,
+    Changes,
+    Contents,
+    Copies,
+    Entry,
+    Signature,
+    all_anew,
+    etag_of,
+    side_by_side,
+    signature,
+)
 
 EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
 _SETTLED_S = 1.0
-_AT_ONCE = 8
-"""Blobs that are copied side by side."""
 WHOLE_BYTES = 256 * 2**20
 """Of larger blobs only the beginning is copied; the rest of the file is a hole."""
 _BEGINNING_BYTES = 2**20
@@ -37,14 +44,6 @@ _NOT_AUTHENTIC = ("AuthorizationFailure", "InvalidAuthenticationInfo")
 """What Azurite says where Azure says AuthenticationFailed."""
 _NOT_FROM_HERE = "This request is not authorized to perform this operation."
 """With AuthorizationFailure: of an account that lets nobody in from that network."""
-
-
-_locks: dict[str, threading.Lock] = {}
-
-
-def one_at_a_time(container: str) -> threading.Lock:
-    """What the mounts of one container, by its URL, take turns by."""
-    return _locks.setdefault(container, threading.Lock())
 
 
 @dataclass
@@ -89,7 +88,10 @@ class BlobMount:
         folder.mkdir(parents=True, exist_ok=True)
         with self._lock:
             self._download(at_once=True)
-        threading.Thread(target=self._keep_alike, name=f"blobfuse-{folder.name}", daemon=True).start()
+        self._begin()
+
+    def _begin(self) -> None:
+        threading.Thread(target=self._keep_alike, name=f"blobfuse-{self.path.name}", daemon=True).start()
 
     def refresh(self) -> None:
         """Sends what pods wrote, then takes what others wrote; once for all that ask while they wait for their turn."""
@@ -112,8 +114,31 @@ class BlobMount:
         with self._lock:
             self._closed.set()
 
+    def is_alike(self) -> bool:
+        """Whether nothing is left to send; of a mount that nobody uses."""
+        if self.read_only:
+            return True
+        try:
+            found, _ = confined.tree(self.path)
+        except OSError:
+            return False
+        sent = (self._is_sent(name, signature(status), settled=False) for name, status in found.items())
+        return all(sent) and found.keys() == self._copied.keys()
+
+    def reopen(self) -> None:
+        """Mounts it again after `close`, by what it still has. Raises AzureError; then it stays closed."""
+        with self._lock:
+            self._closed = threading.Event()
+            try:
+                self._download(at_once=True)
+            except AzureError:
+                self._closed.set()
+                raise
+        self._begin()
+
     def _keep_alike(self) -> None:
-        while not self._closed.wait(EVERY_S if self._late_s else EVERY_S_UNREMEMBERED):
+        closed = self._closed
+        while not closed.wait(EVERY_S if self._late_s else EVERY_S_UNREMEMBERED):
             if not self.read_only:
                 with self._lock:
                     self._upload(settled=True)
@@ -135,7 +160,7 @@ class BlobMount:
         self._doubtful.update(self._there.look())
         changed, gone = self._differences()
         seen = self._seen({**changed, **dict.fromkeys(gone, "")}, at_once=at_once)
-        _side_by_side(lambda name: self._here(name, partial(self._fetch, name)), set(seen) & set(changed))
+        side_by_side(lambda name: self._here(name, partial(self._fetch, name)), set(seen) & set(changed))
         for name in seen:
             if name not in changed and (name in self._folders or not self._changed_here(name)):
                 self._here(name, partial(self._drop, name))
@@ -225,8 +250,8 @@ class BlobMount:
             return
         here = {name: signature(status) for name, status in found.items()}
         changed = [name for name, each in here.items() if not self._is_sent(name, each, settled=settled)]
-        _side_by_side(lambda name: self._send(name, here[name]), changed)
-        _side_by_side(self._delete, [name for name in self._copied if name not in here])
+        side_by_side(lambda name: self._send(name, here[name]), changed)
+        side_by_side(self._delete, [name for name in self._copied if name not in here])
         self._upload_folders(folders)
 
     def _is_sent(self, name: str, found: Signature, *, settled: bool) -> bool:
@@ -244,7 +269,7 @@ class BlobMount:
                     self._report(f"making {name} failed: {reason(error)}")
                 else:
                     self._folders.add(name)
-                    made = Entry(_etag(answer), 0, is_folder=True)
+                    made = Entry(etag_of(answer), 0, is_folder=True)
                     self._there.put(name, made)
                     self._copies.add(name, made, self.path, (0, 0))
         for name in self._folders - folders:
@@ -260,8 +285,8 @@ class BlobMount:
         except (AzureError, OSError) as error:
             self._report(f"writing {name} failed: {reason(error)}")
         else:
-            self._know(name, _etag(answer), found)
-            self._there.put(name, Entry(_etag(answer), found[0], is_folder=False))
+            self._know(name, etag_of(answer), found)
+            self._there.put(name, Entry(etag_of(answer), found[0], is_folder=False))
 
     def _delete(self, name: str) -> None:
         """A blob that may not be deleted comes back at the next refresh, its etag forgotten."""
@@ -280,20 +305,9 @@ class BlobMount:
             self._there.put(name, None)
 
 
-def _side_by_side(act: Callable[[str], None], names: Collection[str]) -> None:
-    """Acts on each name, some at once: what takes time is the way to the blob service and back."""
-    if names:
-        with ThreadPoolExecutor(min(len(names), _AT_ONCE)) as pool:
-            list(pool.map(act, names))
-
-
 def reason(error: Exception) -> str:
     """Storage's error code where it gave one, as Azure has it; else the error's text."""
     code = getattr(error, "error_code", None)
     text = str(getattr(code, "value", code) or error)
     own_words = text in _NOT_AUTHENTIC and not str(error).startswith(_NOT_FROM_HERE)
     return "AuthenticationFailed" if own_words else text
-
-
-def _etag(answer: Mapping[str, Any]) -> str:
-    return str(answer["etag"]).strip('"')

@@ -13,6 +13,8 @@ from simulator.kubelet.csi.claims import PROVISIONED_BY
 from tests.support.fake_container import FakeContainer, refused
 from tests.units.simulator.kubelet.cluster import SAS, Cluster, driver_pod, pod, sas_secret, secret, volume
 
+NODES = ("n1", "n2")
+
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
@@ -174,17 +176,46 @@ def test_a_changed_secret_is_read_when_no_pod_uses_the_volume_any_more(cluster: 
     cluster.mount("a")
     cluster.lacks("Secret", "sas")
     cluster.mount("b")
-    cluster.claims.keep([])
+    cluster.claims.keep([], NODES)
     assert "fetching NodeStageSecretRef" in cluster.failure()
 
 
-def test_a_mount_goes_with_its_last_pod(cluster: Cluster) -> None:
+def test_what_is_mounted_on_a_node_goes_with_it(cluster: Cluster) -> None:
     path = cluster.mount("a").path
-    cluster.mount("b")
-    cluster.claims.keep(["b"])
-    assert path.exists()
-    cluster.claims.keep([])
+    cluster.claims.keep([], NODES)
+    assert path.exists(), "for the next pod there"
+    cluster.claims.keep([], ["n2"])
     assert not path.exists()
+
+
+def test_the_next_pod_of_a_node_sees_the_container_as_it_is_by_then(cluster: Cluster) -> None:
+    path = cluster.mount("a").path
+    (path / "step10").write_text("weights")
+    cluster.claims.flush(pod("a"))
+    cluster.claims.keep([], NODES)
+    cluster.azure.container.put("shard-1", b"more")
+    cluster.azure.container.delete_blob("step10")
+    again = cluster.mount("b").path
+    assert sorted(file.name for file in again.iterdir()) == ["shard-0", "shard-1"]
+    (again / "step20").write_text("weights")
+    cluster.claims.flush(pod("b"))
+    assert cluster.azure.container.text()["step20"] == "weights"
+
+
+def test_the_next_pod_is_told_that_the_container_may_not_be_listed_any_more(cluster: Cluster) -> None:
+    cluster.mount("a")
+    cluster.claims.keep([], NODES)
+    cluster.azure.container.permissions = "r"
+    assert "failed to authenticate azstorage credentials" in cluster.failure()
+
+
+def test_what_was_never_sent_goes_with_the_last_pod(cluster: Cluster) -> None:
+    (cluster.mount("a").path / "step10").write_text("weights")
+    cluster.azure.container.permissions = "rl"
+    cluster.claims.flush(pod("a"))
+    cluster.claims.keep([], NODES)
+    cluster.azure.container.permissions = "racwdl"
+    assert not (cluster.mount("b").path / "step10").exists()
 
 
 def test_what_a_killed_simulator_left_is_never_sent_to_the_container(
@@ -218,7 +249,7 @@ def test_a_share_is_one_folder_for_all_nodes_and_outlives_pods(cluster: Cluster)
     driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "file.csi.azure.com"}}
     cluster.has(share(), driver)
     (cluster.mount("a").path / "notebook.ipynb").write_text("{}")
-    cluster.claims.keep([])
+    cluster.claims.keep([], NODES)
     assert (cluster.mount("b", "n2").path / "notebook.ipynb").exists()
 
 

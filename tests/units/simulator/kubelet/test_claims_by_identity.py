@@ -43,7 +43,7 @@ def test_without_any_secret_the_container_is_a_folder(cluster: Cluster) -> None:
 def test_each_pod_of_a_node_has_a_mount_of_its_own(cluster: Cluster) -> None:
     first, second = cluster.mount("a"), cluster.mount("b")
     assert first.path != second.path
-    cluster.claims.keep(["b"])
+    cluster.claims.keep(["b"], ["n1"])
     assert (first.path.exists(), second.path.exists()) == (False, True)
 
 
