@@ -20,3 +20,8 @@ def read(name: str) -> Any:
 def parsed(text: str) -> Any:
     """What YAML says."""
     return yaml.load(text, _LOADER)  # noqa: S506 - a safe loader
+
+
+def parsed_all(text: str) -> list[Any]:
+    """What each document of it says."""
+    return list(yaml.load_all(text, _LOADER))

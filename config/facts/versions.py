@@ -1,4 +1,4 @@
-"""Pinned versions of Kubernetes, charts and images. The data is in `versions.yaml`."""
+"""Pinned versions of Kubernetes, charts, manifests and images. The data is in `versions.yaml`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import re
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from config.facts import data
+
+INSTALL = "install.yaml"
+"""What a file of released manifests is called, in a folder with its operator's name."""
 
 
 class _Pin(BaseModel):
@@ -30,6 +33,22 @@ class Chart(_Pin):
             msg = "a chart has either a repository or an OCI reference"
             raise ValueError(msg)
         return self
+
+
+class Manifests(_Pin):
+    """What an operator without a chart is installed from, a file of Kubernetes objects."""
+
+    name: str
+    version: str
+    url: str
+    """With {version} in it."""
+    sha256: str | None
+    """Of the file; None where nobody has looked."""
+
+    @property
+    def address(self) -> str:
+        """Where upstream has the pinned version."""
+        return self.url.format(version=self.version)
 
 
 class Image(_Pin):
@@ -80,6 +99,7 @@ class Versions(_Pin):
     identity_mounts: IdentityMounts
     coscheduling: Coscheduling
     charts: dict[str, Chart]
+    manifests: dict[str, Manifests]
     images: dict[str, Image]
 
 
@@ -87,6 +107,6 @@ class Versions(_Pin):
 def versions() -> Versions:
     """The pins, read once."""
     raw = data.read("versions.yaml")
-    for kind in ("charts", "images"):
+    for kind in ("charts", "manifests", "images"):
         raw[kind] = {name: {"name": name, **pin} for name, pin in raw[kind].items()}
     return Versions.model_validate(raw)

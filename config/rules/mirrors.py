@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from config.facts.versions import INSTALL, versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.operators import Installation
@@ -26,6 +27,10 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     source, registry = installation.stack.charts.source, installation.stack.images.registry
     if source is not None and (what := _source_fault(installation, source, is_file)):
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
+    elif source is not None and "://" in source and (names := _without_charts(installation)):
+        what = f"is {source!r}, a registry of charts, and {' and '.join(names)} has none but released manifests"
+        allowed = "a folder, as `make upstream-charts` fills one"
+        yield Problem(_SOURCE, what, allowed, remove_command(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):
         path = ("images", "registry")
         host = registry.rpartition("://")[2].rstrip("/").lower()
@@ -50,9 +55,16 @@ def _source_fault(installation: Installation, source: str, is_file: IsFile) -> s
         return "" if re.fullmatch(REGISTRY, registry) else "neither an OCI registry nor a folder"
     if is_file(source):
         return "a file where a folder belongs"
-    wanted = (each for each in installation.operators.values() if each.is_wanted(installation.stack))
-    needed = [each.name for each in wanted if each.has_chart]
-    missing = [chart for chart in needed if not is_file(f"{source.rstrip('/')}/{chart}/Chart.yaml")]
+    wanted = [each for each in installation.operators.values() if each.is_wanted(installation.stack)]
+    needed = [f"{each.name}/Chart.yaml" for each in wanted if each.has_chart]
+    needed += [f"{name}/{INSTALL}" for name in _without_charts(installation)]
+    missing = [file for file in needed if not is_file(f"{source.rstrip('/')}/{file}")]
     if missing and missing == needed:
         return "which is no folder or holds none of the charts"
-    return f"a folder without {', '.join(f'{chart}/Chart.yaml' for chart in missing)}" if missing else ""
+    return f"a folder without {', '.join(missing)}" if missing else ""
+
+
+def _without_charts(installation: Installation) -> list[str]:
+    """Operators that the stack wants and that are released as manifests."""
+    wanted = (each for each in installation.operators.values() if each.is_wanted(installation.stack))
+    return [each.name for each in wanted if each.name in versions().manifests]

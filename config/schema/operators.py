@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from config.facts.scheduling import VOLCANO
 from config.problems.errors import Problem
-from config.schema.base import Model
+from config.schema.base import PLAIN_DIGITS, Model
 
 if TYPE_CHECKING:
     from config.schema.models import StackFile
@@ -24,12 +25,14 @@ node, each once all pods of its node have ended.
 """
 Scheduler = Literal["volcano", "scheduler-plugins-scheduler"]
 """What may place pods on GPU nodes, as pods name it."""
-Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "NVMe scratch"]
+Capability = Literal["GPUs", "InfiniBand", "node labels", "scheduler", "queues", "NVMe scratch"]
 """What operators bring to a cluster, and workloads and other operators need."""
 NVIDIA_NAMESPACE = "nvidia-operator"
 """Of what serves GPU nodes, from charts."""
 NODE_TOOLS_NAMESPACE = "node-tools"
 """Of our own DaemonSets."""
+MAX_WARM_UP = 24 * 60
+"""Minutes; AppWrapper grants no job more."""
 MLBATCH_NAMESPACE = "mlbatch-system"
 """Of what queues and runs the jobs of teams."""
 
@@ -120,6 +123,11 @@ class Operators(Model):
     scheduler: Scheduler = VOLCANO
     """What alone places pods on GPU nodes, as pods name it: `volcano`, or `scheduler-plugins-scheduler`, which is
     Kubernetes' own with Coscheduling, and runs no MPI jobs.
+    """
+
+    warm_up_minutes: Annotated[int, Field(ge=1, le=MAX_WARM_UP), PLAIN_DIGITS] = 30
+    """How long the pods of a team's job may take to be ready, their images pulled: AppWrapper then tries it anew, and
+    Kueue takes the quota back ten minutes later.
     """
 
     def of(self, operator: OperatorSpec[Own]) -> Own:

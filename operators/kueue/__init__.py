@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pulumi
 
 from components.operators import Installed, Operator, Site
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
-from config.schema.operators import MLBATCH_NAMESPACE, ChartSettings, Installation
+from config.schema.operators import MLBATCH_NAMESPACE, Capability, ChartSettings, Installation
 from operators.kueue.component import NAME, Kueue
 
 
@@ -27,6 +27,10 @@ class _Kueue(Operator[KueueSettings]):
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = KueueSettings
+    follows = ("appwrapper",)  # whose jobs are in namespaces of teams, which go before it
+
+    def provides(self, settings: KueueSettings) -> Mapping[Capability, str]:
+        return {"queues": NAME}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
         """Teams are nothing without it."""

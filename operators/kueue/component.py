@@ -7,14 +7,12 @@ import yaml
 
 from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
-from config.schema.operators import ChartSettings
+from config.schema.operators import ChartSettings, Operators
 from operators._release import Values, release
 from operators.kueue.rights import FRAMEWORKS
 from operators.kueue.teams import Teams
 
 NAME = "kueue"
-WARM_UP_MINUTES = 30
-"""How long a job's images may be pulled before AppWrapper takes it for failed."""
 
 
 class Kueue(Installed):
@@ -24,25 +22,27 @@ class Kueue(Installed):
         self, name: str, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(name, opts)
-        installed = release(NAME, site, parent=self, values=values(), user_values=settings.values)
+        before = [each for other in site.installed.values() for each in other.followed]
+        own = values(site.settings.operators.warm_up_minutes)
+        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
         self.followed = [installed]
         if site.settings.teams or site.settings.slack_gpus:
             Teams("teams", site.settings, installed, opts=self.child())
         self.register_outputs({})
 
 
-def values() -> Values:
+def values(warm_up_minutes: int = Operators().warm_up_minutes) -> Values:
     """Values of the chart: it runs on the system pool, with a configuration of which nothing is left to defaults that
     change with its versions.
     """
-    text = yaml.safe_dump(configuration(), sort_keys=False)
+    text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
         "controllerManager": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
         "managerConfig": {"controllerManagerConfigYaml": text},
     }
 
 
-def configuration() -> Values:
+def configuration(warm_up_minutes: int) -> Values:
     """What Kueue 0.19 reads (its apis/config/v1beta2).
 
     Kinds of jobs whose CRD is not there are waited for: it may come later. In namespaces of teams a job without a queue
@@ -64,7 +64,7 @@ def configuration() -> Values:
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {
-            "timeout": f"{WARM_UP_MINUTES + 10}m",  # else Kueue would take from AppWrapper what that still waits for
+            "timeout": f"{warm_up_minutes + 10}m",  # else Kueue would take from AppWrapper what that still waits for
             "blockAdmission": False,
             "requeuingStrategy": requeuing,
         },

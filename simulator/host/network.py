@@ -8,19 +8,22 @@ there.
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import ssl
 import threading
+from collections.abc import Callable
 
 from simulator.host import connect
 from simulator.host.certificates import Authority
 
 
 class ClusterNetwork:
-    """Addresses inside the simulated cluster (ip, port) and the ports of 127.0.0.1 that serve them."""
+    """Addresses inside the simulated cluster: what serves them are ports of 127.0.0.1, or networks of their own."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         self._routes: dict[tuple[str, int], int] = {}
+        self._doors: dict[str, Callable[[int], socket.socket]] = {}
         self._lock = threading.Lock()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
         context.verify_mode = ssl.CERT_REQUIRED
@@ -33,14 +36,28 @@ class ClusterNetwork:
         with self._lock:
             self._routes[(address, port)] = local_port
 
+    def open(self, address: str, door: Callable[[int], socket.socket]) -> None:
+        """All ports of an address, each by a call that connects to it or raises OSError."""
+        with self._lock:
+            self._doors[address] = door
+
     def unroute(self, address: str) -> None:
         with self._lock:
+            self._doors.pop(address, None)
             for key in [key for key in self._routes if key[0] == address]:
                 del self._routes[key]
 
     def local_port(self, address: str, port: int) -> int | None:
         with self._lock:
             return self._routes.get((address, port))
+
+    def dial(self, address: str, port: int) -> socket.socket | None:
+        """A connection; None where nothing serves the address. Raises OSError where that refuses."""
+        if (local := self.local_port(address, port)) is not None:
+            return connect.dial(local)
+        with self._lock:
+            door = self._doors.get(address)
+        return door(port) if door else None
 
     def stop(self) -> None:
         self._server.shutdown()
@@ -68,14 +85,13 @@ class _Handler(socketserver.BaseRequestHandler):
         wanted = connect.asked(client)
         if wanted is None:
             return
-        local = self.server.network.local_port(wanted.host, wanted.port)
-        if local is None:
-            connect.refuse(client, "Nothing serves this address in the simulated cluster")
-            return
         try:
-            upstream = connect.dial(local)
+            upstream = self.server.network.dial(wanted.host, wanted.port)
         except OSError:
             connect.refuse(client, "Connection refused")
+            return
+        if upstream is None:
+            connect.refuse(client, "Nothing serves this address in the simulated cluster")
             return
         with upstream:
             connect.join(client, upstream)

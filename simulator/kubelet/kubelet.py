@@ -41,7 +41,7 @@ from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram, Offers
 from simulator.kubelet.pulls import ImagePulls
-from simulator.kubelet.runner import Runnable
+from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
 from simulator.kubelet.status import lost_with_node
@@ -287,6 +287,8 @@ class Kubelet:
         if isinstance(program, HostProcess):
             for container_port, local in program.ports(ctx).items():
                 self.network.route(pod_ip, container_port, local)
+        elif isinstance(program, Script):
+            self.network.open(pod_ip, program.shim(ctx).dial)
 
     def _address(self, pod: Object) -> str:
         """An address for the pod; the one it had, when the simulator was started again."""

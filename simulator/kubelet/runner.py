@@ -41,6 +41,8 @@ class Script:
     """Prepares the sandbox and returns its argv and environment. Raises ValueError with the reason it cannot."""
     shim: Callable[[ContainerContext], Shim]
     """The way into the sandbox."""
+    tools: tuple[str, ...] = ()
+    """As those of a HostProcess."""
 
 
 class Stop(threading.Event):
@@ -67,9 +69,9 @@ def _is_of_job(pod: Object) -> bool:
 def run(ctx: ContainerContext, program: Runnable, stop: Stop, ready: Callable[[], None]) -> int:
     """Blocks until the container has ended or `stop` is set (143, as after SIGTERM); calls `ready` once it serves."""
     try:
+        if isinstance(program, HostProcess | Script) and (code := _make_tools(ctx, program.tools, stop)):
+            return code
         if isinstance(program, HostProcess):
-            if code := _make_tools(ctx, program.tools, stop):
-                return code
             ports = program.ports(ctx)
             argv: Sequence[str] = program.argv(ctx)
             return _process(ctx, argv, marked_environment(ctx.env()), stop, lambda: _serving(ports, ready, stop))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.runner import Script
 from simulator.kubelet.shim_client import Shim, run_folder
 from simulator.sandbox import sandbox
-from simulator.sandbox.images import has_recipe, image_name
+from simulator.sandbox.images import RecipeError, has_recipe, image_name, image_named
 from simulator.sandbox.sandbox import Mount, SandboxSpec
 from simulator.world import snapshot
 
@@ -27,7 +28,7 @@ class Scripts:
         """None for images that the simulator does not hold, and for all where no sandbox can be had (see `status`)."""
         if not has_recipe(image) or sandbox.available() is not None:
             return None
-        return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]))
+        return Script(self._command, lambda ctx: Shim.of(ctx.volumes.folder, ctx.container["name"]), _tools(image))
 
     def _command(self, ctx: ContainerContext) -> tuple[Sequence[str], Mapping[str, str]]:
         allocation: Allocation = self._keeper.allocate(ctx.pod, ctx.node)
@@ -62,6 +63,13 @@ class Scripts:
             return sandbox.command(spec), sandbox.environment(spec)
         except sandbox.SandboxError as error:
             raise ValueError(str(error)) from error
+
+
+def _tools(image: str) -> tuple[str, ...]:
+    """That it runs; none of a recipe that says nothing useful, which the container's log tells when it starts."""
+    with contextlib.suppress(RecipeError):
+        return tuple(image_named(image_name(image)).tools.values())
+    return ()
 
 
 def _mounts(ctx: ContainerContext) -> list[Mount]:

@@ -41,6 +41,13 @@ class Shim:
             raise ShimError(str(reply["error"]))
         return socket.socket(fileno=files[0])
 
+    def dial(self, port: int) -> socket.socket:
+        """The same for whom the sandbox is an address of the network. Raises ConnectionRefusedError."""
+        try:
+            return self.connect(port)
+        except ShimError as error:
+            raise ConnectionRefusedError(str(error)) from error
+
     def run(self, argv: Sequence[str], files: Sequence[int], *, terminal: bool = False) -> int:
         """Runs a command in the container with these standard streams; its exit code. Raises ShimError."""
         reply, _ = self._ask({"run": list(argv), "terminal": terminal}, files)

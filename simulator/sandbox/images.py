@@ -35,6 +35,8 @@ class Image:
     commands: dict[str, str]
     """Path in the image -> module of `simulator/sandbox/commands`."""
     files: tuple[Bind, ...] = ()
+    tools: dict[str, str] = field(default_factory=dict)
+    """Path in the image -> executable of the simulator's own tools."""
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
     python: bool = False
@@ -59,6 +61,7 @@ class Recipe(BaseModel):
     commands: dict[str, str] = {}
     files: dict[str, str] = {}
     """Path in the image -> path below `files/`."""
+    tools: dict[str, str] = {}
     env: dict[str, str] = {}
     workdir: str = "/"
     packages: str = ""
@@ -119,6 +122,7 @@ def _image(name: str, _: tuple[int, ...]) -> Image:
         tuple(dict.fromkeys(program for program in executables if program != PYTHON)),
         {**commands, **recipe.commands, SHIM: "shim"},
         tuple(files),
+        recipe.tools,
         env,
         workdir,
         python=PYTHON in executables,

@@ -224,6 +224,7 @@ def _program_files(image: Image) -> list[str]:
         *executables.command_binds(),
         *((launcher, path) for path in image.commands),
         *image.files,
+        *((str(paths.tool(name).resolve()), path) for path, name in image.tools.items()),
     ]
     arguments: list[str] = []
     for source, target in dict.fromkeys(pairs):

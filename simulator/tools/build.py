@@ -1,4 +1,4 @@
-"""Builds tools with Go from their pinned modules, and takes charts out of them.
+"""Builds tools with Go from their pinned modules, and takes charts and manifests out of them.
 
 Go verifies every source against the module's go.sum.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from simulator.tools.catalogue import Build, Catalogue, Chart, Tool
+from simulator.tools.catalogue import Build, Catalogue, Chart, Manifests, Tool
 from simulator.tools.errors import ToolError
 
 _LOG_LINES = 15
@@ -56,21 +56,15 @@ def build(tool: Tool, source: Build, module: Path, folder: Path, *, go_caches: P
 
 def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
     """Copies the chart out of its Go package into `folder`; raises ToolError where it is not what the tool says."""
-    command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
-    with log.open("wb") as output:
-        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
-    answer = log.read_text(errors="replace")
-    if code != 0:
-        raise ToolError(f"{tool.label} could not be downloaded. The end of {log}:\n{end_of(log)}")
-    found = json.loads(answer)
     chart = folder / tool.name
-    shutil.copytree(Path(found["Dir"]) / source.folder, chart)
+    package = _package(tool, source, module, go_caches, log)
+    shutil.copytree(package / source.folder, chart)
     if source.crds:
-        shutil.copytree(Path(found["Dir"]) / source.crds, chart / "crds")
+        shutil.copytree(package / source.crds, chart / "crds")
     metadata, values = chart / "Chart.yaml", chart / "values.yaml"
     text = metadata.read_text(encoding="utf-8")
-    if {found["Version"].lstrip("v"), yaml.safe_load(text)["appVersion"].lstrip("v")} != {tool.version}:
-        raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
+    if yaml.safe_load(text)["appVersion"].lstrip("v") != tool.version:
+        raise ToolError(f"{tool.label} is not in {source.package}: the appVersion of its chart is another.")
     # Upstream gives the chart its version when it packages a release.
     metadata.write_text(re.sub(r"(?m)^version: .*$", f"version: {tool.version}", text), encoding="utf-8")
     for before, after in source.released.items():
@@ -78,6 +72,41 @@ def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_cach
         if before not in text:
             raise ToolError(f"{tool.label} has no {before!r} in its values.yaml, which its release would replace.")
         values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
+
+
+def make_manifests(
+    tool: Tool, source: Manifests, module: Path, folder: Path, *, kubectl: Path, go_caches: Path, log: Path
+) -> None:
+    """Writes install.yaml into `folder`, as upstream makes that of a release; raises ToolError where that fails."""
+    if not kubectl.exists():
+        raise ToolError(f"{tool.label} is made by kubectl, which is not there yet: `make tools` makes both.")
+    package = _package(tool, source, module, go_caches, log)
+    made = folder / tool.name
+    made.mkdir()
+    kustomization = made / "kustomization.yaml"
+    images = [{"name": image, "newTag": f"v{tool.version}"} for image in source.images]
+    released = {"resources": [os.path.relpath(package / source.folder, made.resolve())], "images": images}
+    kustomization.write_text(yaml.safe_dump(released), encoding="utf-8")
+    command = [str(kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
+    with log.open("wb") as output:
+        code = run(command, cwd=folder, environment=None, output=output.fileno())
+    if code != 0:
+        raise ToolError(f"{tool.label} could not be made. The end of {log}:\n{end_of(log)}")
+    kustomization.unlink()
+
+
+def _package(tool: Tool, source: Chart | Manifests, module: Path, go_caches: Path, log: Path) -> Path:
+    """The folder of the Go package that a module pins. Raises ToolError where that is another version."""
+    command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
+    with log.open("wb") as output:
+        code = run(command, cwd=module, environment=_environment(go_caches), output=output.fileno())
+    answer = log.read_text(errors="replace")
+    if code != 0:
+        raise ToolError(f"{tool.label} could not be downloaded. The end of {log}:\n{end_of(log)}")
+    found = json.loads(answer)
+    if found["Version"] != f"v{tool.version}":
+        raise ToolError(f"{tool.label} is not in {source.package} {found['Version']}, which {module}/go.mod pins.")
+    return Path(found["Dir"])
 
 
 def _numbers(version: str) -> tuple[int, ...]:

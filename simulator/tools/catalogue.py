@@ -52,6 +52,16 @@ class Chart(_Data):
     """What upstream's packaging replaces in its values.yaml, and with what."""
 
 
+class Manifests(_Data):
+    """What upstream releases as install.yaml: the kustomization `folder` of the Go package `package`, as of `Chart`."""
+
+    module: str
+    package: str
+    folder: str
+    images: tuple[str, ...]
+    """Those that get the version as their tag when upstream releases."""
+
+
 class Npm(_Data):
     """An executable of an npm package that `modules/<module>` locks; `node` is the oldest major version that does."""
 
@@ -80,6 +90,7 @@ class Tool(_Data):
     release: Release | None = None
     build: Build | None = None
     chart: Chart | None = None
+    manifests: Manifests | None = None
     npm: Npm | None = None
     pip: Pip | None = None
 
@@ -128,17 +139,17 @@ class Catalogue(_Data):
             raise ToolError(f"No such tool: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
         return [self.by_name[name] for name in names]
 
-    def go_module(self, source: Build | Chart) -> Path:
+    def go_module(self, source: Build | Chart | Manifests) -> Path:
         """The folder of its go.mod and go.sum: a real operator has them beside its program."""
         own = self.modules / source.module
         return own if (own / "go.mod").exists() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
-        unused = {"chart"} if tool.chart is None else set()
+        unused = {kind for kind in ("chart", "manifests") if getattr(tool, kind) is None}
         definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
         digest = hashlib.sha256(json.dumps(definition).encode())
-        if source := tool.build or tool.chart:
+        if source := tool.build or tool.chart or tool.manifests:
             for pins in ("go.mod", "go.sum"):
                 digest.update((self.go_module(source) / pins).read_bytes())
         if tool.npm:

@@ -45,7 +45,7 @@ class Installer:
     progress: Progress = field(default_factory=Progress)
     free_bytes: Callable[[Path], int] = _free_bytes
     charts: Path = paths.ROOT / "simulator" / "charts"
-    """Where charts of Go modules are linked, beside those that are the simulator's own."""
+    """Where charts and manifests of Go modules are linked, beside those that are the simulator's own."""
 
     def missing(self, tools: list[Tool]) -> list[Tool]:
         return [tool for tool in tools if not self._executable(tool).exists()]
@@ -60,7 +60,7 @@ class Installer:
             for file in folder.iterdir() if folder.exists() else ():
                 if file.is_file():  # the tool, and what its release has beside it
                     self.store.link(file.name, file)
-                elif tool.chart:
+                elif tool.chart or tool.manifests:
                     files.link(self.charts / tool.name, file)
 
     def _say_waiting(self) -> None:
@@ -75,7 +75,8 @@ class Installer:
         released = [tool for tool in tools if tool.release]
         online = bool(released) and fetch.internet_is_open(self.catalogue.probe)
         downloads = [*(released if online else []), *(tool for tool in tools if tool.npm or tool.pip)]
-        builds = [tool for tool in tools if (tool.build or tool.chart) and tool not in downloads]
+        by_go = [tool for tool in tools if tool.build or tool.chart or tool.manifests]
+        builds = [tool for tool in by_go if tool not in downloads]
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
             build.require_go(self.catalogue, builds)
@@ -115,6 +116,14 @@ class Installer:
             module, log = self.catalogue.go_module(tool.chart), self.store.log(self.catalogue.key(tool))
             build.copy_chart(tool, tool.chart, module, folder, go_caches=self.store.go, log=log)
             report("downloaded")
+        elif tool.manifests:
+            report("making")
+            module, log = self.catalogue.go_module(tool.manifests), self.store.log(self.catalogue.key(tool))
+            kubectl = self._executable(self.catalogue.by_name["kubectl"])
+            build.make_manifests(
+                tool, tool.manifests, module, folder, kubectl=kubectl, go_caches=self.store.go, log=log
+            )
+            report("made")
         elif tool.build:
             report("building")
             self._build(tool, tool.build, folder)

@@ -1,6 +1,7 @@
 """`python -m simulator.tools.upstream_charts <folder>`: fetches the pinned charts from where upstream publishes them.
 
-Each is unpacked into a folder with its name, as `charts.source` wants it. What is there is kept.
+Each is unpacked into a folder with its name, as `charts.source` wants it, and so are manifests of operators without a
+chart. What is there is kept.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import httpx
 import yaml
 
-from config.facts.versions import Chart, versions
-from simulator.host import paths
+from config.facts.versions import INSTALL, Chart, versions
+from simulator.host import files, paths
+from simulator.tools import manifest_lock
 from simulator.tools.errors import ToolError, Unreachable
 
 Run = Callable[[Sequence[str]], int]
 """Runs a command and returns its exit code."""
+_TIMEOUT_S = 60.0
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
@@ -44,6 +48,18 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
     return True
 
 
+def fetch_manifests(folder: Path, client: httpx.Client) -> list[str]:
+    """The same of released manifests, each in a file of its operator's folder."""
+    fetched = []
+    for pin in versions().manifests.values():
+        if not (file := folder / pin.name / INSTALL).is_file():
+            content = manifest_lock.fetch(client, pin)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            files.replace(file, content.decode())
+            fetched.append(f"{pin.name} {pin.version}")
+    return fetched
+
+
 def pull(chart: Chart, folder: str) -> list[str]:
     """The command that unpacks a chart into a folder."""
     place = [chart.oci] if chart.oci else [chart.name, "--repo", str(chart.repository)]
@@ -56,6 +72,9 @@ def main(arguments: list[str]) -> int:
     try:
         for chart in fetch_all(Path(folder), lambda command: subprocess.run(command, check=False).returncode):
             print(f"fetched {chart}")
+        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
+            for manifests in fetch_manifests(Path(folder), client):
+                print(f"fetched the manifests of {manifests}")
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -20,6 +20,10 @@ def test_every_operator_s_chart_is_pinned() -> None:
     assert {name for name, each in operators.find().items() if each.has_chart} == set(versions().charts)
 
 
+def test_what_is_released_as_manifests_is_an_operator_without_a_chart() -> None:
+    assert versions().manifests.keys() <= {name for name, each in operators.find().items() if not each.has_chart}
+
+
 @pytest.mark.parametrize("pin", versions().charts.values(), ids=lambda pin: pin.name)
 def test_pins_are_exact_and_give_releases_time(pin: Any) -> None:
     assert pin.version.removeprefix("v").replace(".", "").isdigit()

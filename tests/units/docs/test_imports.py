@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "operators": (
         "operators",
         "config",
-        *(f"components.{name}" for name in ("_base", "images", "namespace", "operators")),
+        *(f"components.{name}" for name in ("_base", "images", "manifests", "namespace", "operators")),
     ),
     "workloads": ("workloads", "config", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config"),

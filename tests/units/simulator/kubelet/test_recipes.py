@@ -11,6 +11,7 @@ import pytest
 
 from simulator.kubelet.nodes import NodeKeeper
 from simulator.kubelet.pods import PodCatalogue
+from simulator.kubelet.runner import Script
 from simulator.kubelet.scripts import Scripts
 from simulator.sandbox import images, sandbox
 from tests.units.simulator.kubelet.pods import make
@@ -40,6 +41,23 @@ def test_an_image_whose_recipe_comes_after_the_kubelet_runs(catalogue: PodCatalo
     (recipes / "mine.yaml").write_text("executables: [shell]\n")
     assert catalogue.runs_here(pod("mine"))
     assert images.image_named("mine").python is False
+
+
+def test_a_tool_that_an_image_runs_is_in_its_sandbox_and_made_first(catalogue: PodCatalogue, recipes: Path) -> None:
+    (recipes / "mine.yaml").write_text("executables: []\ntools: {/manager: etcd}\n")
+    program = catalogue.runnable(pod("mine")["spec"]["containers"][0])
+    assert isinstance(program, Script)
+    assert program.tools == ("etcd",)
+    assert images.image_named("mine").tools == {"/manager": "etcd"}
+
+
+def test_a_recipe_that_says_nothing_useful_is_told_when_its_container_starts(
+    catalogue: PodCatalogue, recipes: Path
+) -> None:
+    (recipes / "mine.yaml").write_text("tools: {}\n")
+    program = catalogue.runnable(pod("mine")["spec"]["containers"][0])
+    assert isinstance(program, Script)
+    assert program.tools == ()
 
 
 def test_a_recipe_that_changes_counts_from_the_next_container_on(recipes: Path) -> None:

@@ -82,6 +82,11 @@ def test_a_connection_reaches_a_port_that_only_the_container_sees(server: Shim) 
         server.connect(9999)
 
 
+def test_who_asks_for_a_port_by_an_address_is_refused_in_the_networks_way(server: Shim) -> None:
+    with pytest.raises(ConnectionRefusedError, match="connection refused"):
+        server.dial(9999)
+
+
 def test_what_has_ended_answers_no_more(tmp_path: Path) -> None:
     start(tmp_path, "true").wait(30)
     with pytest.raises(ShimError, match=r"does not run|ended meanwhile"):  # its socket may outlive it by a moment

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from simulator.host import interrupts
+from simulator.tools.catalogue import Tool
 from simulator.tools.errors import ToolError
+from simulator.tools.install import Installer
 from tests.units.simulator.tools.conftest import NOWHERE, Site, Workshop
 
 
@@ -115,6 +117,55 @@ def test_a_chart_that_is_released_otherwise_is_not_taken(workshop: Workshop) -> 
     tool = workshop.tool(build=None, chart=chart_in_a_module(workshop, released={":latest": ":v1.0"}))
     with pytest.raises(ToolError, match=r"hello 1\.0 has no ':latest' in its values\.yaml"):
         workshop.installer(tool).install([tool])
+
+
+FAKE_KUBECTL = """#!/bin/sh
+set -eu
+echo "of: $(cat "$2/kustomization.yaml" | tr '\\n' ' ')" >"$4"
+"""
+
+
+def manifests_of_a_module(workshop: Workshop, kubectl: str = FAKE_KUBECTL) -> tuple[Installer, Tool]:
+    """The tool whose manifests they are, and a kubectl that says of what it would make them."""
+    source = {**chart_in_a_module(workshop), "folder": "config/default", "images": ["registry.test/hello"]}
+    tool = workshop.tool(build=None, manifests=source)
+    by = workshop.tool("kubectl")
+    installer = workshop.installer(tool, by)
+    installer.charts = workshop.root
+    if kubectl:
+        folder = installer.store.folder(installer.catalogue.key(by))
+        folder.mkdir(parents=True)
+        (folder / "kubectl").write_text(kubectl)
+        (folder / "kubectl").chmod(0o755)
+    return installer, tool
+
+
+def test_manifests_are_made_of_a_modules_kustomization_with_the_releases_image(workshop: Workshop) -> None:
+    installer, tool = manifests_of_a_module(workshop)
+    installer.install([tool])
+    assert (workshop.root / "hello").is_symlink()
+    (made,) = (workshop.root / "hello").iterdir()
+    assert made.name == "install.yaml"
+    assert "module/config/default" in made.read_text()
+    assert "name: registry.test/hello   newTag: v1.0" in made.read_text()
+
+
+def test_manifests_of_another_version_are_refused(workshop: Workshop) -> None:
+    installer, tool = manifests_of_a_module(workshop)
+    other = tool.model_copy(update={"version": "1.1"})
+    with pytest.raises(ToolError, match=r"hello 1\.1 is not in example\.test/hello v1\.0, which .*go\.mod pins"):
+        installer.install([other])
+
+
+@pytest.mark.parametrize(
+    ("kubectl", "says"),
+    [("", "made by kubectl, which is not there yet: `make tools`"), ("#!/bin/sh\necho broken; exit 1\n", "broken")],
+)
+def test_manifests_that_cannot_be_made_are_not_there(kubectl: str, says: str, workshop: Workshop) -> None:
+    installer, tool = manifests_of_a_module(workshop, kubectl)
+    with pytest.raises(ToolError, match=says):
+        installer.install([tool])
+    assert not (workshop.root / "hello").exists()
 
 
 def test_failed_build_shows_the_end_of_its_log(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

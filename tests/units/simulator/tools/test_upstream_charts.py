@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 import pytest
 
 import operators
@@ -13,7 +14,14 @@ from config.rules.mirrors import mirror_problems
 from config.schema.models import StackFile
 from config.schema.operators import Installation
 from simulator.tools.errors import ToolError, Unreachable
-from simulator.tools.upstream_charts import fetch_all, pull
+from simulator.tools.upstream_charts import fetch_all, fetch_manifests, pull
+
+MANIFESTS = "kind: Namespace\n"
+
+
+def github(status: int = 200) -> httpx.Client:
+    """What has the released manifests."""
+    return httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status, text=MANIFESTS)))
 
 
 class Helm:
@@ -40,9 +48,12 @@ def add(folder: Path, chart: str, version: str) -> None:
 def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path: Path) -> None:
     helm, folder = Helm(), tmp_path / "new" / "charts"
     assert fetch_all(folder, helm) == [f"{chart.name} {chart.version}" for chart in versions().charts.values()]
+    assert fetch_manifests(folder, github()) == ["appwrapper v1.2.1"]
     stack = StackFile.model_validate({"vmSku": "Standard_ND96isr_H100_v5", "charts": {"source": str(folder)}})
     assert list(mirror_problems(Installation(stack, operators.find()), lambda path: Path(path).is_file())) == []
-    assert {file.name for file in folder.iterdir()} == versions().charts.keys()
+    assert {file.name for file in folder.iterdir()} == versions().charts.keys() | versions().manifests.keys()
+    assert (folder / "appwrapper" / "install.yaml").read_text() == MANIFESTS
+    assert fetch_manifests(folder, github(404)) == []
 
 
 def test_a_chart_comes_from_its_own_place() -> None:

@@ -1,0 +1,110 @@
+"""What operators without a chart are installed from: their released manifests, looked up before anything is declared.
+
+From the folder that `charts.source` names, where they are taken as they are, like charts. Else from where upstream has
+released them, and then the pinned checksum is held against them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from hashlib import sha256
+from http import HTTPStatus
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+
+from components import arm
+from components.operators import Operator
+from config.facts.data import parsed_all
+from config.facts.versions import INSTALL, Manifests, versions
+from config.problems.fixes import set_command
+from config.schema.models import Settings
+
+Manifest = dict[str, Any]
+_TIMEOUT_S = 30.0
+_FOLDER = ".simulator/upstream-charts"
+"""Where `make upstream-charts` puts them."""
+
+
+def check_manifests(settings: Settings, operators: Mapping[str, Operator[Any]]) -> None:
+    """Raises pulumi.RunError where manifests of an operator that the stack wants cannot be had, or are not sound."""
+    for name in versions().manifests.keys() & operators.keys():
+        if operators[name].is_wanted(settings):
+            manifests(name, settings.charts.source)
+
+
+@functools.cache
+def manifests(name: str, source: str | None) -> tuple[Manifest, ...]:
+    """All objects that an operator's release has, not to be changed. Raises pulumi.RunError."""
+    pin = versions().manifests[name]
+    place = f"{source.rstrip('/')}/{name}/{INSTALL}" if source else pin.address
+    text = _read(place) if source else _fetched(pin)
+    try:
+        found = tuple(each for each in parsed_all(text) if each is not None)
+        sound = bool(found) and all(each["apiVersion"] and each["kind"] and each["metadata"]["name"] for each in found)
+    except (yaml.YAMLError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise pulumi.RunError(f"{place} is no file of Kubernetes objects. Nothing was changed.")
+    return found
+
+
+def _read(file: str) -> str:
+    """Relative to the program's folder, where it runs."""
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise pulumi.RunError(f"{file} cannot be read: {error}. Nothing was changed.") from None
+
+
+def _fetched(pin: Manifests) -> str:
+    try:
+        status, _, content = arm.fetch(pin.address, "", _TIMEOUT_S)
+        why = "" if status == HTTPStatus.OK else f"it answers {status}"
+    except (OSError, ValueError, HTTPException) as error:
+        why = str(error)
+    if why:
+        raise pulumi.RunError(unreachable(pin, why))
+    if pin.sha256 is None:
+        pulumi.log.warn(unchecked(pin))
+    elif sha256(content).hexdigest() != pin.sha256:
+        raise pulumi.RunError(another(pin, sha256(content).hexdigest()))
+    return content.decode("utf-8", "replace")
+
+
+def unreachable(pin: Manifests, why: str) -> str:
+    """What is wrong, and what mends it."""
+    folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
+    return "\n".join(
+        [
+            f"{pin.name} {pin.version} has no chart, and its released manifests cannot be fetched.",
+            f"{pin.address}: {why}",
+            "Nothing was changed. Do this where the internet is open, and let all charts come from there:",
+            "    make upstream-charts",
+            f"    {folder}",
+        ]
+    )
+
+
+def another(pin: Manifests, digest: str) -> str:
+    """The same of manifests that somebody has changed since they were pinned."""
+    return "\n".join(
+        [
+            f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
+            f"has the sha256 {digest}; in config/facts/versions.yaml it is {pin.sha256}.",
+            "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
+            "    make lock-manifests",
+        ]
+    )
+
+
+def unchecked(pin: Manifests) -> str:
+    """The same of manifests for which no checksum is known; they are taken as charts are, by their version alone."""
+    return (
+        f"config/facts/versions.yaml has no sha256 for the manifests of {pin.name} {pin.version}, so nobody checks "
+        f"what {pin.address} answers; `make lock-manifests` writes it"
+    )

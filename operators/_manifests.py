@@ -1,0 +1,91 @@
+"""An operator that has no chart: its released manifests, each object a resource of its own."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+import pulumi
+from pydantic.alias_generators import to_snake
+
+from components._base import Component
+from components.images import mirrored
+from components.manifests import Manifest, manifests
+from components.operators import Site
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from operators._release import merge
+
+CHECKSUM = "checksum/config"
+"""Of pods, whose operator reads its configuration when it starts: with another one they are others."""
+_RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
+_FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
+
+Data = Mapping[str, str]
+
+
+def install(name: str, site: Site, configuration: Mapping[str, Data], *, parent: Component) -> list[pulumi.Resource]:
+    """The pinned release of an operator, in its namespace; what must be there before it is used.
+
+    Pods follow all that they need to become ready, but for Services, which are waited for until they have pods. CRDs
+    come last, so that they go first: their objects have finalizers, which only the operator takes off.
+    """
+    released = manifests(name, site.settings.charts.source)
+    made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
+    follows = {_PODS: (_FIRST,), _CRDS: (_PODS, _SERVICES)}
+    for step in made:
+        after = [site.namespace, *(each for before in follows.get(step, ()) for each in made[before])]
+        for each in transformed(released, configuration, site.settings.images.registry):
+            if _step(each["kind"]) == step:
+                made[step].append(_resource(each, parent.child(depends_on=after)))
+    return [*made[_PODS], *made[_SERVICES], *made[_CRDS]]
+
+
+def _step(kind: str) -> str:
+    return {"CustomResourceDefinition": _CRDS, "Service": _SERVICES}.get(kind, _PODS if kind in _RUNS_PODS else _FIRST)
+
+
+def transformed(objects: Iterable[Manifest], configuration: Mapping[str, Data], registry: str | None) -> list[Manifest]:
+    """Released objects as a stack has them: pods on the system pool, images from the mirror, config maps with our data.
+
+    Without its namespace, which the program makes. Raises pulumi.RunError where a config map is not among them.
+    """
+    kept = [each for each in objects if each["kind"] != "Namespace"]
+    names = {each["metadata"]["name"] for each in kept if each["kind"] == "ConfigMap"}
+    if missing := sorted(configuration.keys() - names):
+        what = f"the released manifests have no ConfigMap {', '.join(missing)}: are they of the pinned version?"
+        raise pulumi.RunError(what)
+    checksum = sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()[:16]
+    return [_transformed(each, configuration, checksum, registry) for each in kept]
+
+
+def _transformed(
+    manifest: Manifest, configuration: Mapping[str, Data], checksum: str, registry: str | None
+) -> Manifest:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    if kind == "ConfigMap" and name in configuration:
+        return {**manifest, "data": dict(configuration[name])}
+    if kind not in _RUNS_PODS:
+        return manifest
+    pod = manifest["spec"]["template"]["spec"]
+    placed = {
+        "nodeSelector": {**pod.get("nodeSelector", {}), **SYSTEM_NODES},
+        "tolerations": [*pod.get("tolerations", []), *SYSTEM_TOLERATIONS],
+    }
+    containers = {
+        key: [{**each, "image": mirrored(each["image"], registry)} for each in pod[key]]
+        for key in ("initContainers", "containers")
+        if key in pod
+    }
+    template = {"metadata": {"annotations": {CHECKSUM: checksum}}, "spec": {**placed, **containers}}
+    return merge(manifest, {"spec": {"template": template}})
+
+
+def _resource(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.Resource:
+    """By the SDK's class for its kind, which knows what of it is secret."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    module = importlib.import_module(f"pulumi_kubernetes.{group.partition('.')[0] or 'core'}.{version}")
+    properties = {to_snake(key): value for key, value in manifest.items() if key not in ("apiVersion", "kind")}
+    made: pulumi.Resource = getattr(module, manifest["kind"])(manifest["metadata"]["name"], **properties, opts=opts)
+    return made

@@ -1,0 +1,78 @@
+"""AppWrapper: starts a job's objects together, and all of them anew where they fail or their node is bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import yaml
+
+from components.operators import Installed, Site
+from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
+from operators._manifests import install
+
+NAME = "appwrapper"
+NAMESPACE = "appwrapper-system"
+"""Its release's own, which its webhooks and roles name."""
+CONFIG_MAP = "appwrapper-operator-config"
+_AUTOPILOT = "autopilot.ibm.com/gpuhealth"
+"""Autopilot's label of nodes, with what its checks have found (its pkg/utils/constants.go)."""
+_S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
+"""Durations are Go's, in nanoseconds: its configuration takes no units."""
+
+
+class AppWrapper(Installed):
+    """The release, with its configuration."""
+
+    def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(name, opts)
+        chosen = site.settings.operators
+        text = yaml.safe_dump(configuration(chosen.warm_up_minutes, chosen.scheduler), sort_keys=False)
+        self.followed = install(NAME, site, {CONFIG_MAP: {"config.yaml": text}}, parent=self)
+        self.register_outputs({})
+
+
+def configuration(warm_up_minutes: int, scheduler: str) -> dict[str, Any]:
+    """What AppWrapper 1.2 reads (its pkg/config/config.go); where nothing is said of a number, it is upstream's.
+
+    Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
+    worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all. Pods
+    that name no scheduler get the one that places all others on GPU nodes.
+    """
+    return {
+        "controllerManager": {
+            "health": {"bindAddress": ":8081"},
+            "metrics": {"bindAddress": ":8443"},
+            "leaderElection": True,
+        },
+        "appwrapper": {
+            "userRBACAdmissionCheck": False,
+            "schedulerName": scheduler,
+            "autopilot": {
+                "injectAntiAffinities": True,
+                "monitorNodes": True,
+                "resourceTaints": {GPU_RESOURCE: bad_nodes()},
+                "preferNoScheduleWeight": 50,
+            },
+            "faultTolerance": {
+                "admissionGracePeriod": _MINUTE,
+                "warmupGracePeriod": warm_up_minutes * _MINUTE,
+                "failureGracePeriod": _MINUTE,
+                "resetPause": 90 * _S,
+                "retryLimit": 3,
+                "deletionGracePeriod": 10 * _MINUTE,
+                "gracePeriodCeiling": 24 * _HOUR,
+                "successTTLCeiling": 7 * 24 * _HOUR,
+            },
+        },
+    }
+
+
+def bad_nodes() -> list[dict[str, str]]:
+    """Labels of nodes by which jobs are kept off their GPUs, or taken from them; the words are those of taints."""
+    found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
+    key, _, value = BAD_NODE.partition("=")
+    return [
+        *({"key": _AUTOPILOT, "value": each, "effect": effect} for each, effect in found.items()),
+        {"key": key, "value": value, "effect": "NoExecute"},
+    ]

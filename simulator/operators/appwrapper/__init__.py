@@ -1,0 +1,1 @@
+"""AppWrapper: its real controller and webhooks."""

@@ -1,0 +1,142 @@
+"""Released manifests: where they are looked for, and what is refused before anything is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from components import arm, manifests
+from config.facts.versions import versions
+from tests.support.golden import H100
+from tests.support.lookups import Answer, everything
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import program
+
+TEXT = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: appwrapper-operator-config}\n---\n# nothing\n"
+PIN = versions().manifests["appwrapper"]
+MAPS = {"kueue": {"enabled": True}, "appwrapper": {"enabled": True}}
+STACK = {"vmSku": H100, "cluster": {"localAccounts": True}, "operators": MAPS}
+
+
+@pytest.fixture(autouse=True)
+def warnings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Every test looks anew."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: said.append(text))
+    manifests.manifests.cache_clear()
+    yield said
+    manifests.manifests.cache_clear()
+
+
+@pytest.fixture
+def pinned(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
+    def pin(digest: str | None) -> None:
+        found = versions().model_copy(update={"manifests": {PIN.name: PIN.model_copy(update={"sha256": digest})}})
+        monkeypatch.setattr(manifests, "versions", lambda: found)
+
+    return pin
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
+    asked: list[str] = []
+
+    def fetch(url: str, token: str, _timeout: float) -> Answer:
+        assert token == ""
+        asked.append(url)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    monkeypatch.setattr(arm, "fetch", fetch)
+    return asked
+
+
+def test_they_come_from_where_upstream_has_released_them_and_are_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None], warnings: list[str]
+) -> None:
+    asked = answers(monkeypatch, (200, {}, TEXT))
+    pinned(sha256(TEXT).hexdigest())
+    for _ in range(2):
+        (found,) = manifests.manifests("appwrapper", None)
+        assert found["metadata"]["name"] == "appwrapper-operator-config"
+    assert asked == ["https://github.com/project-codeflare/appwrapper/releases/download/v1.2.1/install.yaml"]
+    assert warnings == []
+
+
+def test_without_a_pinned_checksum_it_is_said_that_nobody_has_checked_them(
+    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None], warnings: list[str]
+) -> None:
+    answers(monkeypatch, (200, {}, TEXT))
+    pinned(None)
+    manifests.manifests("appwrapper", None)
+    (warning,) = warnings
+    assert "no sha256 for the manifests of appwrapper v1.2.1, so nobody checks" in warning
+    assert "`make lock-manifests` writes it" in warning
+
+
+def test_others_than_the_pinned_ones_are_refused(
+    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None]
+) -> None:
+    answers(monkeypatch, (200, {}, TEXT))
+    pinned("0" * 64)
+    with pytest.raises(pulumi.RunError, match=f"(?s)are not those that were pinned.*{sha256(TEXT).hexdigest()}"):
+        manifests.manifests("appwrapper", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(OSError("no route to host"), "no route to host"), ((404, {}, b""), "it answers 404")]
+)
+def test_where_they_cannot_be_fetched_it_is_told_what_to_do(
+    given: Answer | Exception, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, given)
+    with pytest.raises(pulumi.RunError) as refused:
+        manifests.manifests("appwrapper", None)
+    assert why in str(refused.value)
+    assert "make upstream-charts" in str(refused.value)
+    assert "pulumi config set" in str(refused.value)
+
+
+def test_a_folder_of_charts_has_them_as_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = answers(monkeypatch, OSError("not asked"))
+    (tmp_path / "appwrapper").mkdir()
+    (tmp_path / "appwrapper" / "install.yaml").write_bytes(TEXT)
+    assert len(manifests.manifests("appwrapper", f"{tmp_path}/")) == 1
+    assert asked == []
+
+
+@pytest.mark.parametrize("text", ["", "just: text", "[", "- a", "kind: A\napiVersion: v1\nmetadata: {}", "\xff"])
+def test_what_is_no_file_of_objects_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "appwrapper").mkdir()
+    (tmp_path / "appwrapper" / "install.yaml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(pulumi.RunError, match=r"appwrapper/install\.yaml (is no file of Kubernetes objects|cannot be)"):
+        manifests.manifests("appwrapper", str(tmp_path))
+
+
+def test_a_stack_without_the_operator_asks_for_nothing_and_with_it_before_all_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def fetch(url: str, token: str, timeout: float) -> Answer:
+        if url == PIN.address:
+            asked.append(url)
+            return 404, {}, b""
+        return everything(url, token, timeout)
+
+    program(STACK | {"operators": {}}, Azure(fetch=fetch))
+    assert asked == []
+    with pytest.raises(pulumi.RunError, match="Nothing was changed"):
+        program(STACK, Azure(fetch=fetch))
+    assert asked == [PIN.address]
+
+
+def test_a_pin_is_a_version_of_an_address_by_https() -> None:
+    for pin in versions().manifests.values():
+        assert pin.version in pin.address
+        assert pin.address.startswith("https://")
+        assert pin.sha256 is None or len(pin.sha256) == 64

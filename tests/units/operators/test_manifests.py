@@ -1,0 +1,89 @@
+"""Released manifests of operators without a chart, as a stack has them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pulumi
+import pytest
+
+from operators._manifests import CHECKSUM, transformed
+
+CONFIG = {"settings": {"config.yaml": "a: 1"}}
+POD = {
+    "containers": [{"name": "manager", "image": "quay.io/ibm/appwrapper:v1.2.1", "args": ["--fast"]}],
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "serviceAccountName": "manager",
+}
+
+
+def thing(kind: str, name: str, api: str = "v1", **content: Any) -> dict[str, Any]:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": "its"}, **content}
+
+
+DEPLOYMENT = thing("Deployment", "manager", "apps/v1", spec={"replicas": 1, "template": {"spec": POD}})
+RELEASE = [
+    thing("Namespace", "its"),
+    DEPLOYMENT,
+    thing("ConfigMap", "settings", data={"config.yaml": "upstream: true", "more": ""}),
+    thing("ConfigMap", "other", data={"left": "alone"}),
+    thing("Service", "webhook", spec={"ports": [{"port": 443}]}),
+]
+
+
+def found(kind: str, name: str, registry: str | None = None, config: Any = CONFIG) -> dict[str, Any]:
+    (one,) = (
+        each
+        for each in transformed(RELEASE, config, registry)
+        if (each["kind"], each["metadata"]["name"]) == (kind, name)
+    )
+    return one
+
+
+def pod(**given: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = found("Deployment", "manager", **given)["spec"]["template"]["spec"]
+    return spec
+
+
+def test_all_objects_stay_as_they_were_released_but_for_what_a_stack_decides() -> None:
+    before = copy.deepcopy(RELEASE)
+    made = transformed(RELEASE, CONFIG, None)
+    assert before == RELEASE
+    assert [each["metadata"]["name"] for each in made] == ["manager", "settings", "other", "webhook"]
+    assert found("Service", "webhook") == RELEASE[4]
+    assert found("ConfigMap", "other") == RELEASE[3]
+    assert found("Deployment", "manager")["spec"]["replicas"] == 1
+
+
+def test_pods_run_on_the_system_pool() -> None:
+    assert pod()["nodeSelector"] == {"kubernetes.io/os": "linux", "kubernetes.azure.com/mode": "system"}
+    assert pod()["tolerations"] == [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+    assert pod()["serviceAccountName"] == "manager"
+
+
+def test_images_come_from_the_mirror() -> None:
+    (container,) = pod(registry="mirror.example.com/all")["containers"]
+    assert container == {
+        "name": "manager",
+        "image": "mirror.example.com/all/ibm/appwrapper:v1.2.1",
+        "args": ["--fast"],
+    }
+    assert pod()["containers"] == POD["containers"]
+
+
+def test_the_configuration_is_ours_and_another_one_restarts_the_operator() -> None:
+    assert found("ConfigMap", "settings")["data"] == {"config.yaml": "a: 1"}
+
+    def annotation(config: Any) -> str:
+        template = found("Deployment", "manager", config=config)["spec"]["template"]
+        text: str = template["metadata"]["annotations"][CHECKSUM]
+        return text
+
+    assert annotation(CONFIG) == annotation(copy.deepcopy(CONFIG))
+    assert annotation(CONFIG) != annotation({"settings": {"config.yaml": "a: 2"}})
+
+
+def test_a_release_that_has_no_such_config_map_is_not_the_one_that_is_known() -> None:
+    with pytest.raises(pulumi.RunError, match="no ConfigMap gone"):
+        transformed(RELEASE, {"gone": {}}, None)
