@@ -97,7 +97,10 @@ def test_no_period_is_beyond_the_ceiling_which_would_keep_it_from_starting() -> 
     ceiling = periods["gracePeriodCeiling"]
     for name in ("deletionGracePeriod", "resetPause", "failureGracePeriod", "admissionGracePeriod"):
         assert periods[name] <= periods["warmupGracePeriod"] <= ceiling
-    assert configuration(1, "volcano")["appwrapper"]["faultTolerance"]["warmupGracePeriod"] >= periods["admissionGracePeriod"]
+    assert (
+        configuration(1, "volcano")["appwrapper"]["faultTolerance"]["warmupGracePeriod"]
+        >= periods["admissionGracePeriod"]
+    )
 
 
 def test_jobs_leave_nodes_by_autopilots_labels_and_by_ours() -> None:
