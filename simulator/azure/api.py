@@ -134,7 +134,8 @@ class Api:
         if path.names:  # children of a resource, which must be there
             scope = self._find(ResourceId(path.scope, listed.rpartition("/")[0], path.names)).id.text
         records = [record for record in self._world.store.all(listed) if record.id.key.startswith(f"{scope}/".lower())]
-        return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in records]})
+        chosen = kind.chosen(self._world, scope, records, request.query.get("$filter", ""))
+        return Response(HTTPStatus.OK, {"value": [kind.view(self._world, record) for record in chosen]})
 
     def _above_groups(self, request: Request) -> Response:
         """What is in no subscription, and a subscription itself. Raises ArmError."""

@@ -94,6 +94,10 @@ class Kind(ABC):
     def removed(self, world: World, record: Record) -> None:  # noqa: B027 - most types have nothing
         """Removes what is behind it, before the record goes; a second time after a kill in between."""
 
+    def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
+        """Those of a list in a scope that a `$filter` is for; by default it does nothing. Raises ArmError."""
+        return records
+
     @abstractmethod
     def view(self, world: World, record: Record) -> Body:
         """The resource as a GET answers it, outputs included."""

@@ -18,8 +18,8 @@ from simulator.kube.client import KubeClient
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
-_FIRST_PHASE = "next"
-"""The output that a stack has alone while nothing of it is inside its network: the command to go on with."""
+_WORKLOADS = "workloadDetails"
+"""The output that a stack lacks while nothing of it is inside its network."""
 console = Console(soft_wrap=True, highlight=False)
 
 
@@ -34,12 +34,12 @@ def up() -> None:
         _make_sure_of(stack)
         _go_inside(stack)
         outputs = _applied(stack)
-        if _FIRST_PHASE in outputs and _go_inside(stack):
+        if _WORKLOADS not in outputs and _go_inside(stack):
             outputs = _applied(stack)
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
-    if _FIRST_PHASE in outputs:
-        _told(_go_on(stack, outputs[_FIRST_PHASE]))
+    if _WORKLOADS not in outputs:
+        _told(_go_on(stack, outputs["next"]))
         return
     applied = time.monotonic()
     workloads = _settle(outputs)

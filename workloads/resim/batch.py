@@ -147,7 +147,9 @@ def chosen(scenarios: Sequence[str], pattern: str) -> list[str]:
     if not found:
         last = len(scenarios) - 1
         allowed = f"indexes 0 to {last}, as 3,5-9, or names, as {scenarios[0]} or {scenarios[0][:4]}*"
-        raise Refused(f"the pattern {_short(pattern)} matches none of {last + 1} scenarios", allowed, "--only '*'")
+        raise Refused(
+            f"the pattern {_short(pattern)} matches none of {last + 1} scenarios", allowed, "'*'    # all of them"
+        )
     return found
 
 

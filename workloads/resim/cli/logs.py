@@ -33,7 +33,7 @@ def cancel(session: Session, batch: str) -> list[str]:
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         there = sorted({job["metadata"]["labels"][BATCH_LABEL] for job in session.jobs()})
-        what = f"batch {batch} has no Jobs"
+        what = f"there is no batch {batch} with Jobs"
         raise Refused(what, ", ".join(there) or "a batch that was submitted", "python -m workloads.resim status")
     session.kubectl.delete("jobs", f"{BATCH_LABEL}={batch}")
     return jobs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from config.rules.subscription import ASSIGN
@@ -13,9 +15,11 @@ from simulator.azure.ids import ResourceId, parse_id
 from simulator.azure.kind import Kind, envelope
 from simulator.azure.store import Body, Record
 from simulator.azure.types.managed_cluster import rules as clusters
+from simulator.azure.types.role_assignment.allowed import TYPE
 
 _NAMESPACES = f"{clusters.TYPE}/namespaces".lower()
 _FIXED = ("principalId", "roleDefinitionId")
+_FILTER = re.compile(r"(?P<at>atScope\(\))?(?: and )?(?:assignedTo\('(?P<to>[\w-]+)'\))?")
 
 
 class RoleAssignments(Kind):
@@ -40,6 +44,18 @@ class RoleAssignments(Kind):
         self._check_unique(world, record.id, properties)
         record.body = body
         world.store.put(record)
+
+    def chosen(self, world: World, scope: str, records: Sequence[Record], text: str) -> Sequence[Record]:
+        """Azure's page "List Azure role assignments using the REST API": `atScope()` is there and above it."""
+        found = _FILTER.fullmatch(text)
+        if found is None:
+            raise bad_request(f"The filter '{text}' is not supported; only atScope() and assignedTo('<id>') are.")
+        if found["at"]:
+            above = (
+                each for each in world.store.all(TYPE) if f"{scope}/".lower().startswith(f"{each.id.scope}/".lower())
+            )
+            records = list(above)
+        return [each for each in records if found["to"] in (None, each.properties["principalId"])]
 
     def view(self, world: World, record: Record) -> Body:
         return envelope(record, {"properties": record.properties | {"scope": record.id.scope}})

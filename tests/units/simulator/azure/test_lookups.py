@@ -13,6 +13,7 @@ from tests.units.simulator.azure.plugin import AzurePlugin
 
 SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
 SIZES = f"{SCOPE}/providers/Microsoft.Compute/skus"
+ASSIGNMENTS = "providers/Microsoft.Authorization/roleAssignments"
 PERMISSIONS = "providers/Microsoft.Authorization/permissions"
 ROLE = f"{CLUSTER}/providers/Microsoft.Authorization/roleAssignments/00000000-0000-4000-8000-0000000000ff"
 Start = Callable[..., Arm]
@@ -122,6 +123,29 @@ def test_without_the_right_no_role_is_assigned(another: Start) -> None:
     status, code, message = arm.refusal(answer)
     assert (status, code) == (403, "AuthorizationFailed")
     assert "does not have authorization to perform action 'Microsoft.Authorization/roleAssignments/write'" in message
+
+
+def test_role_assignments_are_listed_by_whose_they_are_and_from_where(arm: Arm) -> None:
+    """The program asks for the deployer's at a group: those of others' jump boxes are none of its business."""
+    arm.put(GROUP, {"location": "eastus"})
+    role = f"{SCOPE}/providers/Microsoft.Authorization/roleDefinitions/b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    me, other = (f"00000000-0000-4000-8000-00000000000{number}" for number in "12")
+    for number, who in enumerate((me, other)):
+        body = {"properties": {"principalId": who, "principalType": "User", "roleDefinitionId": role}}
+        name = f"00000000-0000-4000-8000-00000000000{number}"
+        answer = arm.put(f"{SCOPE}/{ASSIGNMENTS}/{name}", body)
+        assert answer.status_code == 201, answer.text
+
+    def listed(chosen: str) -> list[str]:
+        query = {"api-version": "2022-04-01", "$filter": chosen}
+        found = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **query).json()["value"]
+        return [each["properties"]["principalId"] for each in found]
+
+    assert listed(f"atScope() and assignedTo('{me}')") == [me]
+    assert sorted(listed("atScope()")) == [me, other]
+    assert listed(f"assignedTo('{me}')") == [], "it is above the group"
+    refused = arm.call("GET", f"{GROUP}/{ASSIGNMENTS}", **{"api-version": "2022-04-01", "$filter": "asTarget()"})
+    assert "The filter 'asTarget()' is not supported" in arm.refusal(refused)[2]
 
 
 @pytest.mark.parametrize("path", [SIZES, f"{SCOPE}/{PERMISSIONS}", f"{SCOPE}/providers/Microsoft.Compute"])

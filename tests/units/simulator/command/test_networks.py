@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -105,16 +106,18 @@ def test_no_exception_of_the_users_lets_names_of_azure_out(
 
 @pytest.fixture
 def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where each `pulumi up` was made. Outside it makes a jump box, if `JUMP` is set; inside, the rest."""
+    """Where each `pulumi up` was made, and `jobs` once they are waited for. Outside it makes a jump box, if `JUMP` is
+    set; inside, the rest.
+    """
     where: list[str] = []
     monkeypatch.setenv("STACK", "private")
     monkeypatch.setattr(up, "_make_sure_of", lambda _: None)
-    monkeypatch.setattr(up, "_settle", lambda _: [])
+    monkeypatch.setattr(up, "_settle", lambda _: where.append("jobs") or [])
 
-    def run(_: str) -> dict[str, str]:
+    def run(_: str) -> dict[str, Any]:
         where.append(os.environ.get(environment.INSIDE, ""))
         if where[-1]:
-            return {}
+            return {"next": "# nothing: both phases are done", "workloadDetails": {}}
         if "JUMP" in os.environ:
             jump_box(arm)
         return {"next": "az network bastion ssh"}
@@ -127,10 +130,10 @@ def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_up_goes_on_inside_by_the_jump_box(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUMP", "1")
     up.up()
-    assert applied == ["", f"{STACK}+ai"]
+    assert applied == ["", f"{STACK}+ai", "jobs"]
     monkeypatch.delenv(environment.INSIDE)
     up.up()  # a jump box that is there already is entered at once
-    assert applied == ["", f"{STACK}+ai", f"{STACK}+ai"]
+    assert applied == ["", f"{STACK}+ai", "jobs", f"{STACK}+ai", "jobs"]
 
 
 def test_up_without_a_jump_box_says_how_to_go_on(applied: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,4 +145,4 @@ def test_up_without_a_jump_box_says_how_to_go_on(applied: list[str], capsys: pyt
 def test_whoever_is_inside_stays_there(applied: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(environment.INSIDE, "rg+ai")
     up.up()
-    assert applied == ["rg+ai"]
+    assert applied == ["rg+ai", "jobs"]
