@@ -112,7 +112,12 @@ def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     where: list[str] = []
     monkeypatch.setenv("STACK", "private")
     monkeypatch.setattr(up, "_make_sure_of", lambda _: None)
-    monkeypatch.setattr(up, "_settle", lambda _: where.append("jobs") or [])
+
+    def settle(_: object) -> list[Any]:
+        where.append("jobs")
+        return []
+
+    monkeypatch.setattr(up, "_settle", settle)
 
     def run(_: str) -> dict[str, Any]:
         where.append(os.environ.get(environment.INSIDE, ""))
