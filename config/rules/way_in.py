@@ -44,8 +44,7 @@ def _key(network: NetworkSettings) -> Iterator[Problem]:
     if network.jump_box is None or (given and is_public_key(given)):
         return
     path = ("network", "jumpBox", "sshPublicKey")
-    command = 'pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
-    how = say(f"set it to your public key (`ssh-keygen -t ed25519` makes one): {command}")
+    how = say("set it to your public key (`ssh-keygen -t ed25519` makes one): the line in ~/.ssh/id_ed25519.pub")
     what = "is no public key that Azure takes" if given else "is not set, and nobody could log in"
     yield Problem(path, what, PUBLIC_KEY, how, shows_value=False)
 

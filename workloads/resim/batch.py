@@ -102,7 +102,8 @@ def parse(content: bytes, source: str) -> list[str]:
     if wrong:
         shown = "; ".join(f"line {number} is {_short(name)}" for number, name in wrong[:_SHOWN])
         more = f", and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        fix = f"sed -i 's/[^A-Za-z0-9._-]/-/g; s/^[^A-Za-z0-9]/x/; s/[.]$/_/' {source}"
+        steps = rf"s/[^A-Za-z0-9._-]/-/g; s/^[^A-Za-z0-9]/x/; s/^\(.\{{{MAX_NAME}\}}\).*/\1/; s/[.]$/_/"
+        fix = f"sed -i '{steps}' {source}"
         raise Refused(f"{source} has names that are no file names: {shown}{more}", NAMES, fix)
     names = [name for _, name in lines]
     if twice := [name for name, count in Counter(names).items() if count > 1]:

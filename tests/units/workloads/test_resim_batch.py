@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from workloads.resim.batch import (
@@ -45,12 +48,17 @@ def test_a_scenario_a_line_in_the_files_order() -> None:
         (("n" * 101).encode(), "no file names", "sed -i"),
     ],
 )
-def test_a_file_that_is_no_list_of_scenarios(content: bytes, what: str, fix: str) -> None:
+def test_a_file_that_is_no_list_of_scenarios(content: bytes, what: str, fix: str, tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         parse(content, "list.txt")
     assert what in refused.value.what
     assert fix in refused.value.fix
     assert refused.value.allowed
+    if refused.value.fix.startswith("sed"):
+        listed = tmp_path / "list.txt"
+        listed.write_bytes(content)
+        subprocess.run(["/bin/sh", "-c", refused.value.fix], cwd=tmp_path, check=True)
+        assert parse(listed.read_bytes(), "list.txt"), "the fix mends it"
 
 
 @pytest.mark.parametrize(
