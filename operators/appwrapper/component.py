@@ -26,18 +26,16 @@ class AppWrapper(Installed):
 
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        chosen = site.settings.operators
-        text = yaml.safe_dump(configuration(chosen.warm_up_minutes, chosen.scheduler), sort_keys=False)
+        text = yaml.safe_dump(configuration(site.settings.operators.warm_up_minutes), sort_keys=False)
         self.followed = install(NAME, site, {CONFIG_MAP: {"config.yaml": text}}, parent=self)
         self.register_outputs({})
 
 
-def configuration(warm_up_minutes: int, scheduler: str) -> dict[str, Any]:
+def configuration(warm_up_minutes: int) -> dict[str, Any]:
     """What AppWrapper 1.2 reads (its pkg/config/config.go); where nothing is said of a number, it is upstream's.
 
     Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
-    worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all. Pods
-    that name no scheduler get the one that places all others on GPU nodes.
+    worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all.
     """
     return {
         "controllerManager": {
@@ -47,7 +45,6 @@ def configuration(warm_up_minutes: int, scheduler: str) -> dict[str, Any]:
         },
         "appwrapper": {
             "userRBACAdmissionCheck": False,
-            "schedulerName": scheduler,
             "autopilot": {
                 "injectAntiAffinities": True,
                 "monitorNodes": True,
