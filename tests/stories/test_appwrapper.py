@@ -157,7 +157,7 @@ def test_a_job_that_fails_is_tried_again_as_often_as_it_may(stack: Stack) -> Non
     found = becomes(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
-    assert stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing") == []
+    eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods go with its job")
 
 
 @pytest.mark.parametrize("codes", [{"terminalExitCodes": "3"}, {"retryableExitCodes": "4,5"}])
