@@ -92,6 +92,8 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
     path = network_path(settings.network.id or f"{of_group}{settings.names.cluster}")
     found = answers_at(connect(settings.location), [path])[path]
     if isinstance(found, Unread):
+        if found.absent and settings.network.id:
+            raise pulumi.RunError(_no_network(settings.network.id))
         if not found.absent:
             pulumi.log.warn(
                 f"the network could not be looked up in Azure: {found.why}. So this machine counts as outside."
@@ -102,6 +104,16 @@ def _ranges(settings: Settings, group: str) -> Iterator[str]:
     for peering in (each["properties"] for each in network.get("virtualNetworkPeerings") or ()):
         if peering.get("peeringState") == "Connected":
             yield from (peering.get("remoteAddressSpace") or {}).get("addressPrefixes") or ()
+
+
+def _no_network(id_: str) -> str:
+    return "\n".join(
+        [
+            f"network.id is a network that Azure does not have: {id_}",
+            "Nothing was changed. Set it to the id of one that is there:",
+            "    az network vnet list --query [].id --output tsv",
+        ]
+    )
 
 
 def _has_nothing_inside(existing: Existing) -> bool:
@@ -137,8 +149,9 @@ def _from_inside(settings: Settings, group: str) -> Iterator[str]:
         return
     yield f"    {again}    # on a machine in the network, or one that reaches it and its zones (VPN, peering)"
     if settings.network.address_space:
+        key = f'-s {settings.stack} --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
         yield "Or let this phase make a jump box too:"
-        yield '    pulumi config set --path network.jumpBox.sshPublicKey "$(cat ~/.ssh/id_ed25519.pub)"'
+        yield f"    pulumi config set {key}"
 
 
 def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:

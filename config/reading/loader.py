@@ -12,7 +12,7 @@ import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Path, move_command, path_text, remove_command
+from config.problems.fixes import Edit, Fix, Path, move_command, path_text, remove_command
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
@@ -206,10 +206,24 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
                 if found not in ({}, None):  # `pulumi config rm` leaves an empty map where it took the last key out
                     parsed[key] = found
             except ValueError:
-                problems.append(Problem((key,), "is text where a map belongs", allowed(here), remove_command((key,))))
+                fixes = (*_of_text(key, text, inventory.stack_file), remove_command((key,)))
+                what = "is text where a map belongs"
+                problems.append(Problem((key,), what, allowed(here), fixes[0], others=fixes[1:]))
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
+
+
+def _of_text(key: str, text: str, model: type[StackFile]) -> Iterator[Fix]:
+    """What sets the key of a map that its text is meant for, where it takes that."""
+    if not (meant := schema_at(schema_of(model), (key,)).get("text_is")):
+        return
+    try:
+        model.model_validate({key: {meant: text}}, by_alias=True, by_name=False)
+    except ValidationError as error:
+        if any(each["loc"][:1] == (key,) for each in error.errors()):
+            return
+    yield Fix((Edit((key,)), Edit((key, meant), text)))
 
 
 def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:

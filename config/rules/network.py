@@ -37,7 +37,8 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
     if network.private and not network.own:
         path = ("network", "addressSpace")
         what = "is not set, and network.private needs a network: nothing could be reached from within"
-        yield Problem(path, what, _OF_ONES_OWN, set_command(path, _USUAL), shows_value=False)
+        fix, lacking = set_command(path, _USUAL), ("network", "id")
+        yield Problem(path, what, _OF_ONES_OWN, fix, shows_value=False, lacking=lacking)
 
 
 def _subnets(stack: StackFile) -> Iterator[Problem]:
@@ -67,7 +68,7 @@ def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Prob
     """Of a subnet without network.id, which its own id tells."""
     fix = remove_command(path) if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of a network that is there, and network.id names none"
-    return Problem(path, what, "nothing, or a subnet of network.id", fix)
+    return Problem(path, what, "nothing, or a subnet of network.id", fix, lacking=("network", "id"))
 
 
 def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
@@ -76,10 +77,12 @@ def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
         return
     for key, field in (("outbound", "outbound"), ("podRange", "pod_range"), ("serviceRange", "service_range")):
         if field in network.model_fields_set:
-            path = ("network", key)
-            yield Problem(
-                path, "is set, but nodes are in AKS's network", f"nothing, or {_OF_ONES_OWN}", remove_command(path)
+            path, what, allowed = (
+                ("network", key),
+                "is set, but nodes are in AKS's network",
+                f"nothing, or {_OF_ONES_OWN}",
             )
+            yield Problem(path, what, allowed, remove_command(path), lacking=("network",))
 
 
 def _private(stack: StackFile) -> Iterator[Problem]:
@@ -103,7 +106,8 @@ def _zones(stack: StackFile) -> Iterator[Problem]:
     network, seen = stack.network, set[str]()
     if network.zones and not (network.private or stack.entrances()):
         path: Path = ("network", "zones")
-        yield Problem(path, "is of what is private, and network.private is false", "nothing", remove_command(path))
+        what, lacking = "is of what is private, and network.private is false", ("network", "private")
+        yield Problem(path, what, "nothing", remove_command(path), lacking=lacking)
         return
     names = ", ".join(pattern.format(region=stack.location) for pattern in ZONE_NAMES.values())
     for at, zone in enumerate(network.zones):

@@ -18,7 +18,8 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
     chosen, network = stack.storage.shared_files, stack.network
     if chosen == "nfs" and not (network.own or network.private):
         what = "is nfs, which is reached from a network of one's own alone, and nodes are in AKS's"
-        yield Problem(PATH, what, "smb, or network.addressSpace or network.id beside it", remove_command(PATH))
+        allowed = "smb, or network.addressSpace or network.id beside it"
+        yield Problem(PATH, what, allowed, remove_command(PATH), lacking=("network",))
     elif chosen == "nfs" and not network.private and not in_public_cloud(stack.location):
         what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
         yield Problem(PATH, what, "smb, or a region of the public cloud", remove_command(PATH))

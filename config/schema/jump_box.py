@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+from difflib import SequenceMatcher
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -39,9 +40,13 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _small_machine(name: str) -> str:
-    usable = [size.name for size in catalogue().values() if not size.gpus]
-    if name not in usable:
-        raise unfit(f"is {name!r}, no VM size without a GPU that this program knows", near(name, usable)[:1] or None)
+    """A name that is mistyped stands for the nearest, the smallest of these; that of a size with GPUs stands for none."""
+    usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
+    names = [size.name for size in usable]
+    if name not in names:
+        mistyped = name not in catalogue() and near(name, names)
+        likely = max(names, key=lambda known: SequenceMatcher(None, name, known).ratio()) if mistyped else None
+        raise unfit(f"is {name!r}, no VM size without a GPU that this program knows", likely)
     return name
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from config.schema.base import Model
 from config.schema.ip_ranges import NetworkRange
@@ -48,6 +48,8 @@ OF_FILES: tuple[Use, ...] = ("file",)
 
 class NetworkSettings(Model):
     """The network of nodes and of private endpoints; by default AKS makes one for its nodes."""
+
+    model_config = ConfigDict(json_schema_extra={"text_is": "addressSpace"})  # what text in place of the map means
 
     address_space: NetworkRange | None = None
     """Make a network of these addresses, a /24 or more: nodes have its first half. It cannot be changed under a

@@ -74,7 +74,11 @@ def _choices(schema: Schema) -> list[Schema]:
         return [choice for index, choice in enumerate(each) if choice not in each[:index]]
     if schema.get("writeOnly"):
         return [SECRET]
-    bare = {key: value for key, value in schema.items() if key not in ("title", "description", "default", "allowed")}
+    bare = {
+        key: value
+        for key, value in schema.items()
+        if key not in ("title", "description", "default", "allowed", "text_is")
+    }
     if "allowed" in schema and "pattern" in schema:
         bare["patternErrorMessage"] = schema["allowed"]  # the YAML language server's own keyword
     kind = bare.get("type")

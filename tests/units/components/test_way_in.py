@@ -88,6 +88,15 @@ def test_a_network_that_may_not_be_read_is_told(
     assert "the network could not be looked up in Azure: 403 AuthorizationFailed" in warnings[0]
 
 
+def test_a_network_that_there_is_not_is_told_and_not_taken_for_one_outside(
+    azure: dict[str, Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azure[HUB] = answer({"error": {"code": "ResourceNotFound"}}, 404)
+    with pytest.raises(pulumi.RunError, match=f"network.id is a network that Azure does not have: {HUB}") as why:
+        looked_for({"id": HUB}, monkeypatch)
+    assert "az network vnet list" in str(why.value)
+
+
 def test_a_public_stack_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("answers", "is_in"):
         monkeypatch.setattr(f"components.inside.{name}", lambda _where: pytest.fail("asked"))
