@@ -122,6 +122,16 @@ def test_a_name_stands_for_its_scenarios(stack: Stack) -> None:
     assert "fix:     --name batch-" in said
 
 
+@pytest.mark.long
+def test_a_stack_is_taken_down_while_a_batch_runs(stack: Stack) -> None:
+    """Its Jobs go first: a namespace would wait for ever for pods whose Jobs are still there (manifests.owner)."""
+    add_template(stack, "lasting", "exec sleep 600")
+    told(stack, "submit", "--njobs", "20", "--name", "lasting", "--template", "lasting")
+    eventually(lambda: running(stack, "lasting", set()), "a pod runs")
+    stack.destroy()
+    assert not stack.outputs()
+
+
 def span(pod: Object) -> tuple[str, float, float]:
     """Where its container was at work, and from when to when."""
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]

@@ -203,7 +203,7 @@ def _without_files(resource: Registered) -> dict[str, Any]:
     text = re.sub(r'("customData": )"[^"]+"', r'\1"[custom data]"', text)
     inputs: dict[str, Any] = json.loads(text)
     if resource.type.endswith(":ConfigMap"):
-        inputs["data"] = sorted(inputs["data"])
+        inputs["data"] = sorted(inputs.get("data", {}))
     return inputs
 
 

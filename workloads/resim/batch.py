@@ -52,6 +52,11 @@ class Layout:
         return f"{self.root}/results/"
 
     @property
+    def cancelled(self) -> str:
+        """The pods that were at work when the batch was cancelled, one a line."""
+        return f"{self.root}/cancelled.txt"
+
+    @property
     def attempts(self) -> str:
         """What attempts left behind that did not end well, by scenario and pod."""
         return f"{self.root}/attempts/"

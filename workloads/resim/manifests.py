@@ -21,6 +21,8 @@ from workloads.resim.options import NAME, ResimOptions
 
 TEMPLATES = f"{NAME}-templates"
 """ConfigMap of what batches are made of, by name of the template."""
+OWNER = f"{NAME}-batches"
+"""ConfigMap that owns the Jobs of batches that are submitted, so that they go when the stack is taken down."""
 TEST_IO = "test-io"
 """The template of the stack's options; named after the image."""
 BATCH_LABEL = "ai-on-aks/batch"
@@ -166,8 +168,20 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:
     )
 
 
-def job(made_of: Mapping[str, Any], batch: Batch, part: Part, *, of: int, namespace: str, digest: str) -> Manifest:
-    """The whole Job, as kubectl takes it."""
+def owner(uid: str) -> Manifest:
+    """What makes a Job one of the stack's, by the uid of its ConfigMap.
+
+    A namespace that goes takes its pods before their Jobs, and would wait for ever: the Job controller keeps a pod
+    that was broken off until the next one of its index is made (kubernetes, pkg/controller/job/job_controller.go,
+    canRemoveFinalizer), and none is made any more.
+    """
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
+
+
+def job(
+    made_of: Mapping[str, Any], batch: Batch, part: Part, *, of: int, namespace: str, digest: str, uid: str
+) -> Manifest:
+    """The whole Job, as kubectl takes it; `uid` is of its owner."""
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -176,6 +190,7 @@ def job(made_of: Mapping[str, Any], batch: Batch, part: Part, *, of: int, namesp
             "namespace": namespace,
             "labels": batch.labels,
             "annotations": {DIGEST_ANNOTATION: digest},
+            "ownerReferences": [owner(uid)],
         },
         "spec": job_spec(made_of, batch, part),
     }

@@ -83,7 +83,7 @@ class Summary:
     failed: int
     running: int
     evicted: int
-    """Attempts that were told to end, or that are gone."""
+    """Attempts that were told to end, or that are gone, but for those that were cancelled."""
     retried: int
     """Scenarios that took more than one attempt."""
     input_bytes: int
@@ -172,9 +172,9 @@ def cost(hours: Mapping[str, float], pools: Mapping[str, tuple[str, bool]], regi
     return Cost(round(total, 4), spot)
 
 
-def evicted(attempts: Mapping[tuple[str, str], Collection[str]], alive: Collection[str], mark: str, failed: str) -> int:
-    """Attempts that bear the mark, and those that bear none and whose pods are gone."""
-    return sum(mark in files or (failed not in files and pod not in alive) for (_, pod), files in attempts.items())
+def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collection[str], mark: str, failed: str) -> int:
+    """Attempts that bear the mark, and those that bear none and whose pods are gone, or ended before they could."""
+    return sum(mark in files or (failed not in files and pod not in known) for (_, pod), files in attempts.items())
 
 
 def summarised(
@@ -196,7 +196,7 @@ def summarised(
         scenarios=scenarios,
         succeeded=succeeded,
         failed=jobs.failed,
-        running=jobs.active,
+        running=min(jobs.active, scenarios - succeeded),  # outputs are there before Kubernetes sees their pods' end
         evicted=evictions,
         retried=sum(each["attempts"] > 1 for each in results),
         input_bytes=sum(each.get("inputBytes", 0) for each in results),

@@ -16,7 +16,7 @@ from workloads._batch_jobs import batch_job
 from workloads._pods import Manifest
 from workloads.resim import manifests, metaseq
 from workloads.resim.batch import parts
-from workloads.resim.manifests import TEMPLATES, TEST_IO, Batch, Run
+from workloads.resim.manifests import OWNER, TEMPLATES, TEST_IO, Batch, Run
 from workloads.resim.options import NAME, ResimOptions
 from workloads.resim.problems import problems
 
@@ -54,6 +54,7 @@ class Resim(Workload[ResimOptions]):
         scripts = [load.files.deploy(context) for load in loads.values()]
         made_of = {name: manifests.blueprint(run, load) for name, load in loads.items()}
         _templates(made_of, context, scripts)
+        _owner(context)
         batch, (part,) = Batch(NAME), parts(options.count)
         spec = manifests.job_spec(made_of[TEST_IO], batch, part)
         batch_job(NAME, spec, context, scripts[:1], batch.labels)
@@ -62,6 +63,16 @@ class Resim(Workload[ResimOptions]):
             name=NAME,
             command=pulumi.Output.from_input("python -m workloads.resim status resim"),
         )
+
+
+def _owner(context: WorkloadContext) -> None:
+    """It is the same whatever the templates are: those are replaced when they change, and batches go on."""
+    says = "Owns the Jobs of batches that are submitted: they go with it, before volumes, nodes and namespace."
+    kubernetes.core.v1.ConfigMap(
+        OWNER,
+        metadata={"name": OWNER, "namespace": context.namespace, "annotations": {"kubernetes.io/description": says}},
+        opts=context.child(depends_on=context.ready),
+    )
 
 
 def _templates(made_of: Mapping[str, Manifest], context: WorkloadContext, needs: Sequence[pulumi.Resource]) -> None:

@@ -124,7 +124,7 @@ def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() ->
 def test_parts_of_a_large_batch_follow_each_other_in_its_list() -> None:
     plan, batch = made_of(), Batch("night", 1)
     pieces = parts(PART + 5)
-    jobs = [job(plan, batch, part, of=2, namespace="ai", digest="d") for part in pieces]
+    jobs = [job(plan, batch, part, of=2, namespace="ai", digest="d", uid="u") for part in pieces]
     assert [each["metadata"]["name"] for each in jobs] == ["night-1-0", "night-1-1"]
     assert [each["spec"]["completions"] for each in jobs] == [PART, 5]
     assert [variables(each["spec"])["OFFSET"] for each in jobs] == ["0", str(PART)]

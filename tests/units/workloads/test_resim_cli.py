@@ -5,144 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
-from azure.storage.blob import ContainerClient
 
-from tests.units.workloads.test_resim import made_of
-from workloads.resim.cli import arguments, processes
-from workloads.resim.cli import session as sessions
+from tests.units.workloads.resim_cli import URL, Cli, error_of, outputs, refused
+from workloads.resim.cli import processes
 from workloads.resim.cli.platform import platform
 from workloads.resim.cli.store import refusal
 from workloads.resim.refusal import Refused
-
-URL = "https://data.blob.core.windows.net"
-
-
-class KeptBlobs:
-    """A blob container."""
-
-    def __init__(self) -> None:
-        self.blobs: dict[str, bytes] = {}
-        self.error = ""
-
-    def list_blobs(self, prefix: str) -> list[SimpleNamespace]:
-        self._check()
-        return [SimpleNamespace(name=name) for name in sorted(self.blobs) if name.startswith(prefix)]
-
-    def download_blob(self, name: str) -> SimpleNamespace:
-        self._check()
-        if name not in self.blobs:
-            error = ResourceNotFoundError("The specified blob does not exist.")
-            error.error_code = "BlobNotFound"  # type: ignore[attr-defined]
-            raise error
-        return SimpleNamespace(readall=lambda: self.blobs[name])
-
-    def upload_blob(self, name: str, data: bytes, *, overwrite: bool) -> None:
-        self._check()
-        if name in self.blobs and not overwrite:
-            raise ResourceExistsError("The specified blob already exists.")
-        self.blobs[name] = data
-
-    def finish(self, batch: str, *scenarios: str, attempts: int = 1) -> None:
-        """As their pods would."""
-        for number, scenario in enumerate(scenarios):
-            told = {"node": "aks-t4-1-vmss0", "started": 0, "ended": 60 + number, "attempts": attempts}
-            folder = f"ai/{batch}/results/{scenario}"
-            self.blobs[f"{folder}/result.json"] = json.dumps({**told, "outputBytes": 100, "inputBytes": 7}).encode()
-            self.blobs[f"{folder}/log.txt"] = f"log of {scenario}\n".encode()
-
-    def _check(self) -> None:
-        if self.error:
-            raise _error(self.error)
-
-
-class KeptCluster:
-    """kubectl, as far as the commands call it."""
-
-    def __init__(self) -> None:
-        self.jobs: list[dict[str, Any]] = []
-        self.templates: dict[str, Any] | None = {"test-io.json": json.dumps(made_of())}
-
-    def find(self, kind: str, name: str) -> dict[str, Any] | None:
-        assert (kind, name) == ("configmap", "resim-templates")
-        return {"data": self.templates} if self.templates else None
-
-    def list(self, kind: str, selector: str = "") -> list[dict[str, Any]]:
-        if kind != "jobs":
-            return []
-        key, _, value = selector.partition("=")
-        return [job for job in self.jobs if value in ("", job["metadata"]["labels"][key])]
-
-    def create(self, *manifests: dict[str, Any]) -> str:
-        self.jobs += manifests
-        return ""
-
-    def delete(self, kind: str, selector: str) -> str:
-        assert kind == "jobs"
-        self.jobs = [job for job in self.jobs if job not in self.list("jobs", selector)]
-        return ""
-
-    def log(self, selector: str) -> str:
-        return f"of the pod with {selector}"
-
-    def end(self, how: str = "Complete", **status: Any) -> None:
-        """All Jobs have ended."""
-        for job in self.jobs:
-            job["status"] = {**status, "conditions": [{"type": how, "status": "True", "reason": "r", "message": "m"}]}
-
-
-def outputs(**changes: Any) -> dict[str, Any]:
-    expiry = (datetime.now(UTC) + timedelta(hours=40)).isoformat()
-    plain = {"url": f"{URL}/output", "expiry": expiry, "rotation": "1", "accountKey": "output"}
-    lending = {
-        "settings": {"pools": {"t4": {"vmSku": "Standard_NC4as_T4_v3", "spot": "true"}}},
-        "containers": {"input": {**plain, "url": f"{URL}/input"}, "output": plain},
-    }
-    return {
-        "workloadDetails": {"resim": {"namespace": "ai"}},
-        "kubeconfig": "apiVersion: v1",
-        "pools": {"t4": "t4"},
-        "platform": lending,
-        "sas": {"input": {"sas": "sv=1"}, "output": {"sas": "sv=1"}},
-        **changes,
-    }
-
-
-class Cli:
-    """The command with what it acts on."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.blobs, self.cluster, self.outputs, self._capsys = KeptBlobs(), KeptCluster(), outputs(), capsys
-
-    def __call__(self, *words: str) -> tuple[int, str]:
-        """Exit code, and what is put out; where it fails, what is said of that."""
-        code = arguments.main(words)
-        out, error = self._capsys.readouterr()
-        return code, error if code and not out else out
-
-    def document(self, *words: str) -> Any:
-        code, text = self(*words, "--output", "json")
-        assert code == 0, text
-        return json.loads(text)
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    found = Cli(capsys)
-    monkeypatch.setattr(sessions, "outputs", lambda stack: found.outputs)
-    monkeypatch.setattr(sessions, "kubectl", lambda *_: nullcontext(found.cluster))
-    monkeypatch.setattr(ContainerClient, "from_container_url", lambda *_, **__: nullcontext(found.blobs))
-    return found
-
-
-# --- submit ---
 
 
 def test_the_seeds_habit(cli: Cli) -> None:
@@ -188,17 +59,6 @@ def test_what_the_stack_says_can_be_said_otherwise_for_one_batch(cli: Cli) -> No
     cli("submit", "--njobs", "9", "--parallelism", "3", "--hours", "2")
     (job,) = cli.cluster.jobs
     assert (job["spec"]["parallelism"], job["spec"]["activeDeadlineSeconds"]) == (3, 7200)
-
-
-def refused(cli: Cli, *words: str) -> str:
-    """One error of three lines, and nothing begun."""
-    jobs, blobs = list(cli.cluster.jobs), dict(cli.blobs.blobs)
-    code, said = cli(*words)
-    assert (code, cli.cluster.jobs, cli.blobs.blobs) == (1, jobs, blobs)
-    assert said.startswith("error: ")
-    assert "\n    allowed: " in said
-    assert "\n    fix:     " in said
-    return said
 
 
 @pytest.mark.parametrize(
@@ -288,14 +148,8 @@ def test_a_stack_without_the_workload(cli: Cli) -> None:
 
 
 def test_a_cluster_without_the_workload(cli: Cli) -> None:
-    cli.cluster.templates = None
+    del cli.cluster.config_maps["resim-templates"]
     assert "namespace ai has no ConfigMap resim-templates" in refused(cli, "submit", "--njobs", "4")
-
-
-def _error(code: str) -> HttpResponseError:
-    error = HttpResponseError(f"{code}\nand more")
-    error.error_code = code  # type: ignore[attr-defined]
-    return error
 
 
 @pytest.mark.parametrize(
@@ -314,103 +168,8 @@ def test_storage_that_lets_nobody_in(cli: Cli, code: str, says: str) -> None:
 
 def test_a_login_without_a_role() -> None:
     found = platform("dev", outputs(sas={}), outputs(sas={}))
-    said = str(refusal(_error("AuthorizationPermissionMismatch"), found.container("output")))
+    said = str(refusal(error_of("AuthorizationPermissionMismatch"), found.container("output")))
     assert "Storage Blob Data Contributor" in said
-
-
-# --- status, logs, retry, cancel ---
-
-
-def test_all_batches_in_a_table(cli: Cli) -> None:
-    assert cli("status") == (0, "No batches found.\n")
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.cluster.end(succeeded=3, failedIndexes="2")
-    assert [line.split() for line in cli("status")[1].splitlines()] == [
-        ["BATCH", "STATE", "INDEXES", "SUCCEEDED", "FAILED", "ACTIVE"],
-        ["night", "Complete", "4", "3", "1", "0"],
-    ]
-
-
-def test_a_batch_by_its_outputs(cli: Cli) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.cluster.end()
-    cli.blobs.finish("night", "scenario-000000", "scenario-000001", attempts=2)
-    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/EVICTED"] = b""
-    told = cli.document("status", "night")
-    assert (told["succeeded"], told["left"], told["evicted"], told["retried"]) == (2, 2, 1, 2)
-    assert (told["inputBytes"], told["outputBytes"], told["seconds"]) == (14, 200, 61.0)
-    assert told["cost"]["atMost"]
-    assert "2 succeeded" in cli("status", "night")[1]
-
-
-def test_waiting_for_a_batch_that_fails(cli: Cli) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.cluster.end("Failed", failedIndexes="0-3")
-    assert cli("status", "night", "--wait")[0] == 1
-    cli.cluster.end()
-    assert cli("status", "night", "--wait")[0] == 0
-
-
-@pytest.mark.parametrize("command", [("status", "dusk"), ("logs", "dusk", "*"), ("retry", "dusk"), ("cancel", "dusk")])
-def test_a_batch_that_is_not_there(cli: Cli, command: tuple[str, ...]) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    said = refused(cli, *command)
-    assert "batch dusk" in said
-    assert "allowed: night" in said
-
-
-def test_logs_lie_beside_the_outputs_and_else_come_from_the_pod(cli: Cli) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.blobs.finish("night", "scenario-000001")
-    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/log.txt"] = b"out of disk\n"
-    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/FAILED"] = b""
-    assert cli("logs", "night", "1") == (0, "log of scenario-000001\n")
-    assert cli("logs", "night", "*")[1].splitlines() == [
-        "==> scenario-000000 <==",
-        "of the pod with batch.kubernetes.io/job-name=night-1,batch.kubernetes.io/job-completion-index=0",
-        "==> scenario-000001 <==",
-        "log of scenario-000001",
-        "==> scenario-000002 <==",
-        "out of disk",
-        "==> scenario-000003 <==",
-        "of the pod with batch.kubernetes.io/job-name=night-1,batch.kubernetes.io/job-completion-index=3",
-    ]
-
-
-@pytest.mark.parametrize("command", [("logs", "night", "dusk-*"), ("retry", "night", "--only", "17-19")])
-def test_a_pattern_that_matches_nothing(cli: Cli, command: tuple[str, ...]) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.cluster.end()
-    assert "matches none of 4 scenarios" in refused(cli, *command)
-
-
-def test_a_retry_does_what_failed(cli: Cli) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.cluster.end("Failed")
-    cli.blobs.finish("night", "scenario-000000")
-    assert cli.document("retry", "night", "--only", "0-1")["left"] == 1
-    assert cli.blobs.blobs["ai/night/runs/2.txt"] == b"scenario-000001\n"
-
-
-def test_a_batch_keeps_its_template(cli: Cli) -> None:
-    other = made_of()
-    other["template"]["spec"]["containers"][0]["image"] = "metaseq:1"
-    cli.cluster.templates = {"metaseq.json": json.dumps(other), "test-io.json": json.dumps(made_of())}
-    cli("submit", "--njobs", "1", "--name", "training", "--template", "metaseq")
-    for again in (("retry", "training"), ("submit", "--njobs", "1", "--name", "training")):
-        cli.cluster.end("Failed")
-        assert cli(*again)[0] == 0
-    images = [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cli.cluster.jobs]
-    assert images == ["metaseq:1"] * 3
-
-
-def test_a_cancelled_batch_keeps_what_is_done(cli: Cli) -> None:
-    cli("submit", "--njobs", "4", "--name", "night")
-    cli.blobs.finish("night", "scenario-000000")
-    assert cli("cancel", "night") == (0, "job.batch/night-1 deleted\n")
-    assert cli.cluster.jobs == []
-    assert cli.document("status", "night")["succeeded"] == 1
-    assert cli.document("submit", "--njobs", "4", "--name", "night")["left"] == 3
 
 
 # --- the commands beneath ---
@@ -448,7 +207,18 @@ def test_an_api_server_that_refuses(program: Callable[[str, str], None]) -> None
     program("kubectl", "echo 'Error from server (Forbidden): jobs.batch is forbidden' >&2; exit 1")
     with processes.kubectl("apiVersion: v1", "ai") as cluster, pytest.raises(Refused) as refused:
         cluster.create({"kind": "Job"})
-    assert refused.value.fix == "kubectl auth can-i create jobs --namespace ai"
+    assert refused.value.fix == (
+        "kubectl auth can-i create jobs --namespace ai; in Azure, the role 'Azure Kubernetes Service RBAC Writer' on the "
+        "cluster or its namespace lets"
+    )
+
+
+def test_a_login_that_gives_no_token(program: Callable[[str, str], None]) -> None:
+    last = "Unable to connect to the server: getting credentials: exec: executable kubelogin failed with exit code 1"
+    program("kubectl", f"echo 'Error: az login is needed' >&2; echo '{last}' >&2; exit 1")
+    with processes.kubectl("apiVersion: v1", "ai") as cluster, pytest.raises(Refused) as refused:
+        cluster.list("jobs")
+    assert refused.value.what == "the cluster's login gives no token: Error: az login is needed"
 
 
 def test_the_kubeconfig_is_the_stacks_and_only_this_user_can_read_it(program: Callable[[str, str], None]) -> None:

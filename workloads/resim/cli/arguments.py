@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from workloads.resim import metaseq
 from workloads.resim.batch import PART
@@ -38,8 +38,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Tells what is wrong as all else is told."""
+        allowed = " ".join(self.format_usage().split()[1:])
+        self.exit(2, f"error: {Refused(message, allowed, f'{self.prog} --help')}\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m workloads.resim", description="Batches of scenarios.")
+    parser = _Parser(prog="python -m workloads.resim", description="Batches of scenarios.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     one = _command(commands, "submit", _submit, "runs a batch, or what of it is not done yet")
@@ -139,8 +146,10 @@ def _logs(found: Session, options: argparse.Namespace) -> int:
 
 
 def _cancel(found: Session, options: argparse.Namespace) -> int:
-    jobs = cancel(found, options.batch)
-    _show(options, {"batch": options.batch, "jobs": jobs}, [f"job.batch/{name} deleted" for name in jobs])
+    def says(jobs: list[str]) -> None:
+        _show(options, {"batch": options.batch, "jobs": jobs}, [f"job.batch/{name} deleted" for name in jobs])
+
+    cancel(found, options.batch, says)
     return 0
 
 

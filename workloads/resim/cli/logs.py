@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from workloads.resim.batch import PART, chosen
@@ -28,15 +28,22 @@ def logs(session: Session, batch: str, pattern: str) -> Iterator[str]:
             yield (text if text is not None else _of_pod(session, batch, scenario, names, store)).rstrip("\n")
 
 
-def cancel(session: Session, batch: str) -> list[str]:
-    """Takes a batch's Jobs away; what is done stays. Raises Refused where there are none."""
+def cancel(session: Session, batch: str, says: Callable[[list[str]], None]) -> None:
+    """Takes a batch's Jobs away, and says which; what is done stays. Raises Refused where there are none."""
     jobs = [job["metadata"]["name"] for job in session.jobs(batch)]
     if not jobs:
         there = sorted({job["metadata"]["labels"][BATCH_LABEL] for job in session.jobs()})
         what = f"there is no batch {batch} with Jobs"
         raise Refused(what, ", ".join(there) or "a batch that was submitted", "python -m workloads.resim status")
+    pods = session.kubectl.list("pods", f"{BATCH_LABEL}={batch}")
     session.kubectl.delete("jobs", f"{BATCH_LABEL}={batch}")
-    return jobs
+    says(jobs)
+    with session.store(batch) as store:  # last: one whose SAS has ended is cancelled too
+        store.note_cancelled([pod["metadata"]["name"] for pod in pods if _is_at_work(pod)])
+
+
+def _is_at_work(pod: Mapping[str, Any]) -> bool:
+    return pod.get("status", {}).get("phase") in ("Pending", "Running")
 
 
 def _of_pod(session: Session, batch: str, scenario: str, names: list[str], store: Store) -> str:

@@ -18,6 +18,8 @@ _UNREACHABLE = re.compile(
     r"Unable to connect to the server|was refused|no such host|i/o timeout|TLS handshake timeout|"
     r"context deadline exceeded|proxyconnect|couldn't get current server API group list"
 )
+_NO_LOGIN = "getting credentials: exec"
+_ROLE = "Azure Kubernetes Service RBAC Writer"
 _TIMEOUT = "--request-timeout=30s"
 
 
@@ -99,11 +101,17 @@ def kubectl(kubeconfig: str, namespace: str) -> Iterator[Kubectl]:
 
 
 def _refused(last: str, said: str, verb: str, namespace: str) -> Refused:
+    if _NO_LOGIN in said:
+        why = next((line for line in said.splitlines() if line.strip() and _NO_LOGIN not in line), last)
+        fix = "kubectl get jobs, once the login that the kubeconfig names works (az login, kubelogin); docs/way-in.md"
+        return Refused(f"the cluster's login gives no token: {why.strip()}", "a login that works here", fix)
     if _UNREACHABLE.search(said):
         what = f"the cluster's API server cannot be reached: {last}"
         fix = "kubectl cluster-info; a private cluster answers inside its network alone (docs/way-in.md)"
         return Refused(what, "a machine from which it answers", fix)
     fix = f"kubectl auth can-i {verb} jobs --namespace {namespace}"
+    if "(Forbidden)" in said:
+        fix += f"; in Azure, the role '{_ROLE}' on the cluster or its namespace lets"
     return Refused(f"kubectl {verb} failed: {last}", "what the API server takes, from whom it lets", fix)
 
 

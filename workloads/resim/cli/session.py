@@ -14,7 +14,7 @@ from workloads.resim.cli import store
 from workloads.resim.cli.platform import Platform, platform
 from workloads.resim.cli.processes import Kubectl, kubectl, outputs
 from workloads.resim.cli.store import Store
-from workloads.resim.manifests import BATCH_LABEL, TEMPLATES, TEST_IO
+from workloads.resim.manifests import BATCH_LABEL, OWNER, TEMPLATES, TEST_IO
 from workloads.resim.options import NAME
 from workloads.resim.refusal import Refused
 
@@ -26,6 +26,8 @@ class Session:
     platform: Platform
     kubectl: Kubectl
     templates: Mapping[str, Mapping[str, Any]]
+    owner: str
+    """The uid of what owns the Jobs of batches."""
 
     def template(self, name: str) -> Mapping[str, Any]:
         """Raises Refused for one that the stack has not."""
@@ -64,12 +66,17 @@ def session(stack: str) -> Iterator[Session]:
     lender = own.get("platformStack", "")
     place = platform(stack, own, outputs(lender) if lender else own)
     with kubectl(place.kubeconfig, place.namespace) as cluster:
-        found = cluster.find("configmap", TEMPLATES)
-        if found is None:
-            what = f"namespace {place.namespace} has no ConfigMap {TEMPLATES}"
-            raise Refused(what, f"a stack whose workload {NAME} is up", "pulumi up --refresh")
+        found, owner = (_config_map(cluster, name) for name in (TEMPLATES, OWNER))
         templates = {name.removesuffix(".json"): json.loads(text) for name, text in found["data"].items()}
-        yield Session(place, cluster, templates)
+        yield Session(place, cluster, templates, owner["metadata"]["uid"])
+
+
+def _config_map(cluster: Kubectl, name: str) -> dict[str, Any]:
+    found = cluster.find("configmap", name)
+    if found is None:
+        what = f"namespace {cluster.namespace} has no ConfigMap {name}"
+        raise Refused(what, f"a stack whose workload {NAME} is up", "pulumi up --refresh")
+    return found
 
 
 def tell(text: str) -> None:

@@ -58,7 +58,7 @@ def summary(session: Session, batch: str) -> Summary:
         scenarios=len(names),
         succeeded=len(done),
         jobs=jobs,
-        evictions=evicted(kept.attempts, _alive(session, batch, kept), EVICTED, FAILED),
+        evictions=evicted(kept.attempts, _known(session, batch, kept), EVICTED, FAILED),
         results=results,
         spent=cost(node_hours(results), pools, _region(session)),
     )
@@ -80,11 +80,12 @@ def _tell(number: int, of: int) -> None:
         tell(f"read {number} of {of} results")
 
 
-def _alive(session: Session, batch: str, kept: Kept) -> set[str]:
+def _known(session: Session, batch: str, kept: Kept) -> set[str]:
+    """Pods that are at work, or that have ended well since the blobs were listed."""
     if not kept.attempts:
         return set()
     pods = session.kubectl.list("pods", f"{BATCH_LABEL}={batch}")
-    return {pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") in ("Pending", "Running")}
+    return {pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") not in ("Failed", "Unknown")}
 
 
 def _region(session: Session) -> str:

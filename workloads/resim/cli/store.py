@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Kept:
 
     done: set[str] = field(default_factory=set)
     attempts: dict[tuple[str, str], set[str]] = field(default_factory=dict)
-    """Names of files that attempts left, or have so far, by scenario and pod."""
+    """Names of files that attempts left, or have so far, by scenario and pod; without those that were cancelled."""
 
 
 class Store:
@@ -69,9 +69,16 @@ class Store:
         """Writes the list that its pods read."""
         self._write(self._layout.run(number), "".join(f"{name}\n" for name in scenarios))
 
+    def note_cancelled(self, pods: Collection[str]) -> None:
+        """Says that these were taken away by the user, and not evicted."""
+        self._write(self._layout.cancelled, "".join(f"{pod}\n" for pod in {*self._cancelled(), *pods}), overwrite=True)
+
+    def _cancelled(self) -> set[str]:
+        return set((self._read(self._layout.cancelled) or b"").decode().split())
+
     def kept(self) -> Kept:
         """Which scenarios are done, and what attempts there were beside."""
-        found = Kept()
+        found, cancelled = Kept(), self._cancelled()
         with self._refusing():
             for blob in self._client.list_blobs(self._layout.results):
                 scenario, _, file = blob.name.removeprefix(self._layout.results).partition("/")
@@ -80,7 +87,7 @@ class Store:
             for blob in self._client.list_blobs(self._layout.attempts):
                 scenario, _, rest = blob.name.removeprefix(self._layout.attempts).partition("/")
                 pod, _, file = rest.partition("/")
-                if pod:
+                if pod and pod not in cancelled:
                     found.attempts.setdefault((scenario, pod), set()).add(file)
         return found
 
@@ -111,10 +118,10 @@ class Store:
                     return None
                 raise
 
-    def _write(self, name: str, text: str) -> None:
+    def _write(self, name: str, text: str, *, overwrite: bool = False) -> None:
         with self._refusing():
             try:
-                self._client.upload_blob(name, text.encode(), overwrite=False)
+                self._client.upload_blob(name, text.encode(), overwrite=overwrite)
             except ResourceExistsError:
                 what = f"{name} was written by somebody else just now"
                 fix = f"python -m workloads.resim status {self._layout.batch}"

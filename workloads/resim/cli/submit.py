@@ -113,8 +113,8 @@ def _run(
     batch = Batch(name, kept.last_run() + 1)
     kept.begin_run(batch.run, to_do)
     pieces = parts(len(to_do))
-    space = session.platform.namespace
-    jobs = [job(made_of, batch, part, of=len(pieces), namespace=space, digest=digest(names)) for part in pieces]
+    same = {"namespace": session.platform.namespace, "digest": digest(names), "uid": session.owner}
+    jobs = [job(made_of, batch, part, of=len(pieces), **same) for part in pieces]
     session.kubectl.create(*jobs)
     return Submitted(name, batch.run, tuple(each["metadata"]["name"] for each in jobs), len(wanted), len(to_do))
 

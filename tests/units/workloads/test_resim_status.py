@@ -1,0 +1,147 @@
+"""`status`, `logs`, `retry` and `cancel` of `python -m workloads.resim`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.units.workloads.resim_cli import Cli, refused
+from tests.units.workloads.test_resim import made_of
+
+
+def test_all_batches_in_a_table(cli: Cli) -> None:
+    assert cli("status") == (0, "No batches found.\n")
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end(succeeded=3, failedIndexes="2")
+    assert [line.split() for line in cli("status")[1].splitlines()] == [
+        ["BATCH", "STATE", "INDEXES", "SUCCEEDED", "FAILED", "ACTIVE"],
+        ["night", "Complete", "4", "3", "1", "0"],
+    ]
+
+
+def test_a_batch_by_its_outputs(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end()
+    cli.blobs.finish("night", "scenario-000000", "scenario-000001", attempts=2)
+    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/EVICTED"] = b""
+    told = cli.document("status", "night")
+    assert (told["succeeded"], told["left"], told["evicted"], told["retried"]) == (2, 2, 1, 2)
+    assert (told["inputBytes"], told["outputBytes"], told["seconds"]) == (14, 200, 61.0)
+    assert told["cost"]["atMost"]
+    assert "2 succeeded" in cli("status", "night")[1]
+
+
+def test_waiting_for_a_batch_that_fails(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end("Failed", failedIndexes="0-3")
+    assert cli("status", "night", "--wait")[0] == 1
+    cli.cluster.end()
+    assert cli("status", "night", "--wait")[0] == 0
+
+
+@pytest.mark.parametrize("command", [("status", "dusk"), ("logs", "dusk", "*"), ("retry", "dusk"), ("cancel", "dusk")])
+def test_a_batch_that_is_not_there(cli: Cli, command: tuple[str, ...]) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    said = refused(cli, *command)
+    assert "batch dusk" in said
+    assert "allowed: night" in said
+
+
+def test_logs_lie_beside_the_outputs_and_else_come_from_the_pod(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.blobs.finish("night", "scenario-000001")
+    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/log.txt"] = b"out of disk\n"
+    cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/FAILED"] = b""
+    assert cli("logs", "night", "1") == (0, "log of scenario-000001\n")
+    assert cli("logs", "night", "*")[1].splitlines() == [
+        "==> scenario-000000 <==",
+        "of the pod with batch.kubernetes.io/job-name=night-1,batch.kubernetes.io/job-completion-index=0",
+        "==> scenario-000001 <==",
+        "log of scenario-000001",
+        "==> scenario-000002 <==",
+        "out of disk",
+        "==> scenario-000003 <==",
+        "of the pod with batch.kubernetes.io/job-name=night-1,batch.kubernetes.io/job-completion-index=3",
+    ]
+
+
+@pytest.mark.parametrize("command", [("logs", "night", "dusk-*"), ("retry", "night", "--only", "17-19")])
+def test_a_pattern_that_matches_nothing(cli: Cli, command: tuple[str, ...]) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end()
+    assert "matches none of 4 scenarios" in refused(cli, *command)
+
+
+def test_a_retry_does_what_failed(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end("Failed")
+    cli.blobs.finish("night", "scenario-000000")
+    assert cli.document("retry", "night", "--only", "0-1")["left"] == 1
+    assert cli.blobs.blobs["ai/night/runs/2.txt"] == b"scenario-000001\n"
+
+
+def test_a_batch_keeps_its_template(cli: Cli) -> None:
+    other = made_of()
+    other["template"]["spec"]["containers"][0]["image"] = "metaseq:1"
+    cli.cluster.config_maps["resim-templates"]["data"]["metaseq.json"] = json.dumps(other)
+    cli("submit", "--njobs", "1", "--name", "training", "--template", "metaseq")
+    for again in (("retry", "training"), ("submit", "--njobs", "1", "--name", "training")):
+        cli.cluster.end("Failed")
+        assert cli(*again)[0] == 0
+    images = [job["spec"]["template"]["spec"]["containers"][0]["image"] for job in cli.cluster.jobs]
+    assert images == ["metaseq:1"] * 3
+
+
+def test_a_cancelled_batch_keeps_what_is_done(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.blobs.finish("night", "scenario-000000")
+    assert cli("cancel", "night") == (0, "job.batch/night-1 deleted\n")
+    assert cli.cluster.jobs == []
+    assert cli.document("status", "night")["succeeded"] == 1
+    assert cli.document("submit", "--njobs", "4", "--name", "night")["left"] == 3
+
+
+def test_what_was_cancelled_was_not_evicted(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    for pod, phase, file in (
+        ("night-1-0", "Failed", "EVICTED"),
+        ("night-1-1", "Running", "log.txt"),
+        ("night-1-2", "Running", "log.txt"),
+    ):
+        cli.cluster.pod(pod, "night", phase)
+        cli.blobs.blobs[f"ai/night/attempts/scenario-00000{pod[-1]}/{pod}/{file}"] = b""
+    assert cli.document("status", "night")["evicted"] == 1
+    assert cli("cancel", "night")[0] == 0
+    cli.cluster.pods.clear()
+    cli.blobs.blobs["ai/night/attempts/scenario-000001/night-1-1/EVICTED"] = b""
+    assert cli.document("status", "night")["evicted"] == 1
+    assert cli.document("submit", "--njobs", "4", "--name", "night")["jobs"] == ["night-2"]
+    cli.cluster.pod("night-2-0", "night", "Pending")
+    cli("cancel", "night")
+    assert cli.document("status", "night")["evicted"] == 1
+
+
+def test_a_batch_is_cancelled_though_its_container_cannot_be_opened(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.blobs.error = "AuthenticationFailed"
+    code, told = cli("cancel", "night")
+    assert (code, told) == (1, "job.batch/night-1 deleted\n")
+    assert cli.cluster.jobs == []
+
+
+def test_what_is_done_runs_no_more(cli: Cli) -> None:
+    """Outputs are there a moment before Kubernetes sees the end of their pods, which has moved their attempt."""
+    cli("submit", "--njobs", "2", "--name", "night")
+    cli.blobs.finish("night", "scenario-000000")
+    cli.blobs.blobs["ai/night/attempts/scenario-000001/night-1-1/log.txt"] = b""
+    cli.cluster.pod("night-1-1", "night", "Succeeded")
+    cli.cluster.jobs[0]["status"] = {"active": 2}
+    told = cli.document("status", "night")
+    assert (told["succeeded"], told["running"], told["evicted"]) == (1, 1, 0)
+
+
+def test_jobs_go_with_the_stack(cli: Cli) -> None:
+    cli("submit", "--njobs", "2", "--name", "night")
+    (owner,) = cli.cluster.jobs[0]["metadata"]["ownerReferences"]
+    assert owner == {"apiVersion": "v1", "kind": "ConfigMap", "name": "resim-batches", "uid": "uid-of-owner"}
