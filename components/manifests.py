@@ -1,7 +1,7 @@
 """What operators without a chart are installed from: their released manifests, looked up before anything is declared.
 
 From the folder that `charts.source` names, where they are taken as they are, like charts. Else from where upstream has
-released them, and then the pinned checksum is held against them.
+released them, and then the pinned checksum is held against them; what it releases as a kustomization is made here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import pulumi
 import yaml
 
 from components import arm
+from components.kustomize import made_by_kubectl, sum_of
 from components.operators import Operator
 from config.facts.data import parsed_all
-from config.facts.versions import INSTALL, Manifests, versions
+from config.facts.versions import INSTALL, Kustomization, Manifests, versions
 from config.problems.fixes import set_command
 from config.schema.models import Settings
 
@@ -61,7 +62,8 @@ def _read(file: str) -> str:
         raise pulumi.RunError(f"{file} cannot be read: {error}. Nothing was changed.") from None
 
 
-def _fetched(pin: Manifests) -> str:
+def _fetched(pin: Manifests | Kustomization) -> str:
+    """The pinned release, checked."""
     try:
         status, _, content = arm.fetch(pin.address, "", _TIMEOUT_S)
         why = "" if status == HTTPStatus.OK else f"it answers {status}"
@@ -69,14 +71,18 @@ def _fetched(pin: Manifests) -> str:
         why = str(error)
     if why:
         raise pulumi.RunError(unreachable(pin, why))
+    if isinstance(pin, Kustomization):
+        if (found := sum_of(content)) != pin.sum:
+            raise pulumi.RunError(another(pin, f"the sum {found}", pin.sum))
+        return made_by_kubectl(pin, content)
     if pin.sha256 is None:
         pulumi.log.warn(unchecked(pin))
-    elif sha256(content).hexdigest() != pin.sha256:
-        raise pulumi.RunError(another(pin, sha256(content).hexdigest()))
+    elif (digest := sha256(content).hexdigest()) != pin.sha256:
+        raise pulumi.RunError(another(pin, f"the sha256 {digest}", pin.sha256))
     return content.decode("utf-8", "replace")
 
 
-def unreachable(pin: Manifests, why: str) -> str:
+def unreachable(pin: Manifests | Kustomization, why: str) -> str:
     """What is wrong, and what mends it."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
     return "\n".join(
@@ -90,14 +96,14 @@ def unreachable(pin: Manifests, why: str) -> str:
     )
 
 
-def another(pin: Manifests, digest: str) -> str:
+def another(pin: Manifests | Kustomization, found: str, pinned: str) -> str:
     """The same of manifests that somebody has changed since they were pinned."""
     return "\n".join(
         [
             f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-            f"has the sha256 {digest}; in config/facts/versions.yaml it is {pin.sha256}.",
+            f"has {found}; in config/facts/versions.yaml it is {pinned}.",
             "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
-            "    make lock-manifests",
+            "    make lock-manifests" if isinstance(pin, Manifests) else "    go mod download -json <module>@<version>",
         ]
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import pulumi
@@ -22,10 +23,22 @@ CHECKSUM = "checksum/config"
 _RUNS_PODS = ("Deployment", "DaemonSet", "StatefulSet")
 _FIRST, _SERVICES, _PODS, _CRDS = "first", "services", "pods", "crds"
 
-Data = Mapping[str, str]
+
+@dataclass(frozen=True)
+class Changes:
+    """What a stack has other than it was released."""
+
+    configuration: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Contents of config maps, by their names."""
+    arguments: Sequence[str] = ()
+    """Of containers, after their own."""
+    without: Collection[str] = ()
+    """Names of CRDs that are left out."""
 
 
-def install(name: str, site: Site, configuration: Mapping[str, Data], *, parent: Component) -> list[pulumi.Resource]:
+def install(
+    name: str, site: Site, changes: Changes, *, parent: Component, after: Iterable[pulumi.Resource] = ()
+) -> list[pulumi.Resource]:
     """The pinned release of an operator, in its namespace; what must be there before it is used.
 
     Pods follow all that they need to become ready, but for Services, which are waited for until they have pods. CRDs
@@ -35,10 +48,10 @@ def install(name: str, site: Site, configuration: Mapping[str, Data], *, parent:
     made: dict[str, list[pulumi.Resource]] = {_FIRST: [], _SERVICES: [], _PODS: [], _CRDS: []}
     follows = {_PODS: (_FIRST,), _CRDS: (_PODS, _SERVICES)}
     for step in made:
-        after = [site.namespace, *(each for before in follows.get(step, ()) for each in made[before])]
-        for each in transformed(released, configuration, site.settings.images.registry):
+        before = [site.namespace, *after, *(each for other in follows.get(step, ()) for each in made[other])]
+        for each in transformed(released, changes, site.settings.images.registry):
             if _step(each["kind"]) == step:
-                made[step].append(_resource(each, parent.child(depends_on=after)))
+                made[step].append(_resource(each, parent.child(depends_on=before)))
     return [*made[_PODS], *made[_SERVICES], *made[_CRDS]]
 
 
@@ -46,26 +59,25 @@ def _step(kind: str) -> str:
     return {"CustomResourceDefinition": _CRDS, "Service": _SERVICES}.get(kind, _PODS if kind in _RUNS_PODS else _FIRST)
 
 
-def transformed(objects: Iterable[Manifest], configuration: Mapping[str, Data], registry: str | None) -> list[Manifest]:
-    """Released objects as a stack has them: pods on the system pool, images from the mirror, config maps with our data.
+def transformed(objects: Iterable[Manifest], changes: Changes, registry: str | None) -> list[Manifest]:
+    """Released objects as a stack has them: pods on the system pool, images from the mirror, and the changes.
 
-    Without its namespace, which the program makes. Raises pulumi.RunError where a config map is not among them.
+    Without its namespace, which the program makes. Raises pulumi.RunError where what is changed is not among them.
     """
-    kept = [each for each in objects if each["kind"] != "Namespace"]
-    names = {each["metadata"]["name"] for each in kept if each["kind"] == "ConfigMap"}
-    if missing := sorted(configuration.keys() - names):
-        what = f"the released manifests have no ConfigMap {', '.join(missing)}: are they of the pinned version?"
+    names = {(each["kind"], each["metadata"]["name"]) for each in objects}
+    wanted = [("ConfigMap", name) for name in changes.configuration]
+    wanted += [("CustomResourceDefinition", name) for name in changes.without]
+    if missing := sorted(f"{kind} {name}" for kind, name in wanted if (kind, name) not in names):
+        what = f"the released manifests have no {', '.join(missing)}: are they of the pinned version?"
         raise pulumi.RunError(what)
-    checksum = sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()[:16]
-    return [_transformed(each, configuration, checksum, registry) for each in kept]
+    kept = (each for each in objects if each["metadata"]["name"] not in changes.without)
+    return [_transformed(each, changes, registry) for each in kept if each["kind"] != "Namespace"]
 
 
-def _transformed(
-    manifest: Manifest, configuration: Mapping[str, Data], checksum: str, registry: str | None
-) -> Manifest:
+def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> Manifest:
     kind, name = manifest["kind"], manifest["metadata"]["name"]
-    if kind == "ConfigMap" and name in configuration:
-        return {**manifest, "data": dict(configuration[name])}
+    if kind == "ConfigMap" and name in changes.configuration:
+        return {**manifest, "data": dict(changes.configuration[name])}
     if kind not in _RUNS_PODS:
         return manifest
     pod = manifest["spec"]["template"]["spec"]
@@ -78,7 +90,13 @@ def _transformed(
         for key in ("initContainers", "containers")
         if key in pod
     }
-    template = {"metadata": {"annotations": {CHECKSUM: checksum}}, "spec": {**placed, **containers}}
+    if changes.arguments:
+        for each in containers["containers"]:
+            each["args"] = [*each.get("args", []), *changes.arguments]
+    template: Manifest = {"spec": {**placed, **containers}}
+    if changes.configuration:
+        checksum = sha256(json.dumps(changes.configuration, sort_keys=True).encode()).hexdigest()[:16]
+        template["metadata"] = {"annotations": {CHECKSUM: checksum}}
     return merge(manifest, {"spec": {"template": template}})
 
 

@@ -51,6 +51,24 @@ class Manifests(_Pin):
         return self.url.format(version=self.version)
 
 
+class Kustomization(_Pin):
+    """What an operator is installed from that upstream releases as a kustomization: a folder of its Go module."""
+
+    name: str
+    version: str
+    module: str
+    folder: str
+    namespace: str
+    """Where all of it goes, in place of its own."""
+    sum: str
+    """Of the module, as Go's checksum database and every go.sum have it."""
+
+    @property
+    def address(self) -> str:
+        """Where Go's mirror has the pinned version: other than an archive of a tag, it never changes."""
+        return f"https://proxy.golang.org/{self.module}/@v/{self.version}.zip"
+
+
 class Image(_Pin):
     """A container image that the program names itself."""
 
@@ -99,7 +117,7 @@ class Versions(_Pin):
     identity_mounts: IdentityMounts
     coscheduling: Coscheduling
     charts: dict[str, Chart]
-    manifests: dict[str, Manifests]
+    manifests: dict[str, Manifests | Kustomization]
     images: dict[str, Image]
 
 

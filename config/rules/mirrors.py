@@ -28,7 +28,8 @@ def mirror_problems(installation: Installation, is_file: IsFile) -> Iterator[Pro
     if source is not None and (what := _source_fault(installation, source, is_file)):
         yield Problem(_SOURCE, f"is {source!r}, {what}", _SOURCES, remove_command(_SOURCE))
     elif source is not None and "://" in source and (names := _without_charts(installation)):
-        what = f"is {source!r}, a registry of charts, and {' and '.join(names)} has none but released manifests"
+        has = "has" if len(names) == 1 else "have"
+        what = f"is {source!r}, a registry of charts, and {' and '.join(names)} {has} none but released manifests"
         allowed = "a folder, as `make upstream-charts` fills one"
         yield Problem(_SOURCE, what, allowed, remove_command(_SOURCE))
     if registry is not None and (what := _registry_fault(registry)):

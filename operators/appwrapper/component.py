@@ -9,7 +9,7 @@ import yaml
 
 from components.operators import Installed, Site
 from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
-from operators._manifests import install
+from operators._manifests import Changes, install
 
 NAME = "appwrapper"
 NAMESPACE = "appwrapper-system"
@@ -27,7 +27,7 @@ class AppWrapper(Installed):
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         text = yaml.safe_dump(configuration(site.settings.operators.warm_up_minutes), sort_keys=False)
-        self.followed = install(NAME, site, {CONFIG_MAP: {"config.yaml": text}}, parent=self)
+        self.followed = install(NAME, site, Changes({CONFIG_MAP: {"config.yaml": text}}), parent=self)
         self.register_outputs({})
 
 

@@ -27,7 +27,7 @@ class _Kueue(Operator[KueueSettings]):
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = KueueSettings
-    follows = ("appwrapper",)  # whose jobs are in namespaces of teams, which go before it
+    follows = ("appwrapper", "training-operator")  # whose jobs are in namespaces of teams, which go before them
 
     def provides(self, settings: KueueSettings) -> Mapping[Capability, str]:
         return {"queues": NAME}

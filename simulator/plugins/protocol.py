@@ -10,6 +10,8 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 
+from google.protobuf.pyext import cpp_message
+
 
 @contextlib.contextmanager
 def _sdk_left_out() -> Iterator[None]:
@@ -37,6 +39,10 @@ with _sdk_left_out():
         provider_pb2_grpc,
         status_pb2,
     )
+
+# As the SDK does (pulumi/runtime/rpc.py), and Go's plugins may: objects of more than thirty levels, as CRDs of jobs
+# are, go beyond the depth at which Python's protobuf takes a message for malicious.
+cpp_message._message.SetAllowOversizeProtos(True)  # noqa: SLF001
 
 __all__ = [
     "engine_pb2",

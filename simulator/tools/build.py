@@ -86,7 +86,8 @@ def make_manifests(
     kustomization = made / "kustomization.yaml"
     images = [{"name": image, "newTag": f"v{tool.version}"} for image in source.images]
     released = {"resources": [os.path.relpath(package / source.folder, made.resolve())], "images": images}
-    kustomization.write_text(yaml.safe_dump(released), encoding="utf-8")
+    own = {"namespace": source.namespace} if source.namespace else {}
+    kustomization.write_text(yaml.safe_dump(released | own), encoding="utf-8")
     command = [str(kubectl), "kustomize", str(made), "--output", str(made / "install.yaml")]
     with log.open("wb") as output:
         code = run(command, cwd=folder, environment=None, output=output.fileno())

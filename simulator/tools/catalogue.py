@@ -58,8 +58,10 @@ class Manifests(_Data):
     module: str
     package: str
     folder: str
-    images: tuple[str, ...]
+    images: tuple[str, ...] = ()
     """Those that get the version as their tag when upstream releases."""
+    namespace: str | None = None
+    """Where all of it goes, in place of its own."""
 
 
 class Npm(_Data):

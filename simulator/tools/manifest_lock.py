@@ -38,7 +38,8 @@ def fetch(client: httpx.Client, pin: Manifests) -> bytes:
 
 def lock(client: httpx.Client, file: Path = VERSIONS) -> list[str]:
     """Writes all checksums, or none if one cannot be had; what each operator's is. Raises ToolError."""
-    found = {name: sha256(fetch(client, pin)).hexdigest() for name, pin in versions().manifests.items()}
+    pins = {name: pin for name, pin in versions().manifests.items() if isinstance(pin, Manifests)}
+    found = {name: sha256(fetch(client, pin)).hexdigest() for name, pin in pins.items()}
     text = file.read_text(encoding="utf-8")
     for name, digest in found.items():
         text = re.sub(rf"(?ms)(^manifests:.*?^  {name}:$.*?^    sha256:)[^\n]*", rf"\g<1> {digest}", text, count=1)

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import yaml
 
-from config.facts.versions import INSTALL, Chart, versions
+from config.facts.versions import INSTALL, Chart, Kustomization, versions
 from simulator.host import files, paths
 from simulator.tools import manifest_lock
 from simulator.tools.errors import ToolError, Unreachable
@@ -48,14 +48,20 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
     return True
 
 
-def fetch_manifests(folder: Path, client: httpx.Client) -> list[str]:
-    """The same of released manifests, each in a file of its operator's folder."""
+def fetch_manifests(folder: Path, client: httpx.Client, made: Path = paths.ROOT / "simulator" / "charts") -> list[str]:
+    """The same of released manifests, each in a file of its operator's folder.
+
+    What upstream releases as a kustomization is in `made` since the tools are: by kubectl, of its Go module.
+    """
     fetched = []
     for pin in versions().manifests.values():
         if not (file := folder / pin.name / INSTALL).is_file():
-            content = manifest_lock.fetch(client, pin)
+            if isinstance(pin, Kustomization):
+                text = (made / pin.name / INSTALL).read_text(encoding="utf-8")
+            else:
+                text = manifest_lock.fetch(client, pin).decode()
             file.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(file, content.decode())
+            files.replace(file, text)
             fetched.append(f"{pin.name} {pin.version}")
     return fetched
 

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from operators._manifests import CHECKSUM, transformed
+from operators._manifests import CHECKSUM, Changes, transformed
 
 CONFIG = {"settings": {"config.yaml": "a: 1"}}
 POD = {
@@ -35,7 +35,7 @@ RELEASE = [
 def found(kind: str, name: str, registry: str | None = None, config: Any = CONFIG) -> dict[str, Any]:
     (one,) = (
         each
-        for each in transformed(RELEASE, config, registry)
+        for each in transformed(RELEASE, Changes(config), registry)
         if (each["kind"], each["metadata"]["name"]) == (kind, name)
     )
     return one
@@ -48,7 +48,7 @@ def pod(**given: Any) -> dict[str, Any]:
 
 def test_all_objects_stay_as_they_were_released_but_for_what_a_stack_decides() -> None:
     before = copy.deepcopy(RELEASE)
-    made = transformed(RELEASE, CONFIG, None)
+    made = transformed(RELEASE, Changes(CONFIG), None)
     assert before == RELEASE
     assert [each["metadata"]["name"] for each in made] == ["manager", "settings", "other", "webhook"]
     assert found("Service", "webhook") == RELEASE[4]
@@ -86,4 +86,19 @@ def test_the_configuration_is_ours_and_another_one_restarts_the_operator() -> No
 
 def test_a_release_that_has_no_such_config_map_is_not_the_one_that_is_known() -> None:
     with pytest.raises(pulumi.RunError, match="no ConfigMap gone"):
-        transformed(RELEASE, {"gone": {}}, None)
+        transformed(RELEASE, Changes({"gone": {}}), None)
+
+
+def test_arguments_come_after_the_containers_own_and_with_no_configuration_there_is_no_checksum_of_one() -> None:
+    (deployment,) = transformed([DEPLOYMENT], Changes(arguments=["--only=this"]), None)
+    template = deployment["spec"]["template"]
+    assert template["spec"]["containers"][0]["args"] == ["--fast", "--only=this"]
+    assert "metadata" not in template
+    assert POD["containers"][0]["args"] == ["--fast"]
+
+
+def test_crds_of_which_nothing_is_wanted_are_left_out_and_must_have_been_there() -> None:
+    release = [thing("CustomResourceDefinition", name) for name in ("as.test", "bs.test")]
+    assert transformed(release, Changes(without=["as.test"]), None) == release[1:]
+    with pytest.raises(pulumi.RunError, match=r"no CustomResourceDefinition cs\.test: are they of"):
+        transformed(release, Changes(without=["cs.test"]), None)

@@ -150,6 +150,15 @@ def test_manifests_are_made_of_a_modules_kustomization_with_the_releases_image(w
     assert "name: registry.test/hello   newTag: v1.0" in made.read_text()
 
 
+def test_manifests_go_where_the_tool_says(workshop: Workshop) -> None:
+    installer, tool = manifests_of_a_module(workshop)
+    assert tool.manifests
+    moved = tool.model_copy(update={"manifests": tool.manifests.model_copy(update={"namespace": "ours"})})
+    for each, says in ((tool, False), (moved, True)):
+        installer.install([each])
+        assert ("namespace: ours" in (workshop.root / "hello" / "install.yaml").read_text()) is says
+
+
 def test_manifests_of_another_version_are_refused(workshop: Workshop) -> None:
     installer, tool = manifests_of_a_module(workshop)
     other = tool.model_copy(update={"version": "1.1"})

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 import operators
-from config.facts.versions import versions
+from config.facts.versions import INSTALL, Kustomization, versions
 from config.rules.mirrors import mirror_problems
 from config.schema.models import StackFile
 from config.schema.operators import Installation
@@ -48,12 +48,19 @@ def add(folder: Path, chart: str, version: str) -> None:
 def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path: Path) -> None:
     helm, folder = Helm(), tmp_path / "new" / "charts"
     assert fetch_all(folder, helm) == [f"{chart.name} {chart.version}" for chart in versions().charts.values()]
-    assert fetch_manifests(folder, github()) == ["appwrapper v1.2.1"]
+    made = tmp_path / "made"
+    for name, pin in versions().manifests.items():
+        if isinstance(pin, Kustomization):
+            (made / name).mkdir(parents=True)
+            (made / name / INSTALL).write_text(f"of: {name}\n")
+    fetched = [f"{pin.name} {pin.version}" for pin in versions().manifests.values()]
+    assert fetch_manifests(folder, github(), made) == fetched
     stack = StackFile.model_validate({"vmSku": "Standard_ND96isr_H100_v5", "charts": {"source": str(folder)}})
     assert list(mirror_problems(Installation(stack, operators.find()), lambda path: Path(path).is_file())) == []
     assert {file.name for file in folder.iterdir()} == versions().charts.keys() | versions().manifests.keys()
     assert (folder / "appwrapper" / "install.yaml").read_text() == MANIFESTS
-    assert fetch_manifests(folder, github(404)) == []
+    assert (folder / "training-operator" / "install.yaml").read_text() == "of: training-operator\n"
+    assert fetch_manifests(folder, github(404), made) == []
 
 
 def test_a_chart_comes_from_its_own_place() -> None:

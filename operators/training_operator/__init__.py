@@ -1,0 +1,36 @@
+"""Kubeflow's training operator: PyTorchJobs of teams, whose pods are a gang of the stack's scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+
+from components.operators import Installed, Operator, Site
+from config.schema.operators import MLBATCH_NAMESPACE, Capability, OperatorSettings
+from operators.training_operator.component import NAME, TrainingOperator
+
+
+class TrainingOperatorSettings(OperatorSettings):
+    """It is off unless it is asked for, as the queues that it is for."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+
+
+class _TrainingOperator(Operator[TrainingOperatorSettings]):
+    name = NAME
+    title = "the training operator"
+    summary = "Kubeflow's, of version 1, for PyTorchJobs of teams."
+    has_chart = False
+    namespace = MLBATCH_NAMESPACE
+    level = "baseline"
+    settings = TrainingOperatorSettings
+    needs: Mapping[Capability, str] = {"queues": "runs what its queues admit"}
+    follows = ("scheduler-plugins", "volcano")  # whose gangs it makes
+
+    def install(self, site: Site, settings: TrainingOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
+        return TrainingOperator(self.name, site, opts)
+
+
+OPERATOR = _TrainingOperator()

@@ -1,0 +1,1 @@
+"""Kubeflow's training operator: its real controller and webhooks."""
