@@ -58,6 +58,15 @@ def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) 
     assert processes.end_leftovers(timeout_s=0.2) == []
 
 
+def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a daemon that was still there when its processes were told to end."""
+    found = processes.leftovers
+    with subprocess.Popen([sys.executable, "-c", DEAF], env=processes.marked_environment()) as first:
+        monkeypatch.setattr(processes, "leftovers", lambda: [first.pid] if first.poll() is None else found())
+        assert processes.end_leftovers(timeout_s=0.5) == []
+        assert deaf.poll() is not None
+
+
 def test_one_that_is_ending_and_so_has_lost_its_mark_is_waited_for(
     deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
