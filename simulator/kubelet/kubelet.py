@@ -99,6 +99,7 @@ class Kubelet:
         self._nodes = Informer(self.kube, "v1", "Node", self._wake.set)
         self._drivers = Informer(self.kube, "storage.k8s.io/v1", "CSIDriver", self._wake.set)
         self._workers: dict[str, PodWorker] = {}
+        self._synced = threading.Event()
         self._ips: dict[str, str] = {}
         self._ports: dict[tuple[str, str, int], int] = {}
         self._ports_lock = threading.Lock()
@@ -138,6 +139,11 @@ class Kubelet:
         self._uplink.stop()
         self._server.stop()
 
+    def is_ready(self, uid: str) -> bool:
+        """Whether a pod answers; one that is KWOK's does as soon as kubelets have looked."""
+        worker = self._workers.get(uid)
+        return self._synced.is_set() and (worker is None or worker.ready)
+
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -149,6 +155,7 @@ class Kubelet:
             self._wake.clear()
             try:
                 self._sync()
+                self._synced.set()
             except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
