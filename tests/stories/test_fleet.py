@@ -27,7 +27,7 @@ POOLS: dict[str, Any] = {
 SLOTS = 5 * 4
 MANY, FEW = 2000, 100
 STEADY = 'sleep 6; echo "$SCENARIO" >"$OUTPUT/a"'
-"""A scenario as long as this machine takes to begin twenty: its processors have time to spare, however many there are."""
+"""A scenario that lasts as long as twenty take to begin here: processors have time to spare, however many there are."""
 EVICTED_AN_HOUR, SEED = 60, 17
 APART = 1.1
 
