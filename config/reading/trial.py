@@ -180,7 +180,7 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
         left = [each for each in in_order(found) if (each.path, each.what) not in told and each.path not in asked]
         rounds.append((len(left), [(offer, offer.choices[0]) for offer in offers]))
         few = left if len(left) <= _MOST_LEFT else []
-        mending = [(each, next(_choices(each, privacy, draft))) for each in few]
+        mending = [(each, _best_choice(each, privacy, draft, look)) for each in few]
         fixes = {each: fix for each, fix in mending if fix.can_be_tried and fix.is_command}
         able = [offer for offer in offers if offer.tries]
         if not (fixes and able):
@@ -201,6 +201,16 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
         offer.choices[0] = choice
     left_at_last, before = _tried([offer for offer, _ in best], keys, look), {offer.told for offer in first}
     return [offer for offer, _ in best if offer in first or offer.is_good(left_at_last, before)]
+
+
+def _best_choice(problem: Problem, privacy: Privacy, draft: Draft, look: Look) -> Fix:
+    """The first that is good as the settings are then; where none is yet, the likeliest."""
+    keys = draft.keys()
+    before = {(each.path, each.what) for each in look(keys)}
+    first, *others = (fix for fix in _choices(problem, privacy, draft) if fix.can_be_tried or fix == problem.mending)
+    offers = [_Offer(problem, [fix]) for fix in (first, *others) if fix.can_be_tried]
+    good = (offer.choices[0] for offer in offers if offer.is_good(_tried([offer], keys, look), before))
+    return next(good, first)
 
 
 def _without_rival(offers: list[_Offer], keys: Keys, look: Look) -> list[_Offer]:

@@ -40,7 +40,7 @@ def _is_of(kind: str, body: str) -> bool:
 
 
 def _small_machine(name: str) -> str:
-    """A name that is mistyped stands for the nearest, the smallest of these; that of a size with GPUs stands for none."""
+    """A mistyped name stands for the nearest one, the smallest of these; that of a size with GPUs for none."""
     usable = sorted((size for size in catalogue().values() if not size.gpus), key=lambda size: size.vcpus)
     names = [size.name for size in usable]
     if name not in names:

@@ -19,6 +19,7 @@ from simulator.cluster.azure_files import AzureFiles
 from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.cluster.load_balancers import LoadBalancers
 from simulator.cluster.provisioner import Provisioner
+from simulator.cluster.webhooks import await_webhooks
 from simulator.host import paths, ports
 from simulator.host.network import ClusterNetwork
 from simulator.kube.client import ApiError, KubeClient, ignore_missing
@@ -51,6 +52,10 @@ class RunningCluster:
             parts.callback(Provisioner(self.kube, self.plane.folder, files).stop)
             parts.callback(LoadBalancers(self.kube).stop)
             self._parts = parts.pop_all()
+
+    def await_webhooks(self, timeout_s: float) -> None:
+        """Until what the API server asks before it takes an object answers again."""
+        await_webhooks(self.kube, self.kubelet.is_ready, timeout_s)
 
     def stop(self) -> None:
         self._parts.close()

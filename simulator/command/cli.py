@@ -31,7 +31,7 @@ _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager"
 """Without these nothing can be done; other tools are asked for where they are used."""
 _ENTERED = ("env", "shell", "up")
 """Commands that can be inside a virtual network."""
-_START_TIMEOUT_S = 180
+_START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
 

@@ -40,6 +40,7 @@ from simulator.world.evictions import EvictionStore
 
 ALREADY_RUNNING = 3
 _RESUME_TIMEOUT_S = 150
+_WEBHOOKS_TIMEOUT_S = 20
 
 
 class NotResumed(Exception):
@@ -150,6 +151,8 @@ def _resume(server: Server, clusters: Clusters) -> None:
     if not server.wait_idle(_RESUME_TIMEOUT_S):
         busy = ", ".join(record.id.text for record in server.world.store.all() if record.busy)
         raise NotResumed(f"Operations that were cut short did not end in {_RESUME_TIMEOUT_S} s: {busy or 'on nodes'}.")
+    with ThreadPoolExecutor() as waits:
+        list(waits.map(lambda running: running.await_webhooks(_WEBHOOKS_TIMEOUT_S), clusters.all().values()))
 
 
 if __name__ == "__main__":

@@ -44,16 +44,21 @@ def end_leftovers(timeout_s: float = 10) -> list[int]:
     """Ends what a killed simulator left running; returns the processes that do not end even when killed.
 
     One that is ending loses its environment, and so its mark, before it closes its ports: it is known by its id then.
+    A daemon that is ending may have started one again meanwhile.
     """
     found: set[int] = set()
     for number in (signal.SIGTERM, signal.SIGKILL):
-        deadline = time.monotonic() + timeout_s
-        for pid in leftovers():
-            _signal(pid, number)
-            found.add(pid)
-        while (running := [pid for pid in found if _runs(pid)]) and time.monotonic() < deadline:
+        told, deadline = set[int](), time.monotonic() + timeout_s
+        while True:
+            new = set(leftovers()) - told
+            for pid in new:
+                _signal(pid, number)
+            told |= new
+            found |= new
+            running = [pid for pid in found if _runs(pid)]
+            if not (new or running) or time.monotonic() >= deadline:
+                break
             time.sleep(0.05)
-            found.update(leftovers())
     return running
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from diagnosis.cluster import Object
@@ -33,18 +33,19 @@ class Sweep:
 
     def __init__(self, cluster: Path) -> None:
         self._cluster = cluster
-        self._there: set[Path] = set()
+        self._there: set[str] = set()
         self._leftovers = True
         """Of an earlier life, or of a pod that still wrote when it was removed."""
 
-    def __call__(self, pods: Iterable[Object], nodes: Iterable[Object]) -> None:
+    def __call__(self, pods: Collection[Object], nodes: Collection[Object]) -> None:
         """Looks at the disk only where one of them is gone since the last time: a batch leaves thousands of pods."""
-        kept = {of_machine(self._cluster, node) for node in nodes}
-        for pod in pods:
-            kept |= {of_pod(self._cluster, pod), logs_of(self._cluster, pod)}
-        if self._leftovers or self._there - kept:
+        there = {each["metadata"].get("uid", "") for each in (*pods, *nodes)}
+        if self._leftovers or self._there - there:
+            kept = {of_machine(self._cluster, node) for node in nodes}
+            for pod in pods:
+                kept |= {of_pod(self._cluster, pod), logs_of(self._cluster, pod)}
             gone = [folder for pattern in _FOLDERS for folder in self._cluster.glob(pattern) if folder not in kept]
             for folder in gone:
                 shutil.rmtree(folder, ignore_errors=True)
             self._leftovers = bool(gone)
-        self._there = kept
+        self._there = there

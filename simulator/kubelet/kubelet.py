@@ -99,6 +99,7 @@ class Kubelet:
         self._nodes = Informer(self.kube, "v1", "Node", self._wake.set)
         self._drivers = Informer(self.kube, "storage.k8s.io/v1", "CSIDriver", self._wake.set)
         self._workers: dict[str, PodWorker] = {}
+        self._synced = threading.Event()
         self._ips: dict[str, str] = {}
         self._ports: dict[tuple[str, str, int], int] = {}
         self._ports_lock = threading.Lock()
@@ -138,6 +139,11 @@ class Kubelet:
         self._uplink.stop()
         self._server.stop()
 
+    def is_ready(self, uid: str) -> bool:
+        """Whether a pod answers; one that is KWOK's does as soon as kubelets have looked."""
+        worker = self._workers.get(uid)
+        return self._synced.is_set() and (worker is None or worker.ready)
+
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -149,6 +155,7 @@ class Kubelet:
             self._wake.clear()
             try:
                 self._sync()
+                self._synced.set()
             except (ApiError, httpx.HTTPError):  # the API server restarts; the next tick starts from what is there
                 self._stop.wait(_TICK_S)
             except Exception:  # noqa: BLE001 - one pod's fault must not stop all kubelets; the daemon's log has it
@@ -165,9 +172,10 @@ class Kubelet:
         self._furnish(nodes)
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
-            if pod["spec"]["nodeName"] not in down:  # a dead kubelet starts, ends and reports nothing
+            name = pod["spec"]["nodeName"]
+            if name not in down and not self._is_over(pod, nodes):  # a dead kubelet starts, ends and reports nothing
                 try:
-                    self._sync_pod(pod, nodes.get(pod["spec"]["nodeName"]))
+                    self._sync_pod(pod, nodes.get(name))
                 except ApiError as error:  # what is refused for one pod must not keep others from starting
                     _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
         self._forget(pods, nodes)
@@ -175,6 +183,10 @@ class Kubelet:
         self._keeper.sync(list(nodes.values()), pods, self._context)
         self._registered.sync(nodes.values(), pods)
         self.placements.record(pods)
+
+    def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
+        """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
+        return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
     def _furnish(self, nodes: Mapping[str, Object]) -> None:
         """Gives each machine the files of its hardware, and shows faults in them."""
@@ -197,7 +209,7 @@ class Kubelet:
         self._teller.keep(alive)
         self._faked.keep(alive)
         self._admission.keep(alive)
-        self._sweep(pods, nodes.values())
+        self._sweep(pods, list(nodes.values()))
         self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:

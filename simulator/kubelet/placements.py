@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, has_ended
 from simulator.host import files
 from simulator.kubelet.status import FAKED, PARTLY_FAKED
 
@@ -19,13 +19,17 @@ class Placements:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._pods: dict[str, Object] = json.loads(file.read_text()) if file.exists() else {}
+        self._over: set[str] = set()
+        """Of pods that have ended, of which no more will be told: a batch leaves thousands."""
 
     def record(self, pods: Iterable[Object]) -> None:
         before = dict(self._pods)
-        for pod in pods:
+        by_uid = {str(pod["metadata"]["uid"]): pod for pod in pods}
+        self._over &= by_uid.keys()
+        for uid, pod in by_uid.items():
             owner = next((o for o in pod["metadata"].get("ownerReferences", []) if o["kind"] == "Job"), None)
-            if owner:
-                self._pods[pod["metadata"]["uid"]] = {
+            if owner and uid not in self._over:
+                self._pods[uid] = {
                     "namespace": pod["metadata"]["namespace"],
                     "pod": pod["metadata"]["name"],
                     "job": owner["name"],
@@ -34,6 +38,7 @@ class Placements:
                     "phase": pod.get("status", {}).get("phase", "Pending"),
                     "why_faked": why_faked(pod),
                 }
+                self._over |= {uid} if has_ended(pod) else set()
         if self._pods != before:
             self._pods = dict(list(self._pods.items())[-_KEPT:])
             files.replace(self._file, json.dumps(self._pods, indent=1))

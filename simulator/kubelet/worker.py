@@ -70,6 +70,11 @@ class PodWorker:
     def alive(self) -> bool:
         return self._thread.is_alive()
 
+    @property
+    def ready(self) -> bool:
+        """Whether all of its containers are."""
+        return all(state.ready for state in self._main)
+
     def join(self) -> None:
         self._thread.join()
 
@@ -77,7 +82,7 @@ class PodWorker:
         """Reports again where the API server has it otherwise: pods of a silent node are marked not ready for it."""
         conditions = pod.get("status", {}).get("conditions", [])
         ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-        if self.alive and ready != all(state.ready for state in self._main):
+        if self.alive and ready != self.ready:
             self._report()
 
     def stop(self, *, delete: bool) -> None:

@@ -58,7 +58,6 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     return made
 
 
-@pytest.mark.long  # minutes, while mounts list their whole container for each pod (simulator/kubelet/csi/mount.py)
 def test_two_hundred_scenarios_through_evictions_each_finished_once(stack: Stack, tmp_path: Path) -> None:
     add_template(stack, "light", LIGHT)
     listed = tmp_path / "night.txt"

@@ -26,6 +26,8 @@ POOLS: dict[str, Any] = {
 }
 SLOTS = 5 * 4
 MANY, FEW = 2000, 100
+STEADY = 'sleep 6; echo "$SCENARIO" >"$OUTPUT/a"'
+"""A scenario that lasts as long as twenty take to begin here: processors have time to spare, however many there are."""
 EVICTED_AN_HOUR, SEED = 60, 17
 APART = 1.1
 
@@ -45,6 +47,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     made.up()
     eventually(lambda: offered(made) == SLOTS, "all nodes offer their GPUs", 120)
     add_template(made, "light", LIGHT)
+    add_template(made, "steady", STEADY)
     return made
 
 
@@ -52,12 +55,12 @@ def offered(stack: Stack) -> int:
     return sum(int(node["status"].get("allocatable", {}).get("nvidia.com/gpu", 0)) for node in gpu_nodes(stack.kube))
 
 
-def run(stack: Stack, folder: Path, name: str, count: int) -> dict[str, Any]:
+def run(stack: Stack, folder: Path, name: str, count: int, template: str) -> dict[str, Any]:
     """The summary of so many scenarios, once they have ended."""
     listed = folder / f"{name}.txt"
     listed.write_text("".join(f"{name}-{number:04d}\n" for number in range(count)))
     told_of: dict[str, Any] = told(
-        stack, "submit", "--scenarios", str(listed), "--name", name, "--template", "light", "--wait"
+        stack, "submit", "--scenarios", str(listed), "--name", name, "--template", template, "--wait"
     )
     assert (told_of["state"], told_of["succeeded"], told_of["failed"]) == ("Complete", count, 0), told_of
     return told_of
@@ -70,14 +73,14 @@ def test_two_thousand_take_no_longer_for_their_work_than_a_hundred(stack: Stack,
 
 def measured(stack: Stack, folder: Path, name: str, count: int) -> float:
     """How much longer a batch took than its work, shared among all slots."""
-    told_of = run(stack, folder, name, count)
+    told_of = run(stack, folder, name, count, "steady")
     return float(told_of["seconds"] * SLOTS / told_of["scenarioSeconds"])
 
 
 def test_two_thousand_scenarios_while_nodes_are_evicted_each_finished_once(stack: Stack, tmp_path: Path) -> None:
     stack.world.simulator("evict", "--rate", str(EVICTED_AN_HOUR), "--seed", str(SEED))
     try:
-        summary = run(stack, tmp_path, "evicted", MANY)
+        summary = run(stack, tmp_path, "evicted", MANY, "light")
     finally:
         stack.world.simulator("evict", "--rate", "0")
     assert summary["evicted"] > 0

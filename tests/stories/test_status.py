@@ -16,6 +16,7 @@ def test_status_tells_who_has_the_gpus(new_stack: Callable[..., Stack]) -> None:
     options = {"metaseq": {"aim": True, "tensorboard": True}}
     stack = new_stack("status", workloads="metaseq", workloadOptions=options)
     stack.up()
+    eventually(lambda: stack.kube.find("v1", "Pod", "metaseq-mpimaster-0", "ai"), "Volcano has made the pods", 60)
     eventually(lambda: "num_updates" in log(stack.kube, "metaseq-mpimaster-0"), "the training has made updates", 180)
     said = stack.world.simulator("status").stdout
     gpu = next(line for line in said.splitlines() if line.startswith("gpu"))

@@ -102,12 +102,14 @@ class ClaimMounts:
         with self._lock:
             gone = [self._unused.pop(key) for key in list(self._unused) if key[0] not in nodes]
         for mount in gone:
-            shutil.rmtree(mount.path, ignore_errors=True)
+            mount.discard()
 
     def stop(self) -> None:
         for key in self._keys():
             with self._lock_of(key):
                 self._unmount(key)
+        for mount in self._unused.values():
+            mount.discard()
         shutil.rmtree(self._folder / "mounts", ignore_errors=True)
 
     # -- drivers -------------------------------------------------------------------------------------------------------
@@ -172,13 +174,14 @@ class ClaimMounts:
         """The mount that the node had, if it would be the same again and its container can still be read."""
         with self._lock:
             mount = self._unused.pop(key, None)
-        if mount is None or self._opened_by[key] != opened_by:
+        if mount is None:
             return None
-        try:
-            mount.reopen()
-        except AzureError:  # what is wrong, mounting it anew tells
-            return None
-        return mount
+        with contextlib.suppress(AzureError):  # what is wrong, mounting it anew tells
+            if self._opened_by[key] == opened_by:
+                mount.reopen()
+                return mount
+        mount.discard()
+        return None
 
     def _check_identity(self, volume: Object, plugin: Object) -> None:
         driver = self._kube.find("storage.k8s.io/v1", "CSIDriver", DRIVER) or {}
@@ -232,7 +235,7 @@ class ClaimMounts:
             if kept:
                 self._unused[key] = mount
         if not kept:
-            shutil.rmtree(mount.path, ignore_errors=True)
+            mount.discard()
 
     def _report(self, key: Key, message: str) -> None:
         """Warns of a mount that has gone bad, on each pod that uses it."""

@@ -6,9 +6,10 @@ Sandboxed pods see nothing of this machine, but the simulator reads and writes t
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -21,31 +22,57 @@ def is_plain(name: str) -> bool:
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
 
 
-def tree(root: Path) -> tuple[dict[str, os.stat_result], set[str]]:
-    """All regular files below `root`, and all folders, by relative path; links are left out and not followed.
+Files = dict[str, os.stat_result]
+Folders = dict[str, int]
+"""Inodes by path."""
 
+
+def tree(root: Path, below: str, before: Callable[[int, str], None]) -> tuple[Files, Folders]:
+    """All regular files, and all folders, in the folder `below` of `root` (or in itself), by their paths from there.
+
+    Links are left out and not followed. `before` is given each folder, open, and its path, before it is read.
     Raises OSError where a folder cannot be read: nobody knows then what it holds.
     """
-    found: dict[str, os.stat_result] = {}
-    folders: set[str] = set()
-    _walk(os.open(root, _FOLDER), "", found, folders)
-    return found, folders
+    files: Files = {}
+    folders: Folders = {}
+    with _parent(root, f"{below}/." if below else ".", make=False) as (folder, last):
+        opened = os.open(last, _FOLDER, dir_fd=folder)
+    _walk(opened, below, before, files, folders)
+    return files, folders
 
 
-def _walk(folder: int, prefix: str, found: dict[str, os.stat_result], folders: set[str]) -> None:
+def _walk(folder: int, path: str, before: Callable[[int, str], None], files: Files, folders: Folders) -> None:
     """Adds what is in a folder, and closes it."""
     try:
+        before(folder, path)
         with os.scandir(folder) as entries:
             for entry in entries:
+                inside = f"{path}/{entry.name}" if path else entry.name
                 with contextlib.suppress(FileNotFoundError):  # the pod removed it meanwhile
                     if entry.is_dir(follow_symlinks=False):
                         inner = os.open(entry.name, _FOLDER, dir_fd=folder)
-                        folders.add(prefix + entry.name)
-                        _walk(inner, f"{prefix}{entry.name}/", found, folders)
+                        folders[inside] = entry.inode()
+                        _walk(inner, inside, before, files, folders)
                     elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(_PARTIAL):
-                        found[prefix + entry.name] = entry.stat(follow_symlinks=False)
+                        files[inside] = entry.stat(follow_symlinks=False)
     finally:
         os.close(folder)
+
+
+def seen(root: Path, name: str) -> os.stat_result | None:
+    """What stands there itself; None where there is nothing, or a link is on the way.
+
+    Raises OSError where it cannot be looked at: nobody knows then whether it is there.
+    """
+    if name.rpartition("/")[2].startswith(_PARTIAL):
+        return None
+    try:
+        with _parent(root, name, make=False) as (descriptor, last):
+            return os.stat(last, dir_fd=descriptor, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
 
 
 def status(root: Path, name: str) -> os.stat_result | None:

@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import BlobProperties, ContainerClient
 
 from simulator.kubelet.csi import confined
+from simulator.kubelet.csi.tree import above
 
 FOLDER = {"hdi_isfolder": "true"}
 """Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
@@ -121,7 +122,7 @@ class Contents:
         """A blob was written, or removed (None)."""
         with self._writing:
             if (name in self._entries) != (entry is not None):
-                for folder in _above(name):
+                for folder in above(name):
                     self._below[folder] += 1 if entry else -1
             if entry:
                 self._entries[name] = entry
@@ -158,11 +159,6 @@ class Contents:
 
 def _entry(blob: BlobProperties) -> Entry:
     return Entry(blob.etag.strip('"'), blob.size, (blob.metadata or {}).items() >= FOLDER.items())
-
-
-def _above(name: str) -> Iterator[str]:
-    """The folders that a name is in."""
-    return map(str, [*PurePosixPath(name).parents][:-1])
 
 
 def etag_of(answer: Mapping[str, Any]) -> str:

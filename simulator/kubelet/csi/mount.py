@@ -10,12 +10,13 @@ blob after blob, as blobfuse2 copies them.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.storage.blob import ContainerClient
@@ -33,6 +34,7 @@ from simulator.kubelet.csi.contents import (
     side_by_side,
     signature,
 )
+from simulator.kubelet.csi.tree import Tree, above
 
 EVERY_S, EVERY_S_UNREMEMBERED = 2.0, 0.5
 FASTER = 10
@@ -75,6 +77,7 @@ class BlobMount:
         self._container, self._report, self._late_s = container, report, remembers_s / FASTER
         self._copies = copies or Copies()
         self._there = Contents(container, changes, self._copies)
+        self._tree = Tree(folder)
         self._doubtful: set[str] = set()
         """Names that are not alike yet, here and there."""
         self._copied: dict[str, _Copied] = {}
@@ -119,11 +122,15 @@ class BlobMount:
         if self.read_only:
             return True
         try:
-            found, _ = confined.tree(self.path)
+            self._tree.look()
         except OSError:
             return False
-        sent = (self._is_sent(name, signature(status), settled=False) for name, status in found.items())
-        return all(sent) and found.keys() == self._copied.keys()
+        return not any(self._to_send(settled=False)) and not any(self._folders_to_send())
+
+    def discard(self) -> None:
+        """Takes the folder away, after `close`. What is left of it is cleared before it is mounted anew."""
+        self._tree.close()
+        shutil.rmtree(self.path, ignore_errors=True)
 
     def reopen(self) -> None:
         """Mounts it again after `close`, by what it still has. Raises AzureError; then it stays closed."""
@@ -199,6 +206,7 @@ class BlobMount:
         if blob.is_folder:
             confined.make_folder(self.path, name)
             self._folders.add(name)
+            self._tree.touched.add(name)
             return
         if self._changed_here(name):
             return
@@ -211,6 +219,7 @@ class BlobMount:
     def _know(self, name: str, etag: str, found: Signature) -> None:
         """A file and its blob are alike."""
         self._copied[name] = _Copied(etag, found)
+        self._tree.touched.add(name)  # a pod may have changed it before the tree was first looked at
         self._copies.add(name, Entry(etag, found[0], is_folder=False), self.path, found)
 
     def _drop(self, name: str) -> None:
@@ -220,7 +229,7 @@ class BlobMount:
         else:
             confined.remove(self.path, name)
             del self._copied[name]
-        for folder in [name, *map(str, PurePosixPath(name).parents)][:-1]:
+        for folder in (name, *above(name)):
             if not self._there.shows(folder):
                 confined.remove_folder(self.path, folder)
 
@@ -244,25 +253,41 @@ class BlobMount:
         if self._closed.is_set():
             return
         try:
-            found, folders = confined.tree(self.path)
+            self._tree.look()
         except OSError as error:  # what cannot be seen must not count as removed
             self._report(f"nothing is written while a folder cannot be read: {error}")
             return
-        here = {name: signature(status) for name, status in found.items()}
-        changed = [name for name, each in here.items() if not self._is_sent(name, each, settled=settled)]
-        side_by_side(lambda name: self._send(name, here[name]), changed)
-        side_by_side(self._delete, [name for name in self._copied if name not in here])
-        self._upload_folders(folders)
+        changed, gone = self._to_send(settled=settled)
+        side_by_side(lambda name: self._send(name, changed[name]), changed)
+        side_by_side(self._delete, gone)
+        self._upload_folders()
+        unsent, _ = self._to_send(settled=False)
+        made, _ = self._folders_to_send()
+        self._tree.touched = {*unsent, *made}
+
+    def _to_send(self, *, settled: bool) -> tuple[dict[str, Signature], list[str]]:
+        """Files that are other than their blobs, and blobs whose files are gone, among what was touched."""
+        files, touched = self._tree.files, self._tree.touched
+        here = {name: signature(files[name]) for name in touched & files.keys()}
+        changed = {name: each for name, each in here.items() if not self._is_sent(name, each, settled=settled)}
+        return changed, [name for name in touched & self._copied.keys() if name not in files]
 
     def _is_sent(self, name: str, found: Signature, *, settled: bool) -> bool:
         known = self._copied.get(name)
         young = time.time_ns() - found[1] < _SETTLED_S * 1e9
         return (known is not None and known.signature == found) or (settled and young)
 
-    def _upload_folders(self, folders: set[str]) -> None:
+    def _folders_to_send(self) -> tuple[list[str], set[str]]:
+        """Those in which there is no blob yet, and those that are gone, where anything was touched."""
+        near = {*self._tree.touched, *(folder for name in self._tree.touched for folder in above(name))}
+        new = near & self._tree.folders.keys() - self._folders
+        return [name for name in new if not self._there.shows(name)], near & self._folders - self._tree.folders.keys()
+
+    def _upload_folders(self) -> None:
         """A blob for each in which there is none yet; those that are gone take theirs along."""
-        for name in sorted(folders - self._folders, reverse=True):  # what is in one shows it
-            if not self._there.shows(name):
+        new, gone = self._folders_to_send()
+        for name in sorted(new, reverse=True):
+            if not self._there.shows(name):  # by one in it, since then
                 try:
                     answer = self._container.get_blob_client(name).upload_blob(b"", overwrite=True, metadata=FOLDER)
                 except AzureError as error:
@@ -272,7 +297,7 @@ class BlobMount:
                     made = Entry(etag_of(answer), 0, is_folder=True)
                     self._there.put(name, made)
                     self._copies.add(name, made, self.path, (0, 0))
-        for name in self._folders - folders:
+        for name in gone:
             self._folders.remove(name)
             self._remove(name)
 

@@ -208,8 +208,8 @@ def test_an_api_server_that_refuses(program: Callable[[str, str], None]) -> None
     with processes.kubectl("apiVersion: v1", "ai") as cluster, pytest.raises(Refused) as refused:
         cluster.create({"kind": "Job"})
     assert refused.value.fix == (
-        "kubectl auth can-i create jobs --namespace ai; in Azure, the role 'Azure Kubernetes Service RBAC Writer' on the "
-        "cluster or its namespace lets"
+        "kubectl auth can-i create jobs --namespace ai; in Azure, the role 'Azure Kubernetes Service RBAC Writer' on "
+        "the cluster or its namespace lets"
     )
 
 

@@ -41,21 +41,35 @@ def ending(port: int = 0) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-@pytest.fixture
-def deaf(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+@contextlib.contextmanager
+def deaf_process() -> Iterator[subprocess.Popen[bytes]]:
     """A process with the simulator's mark that ends only when it is killed."""
     command = [sys.executable, "-c", DEAF]
-    process = subprocess.Popen(command, env=processes.marked_environment(), stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    yield process
-    process.kill()
-    process.communicate()
+    with subprocess.Popen(command, env=processes.marked_environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def deaf(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with deaf_process() as process:
+        yield process
 
 
 def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) -> None:
     assert processes.leftovers() == [deaf.pid]
     assert processes.end_leftovers(timeout_s=0.2) == []
+
+
+def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a daemon that was still there when its processes were told to end."""
+    found = processes.leftovers
+    with deaf_process() as first:
+        monkeypatch.setattr(processes, "leftovers", lambda: [first.pid] if first.poll() is None else found())
+        assert processes.end_leftovers(timeout_s=0.5) == []
+        assert deaf.poll() is not None
 
 
 def test_one_that_is_ending_and_so_has_lost_its_mark_is_waited_for(

@@ -152,10 +152,10 @@ def test_unmounting_waits_for_the_copy_that_is_under_way(
     reached, go_on = threading.Event(), threading.Event()
     tree = confined.tree
 
-    def slowly(root: Path) -> tuple[dict[str, os.stat_result], set[str]]:
+    def slowly(*arguments: Any) -> tuple[confined.Files, confined.Folders]:
         reached.set()
         go_on.wait(10)
-        return tree(root)
+        return tree(*arguments)
 
     monkeypatch.setattr(confined, "tree", slowly)
     copying = threading.Thread(target=made.flush)

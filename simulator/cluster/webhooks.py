@@ -1,0 +1,43 @@
+"""Webhooks after a start: a control plane that was stopped is there again before the pods that its webhooks call.
+
+Whoever made an object meanwhile would be refused, as on AKS (`no endpoints available for service`); there, nobody stops
+a cluster between two commands.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from diagnosis.cluster import Object
+from simulator.kube.client import KubeClient
+
+_KINDS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_EVERY_S = 0.2
+
+
+def await_webhooks(kube: KubeClient, is_ready: Callable[[str], bool], timeout_s: float) -> None:
+    """Until each webhook that has pods has one that answers; `is_ready` tells that of a pod's uid.
+
+    What does not come back in time is left to whoever needs it: the API server says what is missing.
+    """
+    deadline = time.monotonic() + timeout_s
+    while any(_waits(endpoints, is_ready) for endpoints in _behind_webhooks(kube)) and time.monotonic() < deadline:
+        time.sleep(_EVERY_S)
+
+
+def _behind_webhooks(kube: KubeClient) -> Iterator[list[Object]]:
+    """The endpoints of each service that a webhook calls."""
+    configurations = [each for kind in _KINDS for each in kube.list("admissionregistration.k8s.io/v1", kind)]
+    clients = [webhook["clientConfig"] for each in configurations for webhook in each.get("webhooks", ())]
+    called = {(client["service"]["namespace"], client["service"]["name"]) for client in clients if "service" in client}
+    for namespace, name in called:
+        of_service = f"kubernetes.io/service-name={name}"
+        slices = kube.list("discovery.k8s.io/v1", "EndpointSlice", namespace, labels=of_service)
+        yield [endpoint for each in slices for endpoint in each.get("endpoints") or ()]
+
+
+def _waits(endpoints: list[Object], is_ready: Callable[[str], bool]) -> bool:
+    """Whether there are pods and none of them answers. What endpoints say may be of before the start."""
+    answering = (each["conditions"].get("ready") and is_ready(each["targetRef"]["uid"]) for each in endpoints)
+    return bool(endpoints) and not any(answering)

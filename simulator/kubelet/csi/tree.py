@@ -1,0 +1,173 @@
+"""What is below a folder that pods write to, kept up to date by what the kernel tells of changes (inotify(7)).
+
+A look at many thousand files costs no more than at a few, unless the kernel has no watches left
+(fs.inotify.max_user_watches): then each look reads all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from inotify_simple import INotify, flags
+
+from simulator.kubelet.csi import confined
+
+_CHANGES = flags.CREATE | flags.DELETE | flags.MOVED_FROM | flags.MOVED_TO | flags.MODIFY | flags.ATTRIB
+_WATCH = _CHANGES | flags.CLOSE_WRITE | flags.ONLYDIR
+"""The end of writing too: what mmap(2) writes is no change to the kernel."""
+_ANOTHER = 0
+"""In place of a folder's inode: what stands there now is not the folder that was watched."""
+
+_Found = TypeVar("_Found")
+
+
+class Tree:
+    """Regular files and folders below `root`; links are left out and not followed. For one thread at a time."""
+
+    def __init__(self, root: Path) -> None:
+        self.files: dict[str, os.stat_result] = {}
+        """By relative path."""
+        self.folders: dict[str, int] = {}
+        """Their inodes, by relative path."""
+        self.touched: set[str] = set()
+        """Paths that have come, gone or changed: whoever sees to them takes them out."""
+        self._root = root
+        self._inside: defaultdict[str, set[str]] = defaultdict(set)
+        """Paths of what is in each folder; the root is empty text."""
+        self._notify: INotify | None = None
+        self._no_more = False
+        self._watched: dict[int, str] = {}
+        self._watch_of: dict[str, int] = {}
+        self._unseen: set[str] = set()
+        """What has changed and is still to be looked at."""
+
+    def look(self) -> None:
+        """Brings it up to date.
+
+        Raises OSError where a folder cannot be read, since nobody knows then what it holds; the next look sees to it.
+        """
+        events = self._notify.read(timeout=0) if self._notify else []
+        if self._notify is None or any(event.mask & flags.Q_OVERFLOW for event in events):
+            self._read_all()
+            return
+        for event in events:
+            folder = self._watched.get(event.wd)
+            if folder is None:
+                continue
+            if event.mask & flags.IGNORED:
+                self._lose(event.wd, folder)
+            elif event.name:
+                self._unseen.add(f"{folder}/{event.name}" if folder else event.name)
+            if event.mask & (flags.ISDIR | flags.IGNORED):  # what is told next may be of other paths
+                self._settle()
+        self._settle()
+
+    def close(self) -> None:
+        """Watches no more; the next look reads all."""
+        if self._notify:
+            self._notify.close()
+        self._notify, self._watched, self._watch_of = None, {}, {}
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _read_all(self) -> None:
+        self.close()
+        self.touched |= {*self.files, *self.folders}
+        self.files, self.folders, self._inside, self._unseen = {}, {}, defaultdict(set), set()
+        try:
+            self._notify = None if self._no_more else INotify()
+        except OSError:  # this user has no more (fs.inotify.max_user_instances)
+            self._no_more = True
+        try:
+            self._add("")
+        except OSError:
+            self.close()
+            raise
+
+    def _settle(self) -> None:
+        while self._unseen:
+            path = next(iter(self._unseen))
+            self._see(path)
+            self._unseen.discard(path)
+
+    def _see(self, path: str) -> None:
+        found = confined.seen(self._root, path)
+        if found and stat.S_ISDIR(found.st_mode):
+            if self.folders.get(path) != found.st_ino:
+                self._forget(path)
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone again, which is told next
+                    self._add(path)
+                    self._put({path: found.st_ino}, self.folders)
+        elif found and stat.S_ISREG(found.st_mode):
+            if path not in self.files:
+                self._forget(path)
+            self._put({path: found}, self.files)
+        else:
+            self._forget(path)
+
+    def _add(self, path: str) -> None:
+        """What is in a folder. Each folder is watched before it is read, so that nothing is missed."""
+        files, folders = confined.tree(self._root, path, self._watch)
+        self._put(files, self.files)
+        self._put(folders, self.folders)
+
+    def _put(self, found: dict[str, _Found], where: dict[str, _Found]) -> None:
+        where |= found
+        self.touched |= found.keys()
+        for path in found:
+            self._inside[_folder_of(path)].add(path)
+
+    def _watch(self, descriptor: int, path: str) -> None:
+        if self._notify is None:
+            return
+        try:
+            watch = self._notify.add_watch(f"/proc/self/fd/{descriptor}", _WATCH)
+        except OSError:
+            self._no_more = True
+            self.close()
+            return
+        self._watched[watch], self._watch_of[path] = path, watch
+
+    def _lose(self, watch: int, folder: str) -> None:
+        """The kernel watches no folder that was removed."""
+        del self._watched[watch]
+        if self._watch_of.get(folder) == watch:
+            del self._watch_of[folder]
+            self.folders[folder] = _ANOTHER
+            self._unseen.add(folder)
+
+    def _forget(self, path: str) -> None:
+        """With what is below it."""
+        self._inside[_folder_of(path)].discard(path)
+        known = self.files.pop(path, None) or self.folders.pop(path, None) is not None
+        if not known:
+            return
+        self.touched.add(path)
+        self._unwatch(path)
+        for inner in self._inside.pop(path, set()).copy():
+            self._forget(inner)
+
+    def _unwatch(self, folder: str) -> None:
+        watch = self._watch_of.pop(folder, None)
+        if watch is not None and self._watched.get(watch) == folder:  # one that was moved keeps its watch
+            del self._watched[watch]
+            if self._notify:
+                with contextlib.suppress(OSError):  # the kernel has taken it away before
+                    self._notify.rm_watch(watch)
+
+
+def above(path: str) -> Iterable[str]:
+    """The folders that a path is in."""
+    while path := _folder_of(path):
+        yield path
+
+
+def _folder_of(path: str) -> str:
+    return path.rpartition("/")[0]
