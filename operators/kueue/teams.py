@@ -41,8 +41,8 @@ class Teams(Component):
             queue = queues.cluster_queue_spec(quotas, None)
             _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
         for team, chosen in sorted(settings.teams.items()):
-            quotas = queues.quotas(chosen.gpus, pools, settings.rdma_resource)
-            Team(team, chosen, quotas, flavor, rules, opts=self.child())
+            spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource)
+            Team(team, chosen, spec, flavor, rules, opts=self.child())
         self.register_outputs({})
 
     def _rules(self, scheduler: str | None, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
@@ -75,14 +75,13 @@ class Team(Component):
         self,
         name: str,
         team: TeamSettings,
-        quotas: dict[str, str],
+        spec: dict[str, Any],
         flavor: pulumi.Resource,
         rules: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         queue_name = queues.queue_name(name)
-        spec = queues.cluster_queue_spec(quotas, name)
         queue = _made("ClusterQueue", queue_name, spec, opts=self.child(depends_on=[flavor]))
         space = namespace(name, "baseline", parent=self, hooks=None, labels=TEAM_LABELS, depends_on=[queue])
         inside = space.metadata["name"]

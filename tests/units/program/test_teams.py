@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from config.rules.teams import quota_table
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
+from tests.support.settings import load
 
 QUEUE = "kueue.x-k8s.io/v1beta2:ClusterQueue"
 STACK = {
@@ -88,6 +90,19 @@ def test_another_node_changes_no_quota(stack: Recorder) -> None:
     larger = program({**STACK, "nodeCount": 4})
     for name in stack.names(QUEUE):
         assert stack.one(QUEUE, name).inputs == larger.one(QUEUE, name).inputs
+
+
+def test_previews_tell_whose_the_gpus_are_and_what_is_left() -> None:
+    teams = {"blue": {"gpus": 8, "lendingLimit": 4}, "red": {"gpus": 4, "borrowingLimit": 0}}
+    found = quota_table(load({**STACK, "teams": teams}))
+    assert [" ".join(line.split()) for line in found.splitlines()] == [
+        "quotas, of 24 GPUs that the cluster can have:",
+        "8 team blue, lends at most 4",
+        "4 team red, borrows at most 0",
+        "8 slack, which teams borrow",
+        "4 in no queue: quota for more teams, or slackGpus",
+    ]
+    assert quota_table(load({"vmSku": H100})) == ""
 
 
 def test_a_stack_without_teams_has_kueue_alone() -> None:
