@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from config.facts.scheduling import COSCHEDULER, TEAM_LABELS
+from config.facts.scheduling import TEAM_LABELS, VOLCANO
 from operators.kueue import admission, priorities
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import paths
@@ -63,7 +66,7 @@ def _objects() -> Iterator[Object]:
     for kind in ("AppWrapper", "Workload"):
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"
-    for name, spec in admission.policies(COSCHEDULER).items():
+    for name, spec in admission.policies(VOLCANO).items():
         yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
         yield {**bound, "spec": admission.binding(name)}
@@ -150,10 +153,10 @@ def wrapped(*templates: Object, labels: Object = QUEUE) -> Object:
     return named("AppWrapper", {"components": [{"template": each} for each in templates]}, labels=labels)
 
 
-HERE: Object = {"schedulerName": COSCHEDULER}
+HERE: Object = {"schedulerName": VOLCANO}
 NO_QUEUE, PAST_IT = "it has no queue", "it would take GPUs past the queue"
 FORGED, PRIORITY = "it is part of another object", "it takes a priority that is no team's"
-SCHEDULER = f"write schedulerName: {COSCHEDULER}"
+SCHEDULER = f"write schedulerName: {VOLCANO}"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
 
@@ -222,6 +225,15 @@ def test_what_is_let_pass(row: tuple[str, Object]) -> None:
 
 
 @pytest.mark.usefixtures("cluster")
+def test_what_the_page_tells_teams_to_write_is_taken() -> None:
+    page = Path(paths.ROOT, "docs", "teams.md").read_text(encoding="utf-8")
+    blocks = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.+?)^```", page, re.DOTALL | re.MULTILINE)]
+    assert [each["kind"] for each in blocks] == ["Job", "AppWrapper"]
+    for each in blocks:
+        assert refused(ALICE, {**each, "metadata": {**each["metadata"], "namespace": "blue"}}) == ""
+
+
+@pytest.mark.usefixtures("cluster")
 @pytest.mark.parametrize("row", REFUSED.values(), ids=REFUSED.keys())
 def test_elsewhere_nothing_is_refused(row: tuple[str, Object, str]) -> None:
     user, made, _ = row
@@ -253,5 +265,5 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER))
+    assert "schedulerName" in json.dumps(admission.policies(VOLCANO))
     assert "schedulerName" not in json.dumps(admission.policies(None))
