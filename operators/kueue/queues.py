@@ -35,7 +35,7 @@ def cluster_queue_spec(
     """A team's share of the cluster, or one that no namespace can queue for.
 
     Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait; nobody preempts others to
-    borrow. In its own queue a team's more important or older job comes first. `limits` are those of lending and borrowing.
+    borrow. In its own queue a team's more important or older job comes first. `limits` are of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
     resources = [
