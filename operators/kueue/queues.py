@@ -56,9 +56,7 @@ def cluster_queue_spec(
     }
 
 
-def team_queue_spec(
-    name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str
-) -> dict[str, Any]:
+def team_queue_spec(name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, Any]:
     """Of a team's own queue: what is said of its GPUs holds for their share of all else."""
     said = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in said.items() if gpus is not None}
