@@ -25,6 +25,7 @@ from components.reservations import check_reservations, groups, reserved_nodes
 from config.reading import loader
 from config.rules.advice import warnings
 from config.rules.cost import OUTPUT, hourly_cost
+from config.rules.teams import quota_table
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 
@@ -37,6 +38,8 @@ def main() -> None:
         pulumi.log.warn(warning)
     for placement in settings.placements.values():
         pulumi.log.info(str(placement))
+    if quotas := quota_table(settings):
+        pulumi.log.info(quotas)
     made = _all_that_is_made()
     settings, platform = _platform(settings, known_operators)
     if isinstance(platform, Platform) and not platform.within:

@@ -35,6 +35,8 @@ class Site:
     installed: Mapping[str, Installed]
     """The operators that it follows, as far as the stack has them."""
     namespace: kubernetes.core.v1.Namespace
+    scheduler: str | None
+    """What alone places pods on GPU nodes, as pods name it; None where the stack installs nothing that does."""
 
 
 class Installed(Component):
@@ -108,6 +110,8 @@ class Operators(Component):
         self._namespaces: dict[str, kubernetes.core.v1.Namespace] = {}
         self.installed = {}
         pools = gpu_pools(settings)
+        wanted = [each for each in operators.values() if each.is_wanted(settings)]
+        schedulers = [each.provides(settings.operators.of(each)).get("scheduler") for each in wanted]
         order = TopologicalSorter({name: each.follows for name, each in sorted(operators.items())}).static_order()
         for operator in (operators[name] for name in order):
             if operator.is_wanted(settings):
@@ -118,6 +122,7 @@ class Operators(Component):
                     registry=registry,
                     installed={name: self.installed[name] for name in operator.follows if name in self.installed},
                     namespace=self._namespace(operator),
+                    scheduler=next(filter(None, schedulers), None),
                 )
                 self.installed[operator.name] = operator.install(site, settings.operators.of(operator), self.child())
         self.register_outputs({})

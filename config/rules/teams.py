@@ -30,6 +30,7 @@ def team_problems(installation: Installation) -> Iterator[Problem]:
     of_operators = {each.namespace for each in installation.operators.values()}
     for name, team in stack.teams.items():
         yield from _name_problems(name, team, stack.teams, of_operators)
+    yield from _lends_more_than_it_has(stack)
     yield from _groups_without_entra(stack)
     yield from _too_many_gpus(stack)
 
@@ -58,6 +59,14 @@ def _renamed(path: Path, team: TeamSettings, better: str, teams: Collection[str]
     return remove_command(path) if better in teams else move_command(path, ("teams", better), given)
 
 
+def _lends_more_than_it_has(stack: StackFile) -> Iterator[Problem]:
+    for name, team in stack.teams.items():
+        if team.lending_limit is not None and team.lending_limit > team.gpus:
+            path: Path = ("teams", name, "lendingLimit")
+            what = f"is {team.lending_limit}, but the team has {team.gpus} GPUs of its own"
+            yield Problem(path, what, f"0 to {team.gpus}", set_command(path, team.gpus))
+
+
 def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
     for name, team in stack.teams.items():
         if team.groups and not stack.cluster.entra:
@@ -68,7 +77,7 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
     """More than the cluster can have: each is held against what those before it leave. With no node, nothing runs."""
-    total = left = sum(pool.max_nodes * pool.gpus for pool in stack.gpu_pools().values())
+    total = left = _all_gpus(stack)
     asked: list[tuple[Path, int]] = [(("slackGpus",), stack.slack_gpus)]
     asked += [(("teams", name, "gpus"), team.gpus) for name, team in sorted(stack.teams.items())]
     for path, gpus in asked if total else ():
@@ -77,6 +86,25 @@ def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
             lacking = ("pools",) if stack.pools else ("nodeCount",)
             yield Problem(path, what, f"0 to {left}, or more nodes", set_command(path, left), lacking=lacking)
         left -= min(gpus, left)
+
+
+def _all_gpus(stack: StackFile) -> int:
+    return sum(pool.max_nodes * pool.gpus for pool in stack.gpu_pools().values())
+
+
+def quota_table(stack: StackFile) -> str:
+    """What of the cluster is whose, for previews; empty without teams."""
+    total = _all_gpus(stack)
+    rows = [(team.gpus, f"team {name}{_limits(team)}") for name, team in sorted(stack.teams.items())]
+    rows += [(stack.slack_gpus, "slack, which teams borrow")] if stack.slack_gpus else []
+    left = (total - sum(gpus for gpus, _ in rows), "in no queue: quota for more teams, or slackGpus")
+    lines = [f"{gpus:>8}  {what}" for gpus, what in (*rows, *([left] if left[0] > 0 else []))]
+    return "\n".join([f"quotas, of {total} GPUs that the cluster can have:", *lines]) if rows else ""
+
+
+def _limits(team: TeamSettings) -> str:
+    said = (("lends", team.lending_limit), ("borrows", team.borrowing_limit))
+    return "".join(f", {verb} at most {gpus}" for verb, gpus in said if gpus is not None)
 
 
 def _are(number: int) -> str:

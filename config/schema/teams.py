@@ -34,6 +34,10 @@ class TeamSettings(Model):
     """GPUs that are its own, with their share of all else that a node offers: it gets them back at once when others
     have borrowed them. While others leave theirs free, its jobs may take these too.
     """
+    lending_limit: Gpus | None = None
+    """How many of these others may borrow at most, with their share of all else; all of them unless it is set."""
+    borrowing_limit: Gpus | None = None
+    """How many GPUs its jobs may take at most beyond its own; as many as others lend unless it is set."""
     users: tuple[User, ...] = ()
     """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name."""
     groups: tuple[ObjectId, ...] = ()

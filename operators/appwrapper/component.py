@@ -26,16 +26,18 @@ class AppWrapper(Installed):
 
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        text = yaml.safe_dump(configuration(site.settings.operators.warm_up_minutes), sort_keys=False)
+        own = configuration(site.settings.operators.warm_up_minutes, site.scheduler)
+        text = yaml.safe_dump(own, sort_keys=False)
         self.followed = install(NAME, site, Changes({CONFIG_MAP: {"config.yaml": text}}), parent=self)
         self.register_outputs({})
 
 
-def configuration(warm_up_minutes: int) -> dict[str, Any]:
+def configuration(warm_up_minutes: int, scheduler: str | None) -> dict[str, Any]:
     """What AppWrapper 1.2 reads (its pkg/config/config.go); where nothing is said of a number, it is upstream's.
 
     Jobs change what is in `faultTolerance` for themselves, by annotations, and by these alone say which exit codes are
     worth another try. Members of teams may wrap what they could not make by themselves, since Kueue queues it all.
+    Pods that name no scheduler get the one that places all others on GPU nodes.
     """
     return {
         "controllerManager": {
@@ -45,6 +47,7 @@ def configuration(warm_up_minutes: int) -> dict[str, Any]:
         },
         "appwrapper": {
             "userRBACAdmissionCheck": False,
+            **({"schedulerName": scheduler} if scheduler else {}),
             "autopilot": {
                 "injectAntiAffinities": True,
                 "monitorNodes": True,

@@ -27,7 +27,7 @@ class Kueue(Installed):
         installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
         self.followed = [installed]
         if site.settings.teams or site.settings.slack_gpus:
-            Teams("teams", site.settings, installed, opts=self.child())
+            Teams("teams", site.settings, site.scheduler, installed, opts=self.child())
         self.register_outputs({})
 
 

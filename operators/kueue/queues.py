@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from config.facts.allocatable import MAX_PODS, allocatable
 from config.facts.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
 from config.rules.teams import QUEUE_SUFFIX
 from config.schema.pools import PoolSettings
+from config.schema.teams import TeamSettings
 
 API = "kueue.x-k8s.io/v1beta2"
 FLAVOR = "default-flavor"
@@ -28,14 +29,19 @@ def queue_name(team: str) -> str:
     return f"{team}{QUEUE_SUFFIX}"
 
 
-def cluster_queue_spec(quotas: dict[str, str], namespace: str | None) -> dict[str, Any]:
+def cluster_queue_spec(
+    quotas: dict[str, str], namespace: str | None, limits: Mapping[str, dict[str, str]] | None = None
+) -> dict[str, Any]:
     """A team's share of the cluster, or one that no namespace can queue for.
 
     Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait; nobody preempts others to
-    borrow. In its own queue a team's more important or older job comes first.
+    borrow. In its own queue a team's more important or older job comes first. `limits` are of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
-    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    resources = [
+        {"name": name, "nominalQuota": amount, **{limit: shares[name] for limit, shares in (limits or {}).items()}}
+        for name, amount in quotas.items()
+    ]
     return {
         **selector,
         "cohortName": COHORT,
@@ -48,6 +54,13 @@ def cluster_queue_spec(quotas: dict[str, str], namespace: str | None) -> dict[st
             {"coveredResources": list(quotas), "flavors": [{"name": FLAVOR, "resources": resources}]},
         ],
     }
+
+
+def team_queue_spec(name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, Any]:
+    """Of a team's own queue: what is said of its GPUs holds for their share of all else."""
+    said = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
+    limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in said.items() if gpus is not None}
+    return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits)
 
 
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:

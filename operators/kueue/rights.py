@@ -33,6 +33,7 @@ def rules() -> list[dict[str, Any]]:
         _rule("", core, _EDIT),
         _rule("", ("pods",), _END),
         _rule("apps", ("deployments", "statefulsets"), _END),
+        _rule("scheduling.x-k8s.io", ("podgroups",), _EDIT),  # coscheduling's, of gangs
         _rule("", ("events",), _READ),
         _rule("", ("namespaces", "pods/log"), ("get",)),
         _rule("", ("pods/exec", "pods/portforward"), ("create",)),

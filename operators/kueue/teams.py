@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pulumi
@@ -13,14 +14,19 @@ from config.facts.scheduling import TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators.kueue import queues, rights
+from operators.kueue import admission, priorities, queues, rights
 
 
 class Teams(Component):
     """What all teams share, and each of them. They follow Kueue, whose webhooks must answer."""
 
     def __init__(
-        self, name: str, settings: Settings, kueue: pulumi.Resource, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        settings: Settings,
+        scheduler: str | None,
+        kueue: pulumi.Resource,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         pools = list(settings.gpu_pools().values())
@@ -29,34 +35,53 @@ class Teams(Component):
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
+        rules = [role, *self._rules(scheduler, kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None)
             _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
         for team, chosen in sorted(settings.teams.items()):
-            quotas = queues.quotas(chosen.gpus, pools, settings.rdma_resource)
-            Team(team, chosen, quotas, flavor, role, opts=self.child())
+            spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource)
+            Team(team, chosen, spec, flavor, rules, opts=self.child())
         self.register_outputs({})
+
+    def _rules(self, scheduler: str | None, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
+        """The classes of priorities, and what is refused, as far as members must find them there."""
+        for name in priorities.CLASSES:
+            yield kubernetes.scheduling.v1.PriorityClass(
+                name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
+            )
+        kinds = kubernetes.admissionregistration.v1
+        for name, spec in admission.policies(scheduler).items():
+            policy = kinds.ValidatingAdmissionPolicy(
+                f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=[kueue])
+            )
+            yield kinds.ValidatingAdmissionPolicyBinding(
+                f"{name}-binding",
+                metadata={"name": name},
+                spec=admission.binding(name),
+                opts=self.child(depends_on=[policy]),
+            )
 
 
 class Team(Component):
     """Its namespace follows its ClusterQueue, which can only go when none of its jobs is there any more.
 
-    Pods there may do what the level `baseline` allows: nothing of their node's, since others have pods on it.
+    Members get their rights once there is all that keeps them within the queue (`rules`). Pods there may do what the
+    level `baseline` allows: nothing of their node's, since others have pods on it.
     """
 
     def __init__(
         self,
         name: str,
         team: TeamSettings,
-        quotas: dict[str, str],
+        spec: dict[str, Any],
         flavor: pulumi.Resource,
-        role: kubernetes.rbac.v1.ClusterRole,
+        rules: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         queue_name = queues.queue_name(name)
-        spec = queues.cluster_queue_spec(quotas, name)
         queue = _made("ClusterQueue", queue_name, spec, opts=self.child(depends_on=[flavor]))
         space = namespace(name, "baseline", parent=self, hooks=None, labels=TEAM_LABELS, depends_on=[queue])
         inside = space.metadata["name"]
@@ -72,7 +97,7 @@ class Team(Component):
             f"{name}-{rights.ROLE}",
             metadata={"name": rights.ROLE, "namespace": inside},
             **rights.binding(team),
-            opts=self.child(depends_on=[role]),
+            opts=self.child(depends_on=rules),
         )
         self.register_outputs({})
 

@@ -23,8 +23,7 @@ class TrainingOperator(Installed):
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         schedulers = [each for other in site.installed.values() for each in other.webhooks]
-        scheduler = site.settings.operators.scheduler if schedulers else None
-        changes = Changes(arguments=arguments(scheduler, site.settings.images.registry), without=OTHERS)
+        changes = Changes(arguments=arguments(site.scheduler, site.settings.images.registry), without=OTHERS)
         self.followed = install(NAME, site, changes, parent=self, after=schedulers)
         self.register_outputs({})
 

@@ -42,7 +42,7 @@ with _sdk_left_out():
 
 # As the SDK does (pulumi/runtime/rpc.py), and Go's plugins may: objects of more than thirty levels, as CRDs of jobs
 # are, go beyond the depth at which Python's protobuf takes a message for malicious.
-cpp_message._message.SetAllowOversizeProtos(True)  # noqa: SLF001
+cpp_message._message.SetAllowOversizeProtos(True)
 
 __all__ = [
     "engine_pb2",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from components import images
-from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
+from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
 from operators.appwrapper.component import CONFIG_MAP, NAMESPACE
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
@@ -23,7 +23,7 @@ API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
 OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "kueue": {"enabled": True},
-    "volcano": {"enabled": False},
+    "scheduler": COSCHEDULER,
 }
 QUICKLY = {"retryPausePeriodDuration": "1s"}
 LOOKS_S = 150
@@ -115,6 +115,8 @@ def test_a_job_is_admitted_by_the_teams_queue_and_runs_to_its_end(stack: Stack) 
     wrap(stack, "fine", "sleep 5")
     eventually(lambda: reserved(stack) == 8, "the quota is taken")
     becomes(stack, "fine", "Succeeded")
+    (pod,) = stack.kube.list("v1", "Pod", TEAM, labels="job-name=fine")
+    assert pod["spec"]["schedulerName"] == COSCHEDULER
     assert status(stack, "fine").get("resettingCount", 0) == 0
     eventually(lambda: reserved(stack) == 0, "the quota is free again")
 

@@ -147,10 +147,9 @@ def test_one_that_no_quota_could_hold_waits_and_kueue_says_why(stack: Stack) -> 
     assert is_held(stack, "large")
 
 
-def test_a_job_without_a_queue_never_starts(stack: Stack) -> None:
-    submit(stack, "astray", "true", labels={})
-    eventually(lambda: is_so(stack, "astray", "Suspended"), "the operator has seen it")
-    assert is_held(stack, "astray")
+def test_a_job_without_a_queue_is_refused(stack: Stack) -> None:
+    with pytest.raises(CommandFailed, match="it has no queue"):
+        submit(stack, "astray", "true", labels={})
 
 
 def test_what_is_wrong_with_a_job_the_operators_webhook_says(stack: Stack) -> None:

@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from components import images
-from config.facts.scheduling import GPU_RESOURCE
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
+TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 MEMBER = {"blue": "alice", "red": "bob"}
 QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 SECONDS = 20
@@ -31,9 +32,9 @@ SECONDS = 20
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Its pod would make it, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", "kueue-manager"], check=True)
-    operators = {"kueue": {"enabled": True}, "volcano": {"enabled": False}}
+    # Their pods would make them, too, but Helm waits for that ten minutes only.
+    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
+    operators = {"kueue": {"enabled": True}, "scheduler": COSCHEDULER}
     made = new_stack("teams", workloads="", nodeCount=3, operators=operators, teams=TEAMS, slackGpus=8)
     made.up()
     eventually(lambda: [gpus(node["status"]["allocatable"]) for node in gpu_nodes(made.kube)] == [8] * 3, "GPUs", 300)
@@ -56,12 +57,18 @@ def may(stack: Stack, user: str, verb: str, resource: str, namespace: str) -> bo
         return False
 
 
-def submit(stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8) -> None:
-    """A plain Job from a file, of a user's: by default a member's, elsewhere the administrator's."""
+def submit(
+    stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8, **more: str
+) -> None:
+    """A plain Job from a file, of a user's: by default a member's, elsewhere the administrator's.
+
+    `more` is of its pods; by default they name the stack's scheduler. Raises CommandFailed where it is refused.
+    """
     image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
     limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: count} if count else {})}
     container = {"name": "main", "image": image, "command": ["sleep", "900"], "resources": {"limits": limits}}
     pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    pod |= {"schedulerName": COSCHEDULER} | more
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -160,11 +167,28 @@ def test_what_a_team_leaves_free_is_lent_and_it_has_it_back_within_seconds(stack
     borrows(stack, "blue", 8)
 
 
-def test_a_job_without_a_queue_never_starts_and_one_of_no_team_is_left_alone(stack: Stack) -> None:
-    submit(stack, "blue", "astray", labels={}, count=0)
-    submit(stack, "default", "elsewhere", labels={}, count=0)
+def test_a_teams_more_important_job_comes_before_its_newest(stack: Stack) -> None:
+    submit(stack, "blue", "urgent", priorityClassName="high-priority")
+    started(stack, "blue", "urgent")
+    eventually(lambda: is_held(stack, "blue", "second"), "the newest has gone back to its queue")
+    assert (workload(stack, "blue", "urgent")["spec"]["priority"], runs(stack, "blue", "first")) == (10, True)
+    assert runs(stack, "red", "again")
+
+
+def test_members_are_told_at_once_why_a_job_is_not_taken(stack: Stack) -> None:
+    for why, said in (
+        ({"labels": {}}, "put the label kueue.x-k8s.io/queue-name: default-queue"),
+        ({"schedulerName": "default-scheduler"}, f"write schedulerName: {COSCHEDULER}"),
+        ({"priorityClassName": "system-node-critical"}, "write low-priority, default-priority, high-priority, or no"),
+    ):
+        with pytest.raises(CommandFailed, match=said):
+            submit(stack, "blue", "astray", **why)
+    assert stack.kube.find("batch/v1", "Job", "astray", "blue") is None
+
+
+def test_a_job_of_no_team_is_left_alone(stack: Stack) -> None:
+    submit(stack, "default", "elsewhere", labels={}, count=0, schedulerName="default-scheduler")
     started(stack, "default", "elsewhere")
-    stays_held(stack, "blue", "astray")
 
 
 def test_members_act_in_their_namespace_and_in_no_other(stack: Stack) -> None:
@@ -198,8 +222,10 @@ def test_older_versions_of_queues_are_converted(stack: Stack) -> None:
     )
 
 
-def test_another_share_changes_its_queue_alone(stack: Stack) -> None:
-    stack.set(teams={**TEAMS, "blue": {**TEAMS["blue"], "gpus": 4}})
+def test_another_share_and_limits_change_its_queue_alone_and_a_preview_tells_the_quotas(stack: Stack) -> None:
+    stack.set(teams={**TEAMS, "blue": {**TEAMS["blue"], "gpus": 4, "lendingLimit": 1, "borrowingLimit": 16}})
+    told = " ".join(stack.pulumi("preview").split())
+    assert "of 24 GPUs that the cluster can have: 4 team blue, lends at most 1, borrows at most 16 8 team red 8" in told
     assert stack.steps() == {"kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue blue-cluster-queue": "update"}
 
 

@@ -85,23 +85,30 @@ def test_kueue_comes_after_it_since_namespaces_of_teams_go_before_both(stack: Re
 
 def test_warm_up_is_one_setting_for_both_and_kueue_waits_longer(stack: Recorder) -> None:
     text = stack.one(":ConfigMap", component.CONFIG_MAP).inputs["data"]["config.yaml"]
-    assert yaml.safe_load(text) == configuration(45)
-    assert configuration(45)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] == 45 * MINUTE
+    assert yaml.safe_load(text) == configuration(45, "volcano")
+    assert configuration(45, None)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] == 45 * MINUTE
     kueue = stack.one(":Release", "kueue").inputs["values"]["managerConfig"]["controllerManagerConfigYaml"]
     assert yaml.safe_load(kueue)["waitForPodsReady"]["timeout"] == "55m"
 
 
+def test_wrapped_pods_get_the_scheduler_that_the_stack_installs() -> None:
+    assert configuration(30, "volcano")["appwrapper"]["schedulerName"] == "volcano"
+    assert "schedulerName" not in configuration(30, None)["appwrapper"]
+
+
 def test_no_period_is_beyond_the_ceiling_which_would_keep_it_from_starting() -> None:
     """ValidateAppWrapperConfig of its pkg/config/config.go."""
-    periods = configuration(24 * 60)["appwrapper"]["faultTolerance"]
+    periods = configuration(24 * 60, None)["appwrapper"]["faultTolerance"]
     ceiling = periods["gracePeriodCeiling"]
     for name in ("deletionGracePeriod", "resetPause", "failureGracePeriod", "admissionGracePeriod"):
         assert periods[name] <= periods["warmupGracePeriod"] <= ceiling
-    assert configuration(1)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] >= periods["admissionGracePeriod"]
+    assert (
+        configuration(1, None)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] >= periods["admissionGracePeriod"]
+    )
 
 
 def test_jobs_leave_nodes_by_autopilots_labels_and_by_ours() -> None:
-    taints = configuration(30)["appwrapper"]["autopilot"]["resourceTaints"]["nvidia.com/gpu"]
+    taints = configuration(30, None)["appwrapper"]["autopilot"]["resourceTaints"]["nvidia.com/gpu"]
     evicting = {f"{each['key']}={each['value']}" for each in taints if each["effect"] == "NoExecute"}
     assert evicting == {"autopilot.ibm.com/gpuhealth=EVICT", "ai-on-aks/gpu-health=failed"}
     avoided = [each["value"] for each in taints if each["effect"] != "NoExecute"]

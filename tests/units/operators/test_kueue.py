@@ -99,6 +99,20 @@ def test_a_team_borrows_what_others_leave_and_gives_it_back() -> None:
     assert [each["name"] for each in flavor["resources"]] == group["coveredResources"]
 
 
+def test_limits_of_lending_and_borrowing_hold_for_the_share_of_all_else_too() -> None:
+    team = TeamSettings(gpus=16, lending_limit=8, borrowing_limit=0)
+    spec = queues.team_queue_spec("blue", team, [WHOLE], RDMA)
+    found = {each["name"]: each for each in spec["resourceGroups"][0]["flavors"][0]["resources"]}
+    for key, gpus in (("nominalQuota", 16), ("lendingLimit", 8), ("borrowingLimit", 0)):
+        assert {name: each[key] for name, each in found.items()} == quotas(gpus, WHOLE)
+
+
+def test_a_team_lends_and_borrows_without_limit_unless_it_says_one() -> None:
+    spec = queues.team_queue_spec("blue", TeamSettings(gpus=16), [WHOLE], RDMA)
+    for each in spec["resourceGroups"][0]["flavors"][0]["resources"]:
+        assert set(each) == {"name", "nominalQuota"}
+
+
 def test_only_the_teams_own_namespace_queues_for_its_quota_and_none_for_what_no_team_has() -> None:
     own = queues.cluster_queue_spec(quotas(8, WHOLE), "blue")["namespaceSelector"]
     assert own == {"matchLabels": {"kubernetes.io/metadata.name": "blue"}}

@@ -33,6 +33,7 @@ def registered() -> Recorder:
             registry=Namespace("registry", metadata={"name": "stands-for-it"}),
             installed={},
             namespace=Namespace("namespace", metadata={"name": NODE_TOOLS_NAMESPACE}),
+            scheduler=None,
         )
         local_nvme_scratch.LocalNvmeScratch("local-nvme-scratch", site)
         node_labeler.NodeLabeler("node-labeler", site)

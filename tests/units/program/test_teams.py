@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from config.rules.teams import quota_table
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
+from tests.support.settings import load
 
 QUEUE = "kueue.x-k8s.io/v1beta2:ClusterQueue"
 STACK = {
@@ -47,10 +51,58 @@ def test_queues_follow_kueue_and_namespaces_their_queue_so_that_jobs_go_before_i
     assert "namespace-blue" in follows(":LocalQueue", "blue-default-queue")
 
 
+def test_priorities_are_of_teams_alone_and_no_pod_has_one_that_names_none(stack: Recorder) -> None:
+    found = {name: stack.one(":PriorityClass", name).inputs for name in stack.names(":PriorityClass")}
+    values = {name: made["value"] for name, made in found.items()}
+    assert values == {"low-priority": 1, "default-priority": 5, "high-priority": 10}
+    assert {made["globalDefault"] for made in found.values()} == {False}
+    assert {made["preemptionPolicy"] for made in found.values()} == {"Never"}
+
+
+def test_members_get_their_rights_once_what_keeps_them_within_the_queue_is_in_force(stack: Recorder) -> None:
+    for policy in ("team-queues", "team-pods"):
+        bound = stack.one(":ValidatingAdmissionPolicyBinding", f"{policy}-binding")
+        assert bound.inputs["spec"]["matchResources"]["namespaceSelector"] == {
+            "matchLabels": {"mlbatch-team-namespace": "true"}
+        }
+        assert f"{policy}-policy" in " ".join(bound.dependencies)
+        assert f"{policy}-binding" in " ".join(stack.one(":RoleBinding", "blue-mlbatch-edit").dependencies)
+
+
+@pytest.mark.parametrize(
+    ("operators", "named"),
+    [
+        ({}, "volcano"),
+        ({"scheduler": "scheduler-plugins-scheduler"}, "scheduler-plugins-scheduler"),
+        ({"volcano": {"enabled": False}}, None),
+    ],
+)
+def test_gpu_pods_of_teams_name_the_scheduler_that_the_stack_installs(
+    operators: dict[str, Any], named: str | None
+) -> None:
+    found = program({**STACK, "operators": {"kueue": {"enabled": True}, **operators}})
+    spec = found.one(":ValidatingAdmissionPolicy", "team-pods-policy").inputs["spec"]
+    said = [each["message"] for each in spec["validations"] if "schedulerName" in each["message"]]
+    assert [f"schedulerName: {named}" in each for each in said] == ([True] if named else [])
+
+
 def test_another_node_changes_no_quota(stack: Recorder) -> None:
     larger = program({**STACK, "nodeCount": 4})
     for name in stack.names(QUEUE):
         assert stack.one(QUEUE, name).inputs == larger.one(QUEUE, name).inputs
+
+
+def test_previews_tell_whose_the_gpus_are_and_what_is_left() -> None:
+    teams = {"blue": {"gpus": 8, "lendingLimit": 4}, "red": {"gpus": 4, "borrowingLimit": 0}}
+    found = quota_table(load({**STACK, "teams": teams}))
+    assert [" ".join(line.split()) for line in found.splitlines()] == [
+        "quotas, of 24 GPUs that the cluster can have:",
+        "8 team blue, lends at most 4",
+        "4 team red, borrows at most 0",
+        "8 slack, which teams borrow",
+        "4 in no queue: quota for more teams, or slackGpus",
+    ]
+    assert quota_table(load({"vmSku": H100})) == ""
 
 
 def test_a_stack_without_teams_has_kueue_alone() -> None:

@@ -1,0 +1,156 @@
+"""What the API server refuses in namespaces of teams: what goes past their queue, or takes what is not theirs. Pure.
+
+Rights do not say it (rights.py): members make jobs, whatever these ask for, AppWrapper makes for them what they may
+not, and others may have more rights there. Kueue holds back what has no queue, but tells nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from config.facts.scheduling import TEAM_LABELS
+from operators.kueue.priorities import CLASSES
+from operators.kueue.queues import LOCAL_QUEUE
+from operators.kueue.rights import FRAMEWORKS
+
+QUEUES, PODS = "team-queues", "team-pods"
+"""The two policies, and their bindings."""
+LABEL = "kueue.x-k8s.io/queue-name"
+_QUEUE_IT = f"put the label {LABEL}: {LOCAL_QUEUE} into its metadata"
+_CONTROLLER = (
+    "request.userInfo.username.startsWith('system:') && "
+    "!request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')"
+)
+"""Whether a part of the cluster asks, which is no member's: Kubernetes keeps these names for itself."""
+_OWNED = (
+    "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(owner, "
+    "has(owner.controller) && owner.controller && owner.kind != 'CronJob')"
+)
+"""Whether it is a part of another object, which has queued for all of them; but for CronJobs, which do not queue."""
+_SPECS = {
+    "Pod": "[dyn(object).spec]",
+    "AppWrapper": "dyn(object).spec.components.map(each, each.template)"
+    ".filter(each, has(each.spec)).map(each, each.spec.?template.?spec.orValue(each.spec))",
+    "Workload": "dyn(object).spec.podSets.map(each, each.template.spec)",
+}
+"""Where the pods of a kind are described; in all others it is as in Jobs."""
+
+
+def policies(scheduler: str | None) -> dict[str, dict[str, Any]]:
+    """The specs of all by their names; `scheduler` is what alone places pods on GPU nodes, if anything does."""
+    return {QUEUES: _queues(), PODS: _pods(scheduler)}
+
+
+def binding(policy: str) -> dict[str, Any]:
+    """Where it holds: in namespaces of teams."""
+    return {
+        "policyName": policy,
+        "validationActions": ["Deny"],
+        "matchResources": {"namespaceSelector": {"matchLabels": TEAM_LABELS}},
+    }
+
+
+def _queues() -> dict[str, Any]:
+    """Jobs, of all kinds that queue. Later changes are looked at where they are of what is looked at: objects that were
+    there before the policy have to be let go.
+
+    Kueue starts whatever its owner has queued for, so that only those who make parts of others may say who that is.
+    """
+    groups: dict[str, list[str]] = {}
+    for framework, resource in FRAMEWORKS.items():
+        groups.setdefault(framework.partition("/")[0], []).append(resource)
+    changed = " || ".join(
+        f"object.metadata.{part} != oldObject.metadata.{part}" for part in ("?ownerReferences", f"?labels[?'{LABEL}']")
+    )
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                _rule(group, resources, "CREATE", "UPDATE") for group, resources in sorted(groups.items())
+            ],
+        },
+        "matchConditions": [{"name": "queue-or-owner", "expression": f"oldObject == null || {changed}"}],
+        "variables": [
+            {"name": "queued", "expression": f"object.metadata.?labels[?'{LABEL}'].orValue('') != ''"},
+            {"name": "controller", "expression": _CONTROLLER},
+            {"name": "owned", "expression": _OWNED},
+        ],
+        "validations": [
+            _validation(
+                "variables.queued || variables.controller && (variables.owned || oldObject != null)",
+                f"it has no queue, and in a team's namespace nothing starts without: {_QUEUE_IT}",
+            ),
+            _validation(
+                "!variables.owned || variables.controller",
+                "its metadata says that it is part of another object, which would take it past the queue: leave "
+                "ownerReferences out",
+            ),
+        ],
+    }
+
+
+def _pods(scheduler: str | None) -> dict[str, Any]:
+    """Pods, and what describes some: whatever is told of a Job at once, its user sees; of pods it is too late for that.
+
+    Kueue's own record of a job has the pods of all kinds that queue.
+    """
+    described = "has(dyn(object).spec.template) ? [dyn(object).spec.template.spec] : []"
+    for kind, expression in _SPECS.items():
+        described = f"request.kind.kind == '{kind}' ? {expression} : ({described})"
+    containers = "(pod.?containers.orValue([]) + pod.?initContainers.orValue([]))"
+    devices = "each.?resources.?limits.orValue({})"
+    gpu = f"{devices}.exists(name, name.startsWith('nvidia.com/') && string({devices}[name]) != '0')"
+    names = ", ".join(f"'{name}'" for name in CLASSES)
+    queuing = "['Job', 'AppWrapper', 'Workload']"
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                _rule("", ["pods", "replicationcontrollers"], "CREATE"),
+                _rule("apps", ["deployments", "statefulsets", "daemonsets", "replicasets"], "CREATE", "UPDATE"),
+                _rule("batch", ["jobs"], "CREATE"),
+                _rule("workload.codeflare.dev", ["appwrappers"], "CREATE"),
+                _rule("kueue.x-k8s.io", ["workloads"], "CREATE"),
+            ],
+        },
+        "variables": [
+            {"name": "pods", "expression": described},
+            {"name": "gpuPods", "expression": f"variables.pods.filter(pod, {containers}.exists(each, {gpu}))"},
+            {"name": "controller", "expression": _CONTROLLER},
+            {"name": "owned", "expression": _OWNED},
+        ],
+        "validations": [
+            _validation(
+                f"request.kind.kind in {queuing} || size(variables.gpuPods) == 0 || "
+                "variables.controller && (variables.owned || oldObject != null)",
+                f"it would take GPUs past the queue: make a Job of it, or wrap it in an AppWrapper, and {_QUEUE_IT}",
+            ),
+            _validation(
+                f"variables.pods.all(pod, pod.?priorityClassName.orValue('') in ['', {names}])",
+                "it takes a priority that is no team's: as priorityClassName of its pods write "
+                f"{', '.join(CLASSES)}, or nothing",
+            ),
+            *([_of_scheduler(scheduler)] if scheduler else []),
+        ],
+    }
+
+
+def _of_scheduler(scheduler: str) -> dict[str, Any]:
+    """Nothing writes it for them: what Kubernetes has for that (MutatingAdmissionPolicy) is on by default from 1.36 on
+    (KEP-3962), and coscheduling is too old for it. AppWrapper does, so that Kueue's record, made before, says nothing.
+    """
+    return _validation(
+        f"request.kind.kind == 'Workload' || variables.gpuPods.all(pod, "
+        f"pod.?schedulerName.orValue('{scheduler}') == '{scheduler}')",
+        f"only {scheduler} may place its pods, which ask for GPUs, or these would be given away twice: write "
+        f"schedulerName: {scheduler} beside their containers",
+    )
+
+
+def _rule(group: str, resources: list[str], *operations: str) -> Mapping[str, Any]:
+    return {"apiGroups": [group], "apiVersions": ["*"], "operations": list(operations), "resources": resources}
+
+
+def _validation(expression: str, message: str) -> dict[str, Any]:
+    return {"expression": expression, "message": message, "reason": "Forbidden"}
