@@ -39,6 +39,7 @@ class ContainerState:
 
     def end(self, code: int) -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
+        self.started_at = self.started_at or self.finished_at  # of one in whose place nothing runs
         self.reason = "Completed" if code == 0 else "Error"
 
     def wait(self, reason: str, message: str = "") -> None:

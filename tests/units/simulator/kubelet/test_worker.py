@@ -146,6 +146,15 @@ def test_init_containers_run_first_and_their_failure_is_the_pods(cluster: Cluste
     assert status(cluster)["phase"] == "Failed"
 
 
+def test_an_init_container_for_which_nothing_runs_has_begun_when_it_ended(cluster: Cluster) -> None:
+    """The API server takes no status with an empty time, and so would hear no more of the pod."""
+    pod = make(init=({"name": "wait", "image": "alpine:3.10"},))
+    start(cluster, pod, lambda ctx: None, knows=lambda container: container["image"] == IMAGE).join()
+    (wait,) = status(cluster)["initContainerStatuses"]
+    assert wait["state"]["terminated"]["startedAt"] == wait["state"]["terminated"]["finishedAt"] != ""
+    assert status(cluster)["phase"] == "Succeeded"
+
+
 @pytest.mark.parametrize("of_job", [True, False])
 def test_a_container_for_which_nothing_runs_ends_where_a_job_waits_for_it(cluster: Cluster, *, of_job: bool) -> None:
     pod = make(init=({"name": "prepare", "image": IMAGE},), image="docker.io/me/mine:1")
