@@ -27,7 +27,11 @@ class _Kueue(Operator[KueueSettings]):
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
     settings = KueueSettings
-    follows = ("appwrapper", "training-operator")  # whose jobs are in namespaces of teams, which go before them
+    follows = (
+        "appwrapper",
+        "kuberay",
+        "training-operator",
+    )  # whose jobs are in namespaces of teams, which go before them
 
     def provides(self, settings: KueueSettings) -> Mapping[Capability, str]:
         return {"queues": NAME}

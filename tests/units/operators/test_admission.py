@@ -34,9 +34,10 @@ VERSIONS = {
     "ReplicaSet": "apps/v1",
     "AppWrapper": "workload.codeflare.dev/v1beta2",
     "PyTorchJob": "kubeflow.org/v1",
+    "RayJob": "ray.io/v1",
     "Workload": "kueue.x-k8s.io/v1beta2",
 }
-DEFINED = ("AppWrapper", "PyTorchJob", "Workload")
+DEFINED = ("AppWrapper", "PyTorchJob", "RayJob", "Workload")
 """Of these, those that Kubernetes does not have by itself."""
 Object = dict[str, Any]
 
@@ -231,7 +232,7 @@ def test_what_is_let_pass(row: tuple[str, Object]) -> None:
 def test_what_the_page_tells_teams_to_write_is_taken() -> None:
     page = Path(paths.ROOT, "docs", "teams.md").read_text(encoding="utf-8")
     blocks = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.+?)^```", page, re.DOTALL | re.MULTILINE)]
-    assert [each["kind"] for each in blocks] == ["Job", "PyTorchJob", "AppWrapper"]
+    assert [each["kind"] for each in blocks] == ["Job", "PyTorchJob", "RayJob", "AppWrapper"]
     for each in blocks:
         assert refused(ALICE, {**each, "metadata": {**each["metadata"], "namespace": "blue"}}) == ""
 

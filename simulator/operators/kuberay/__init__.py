@@ -1,0 +1,1 @@
+"""KubeRay: its real operator."""

@@ -1,0 +1,34 @@
+"""KubeRay's own pod: the real operator of the release's version, with the release's arguments.
+
+All that differs is where it listens, that it reaches the API server by a kubeconfig, and Ray's dashboards by the API
+server's proxy: their pods' addresses lead nowhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from simulator.host import paths
+from simulator.kubelet.programs import HostProcess, ImageProgram, PodContext
+from simulator.operators._real import pins
+
+IMAGE = "kuberay/operator"
+_LISTENS = {"--metrics-addr": 8080, "--health-probe-bind-address": 8082}
+_PINS = pins(Path(__file__).parent)
+(_OPERATOR,) = _PINS.tools
+STATUS = f"KubeRay: real {_PINS.version}, which is made when a stack first has it; Ray itself is not here"
+
+
+def _argv(ctx: PodContext) -> list[str]:
+    """Of a flag that is given twice the last counts."""
+    own = [f"{flag}=127.0.0.1:{ctx.local_port(port)}" for flag, port in _LISTENS.items()]
+    own += [f"--leader-election-namespace={ctx.pod['metadata']['namespace']}", "--use-kubernetes-proxy"]
+    return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(_OPERATOR)), *ctx.argv()[1:], *own]
+
+
+def _ports(ctx: PodContext) -> Mapping[int, int]:
+    return {port: ctx.local_port(port) for port in _LISTENS.values()}
+
+
+PROGRAMS = (ImageProgram(IMAGE, HostProcess(_argv, _ports, _PINS.tools)),)
