@@ -11,7 +11,7 @@ import pytest
 from operators._manifests import CHECKSUM, Changes, transformed
 
 CONFIG = {"settings": {"config.yaml": "a: 1"}}
-POD = {
+POD: dict[str, Any] = {
     "containers": [{"name": "manager", "image": "quay.io/ibm/appwrapper:v1.2.1", "args": ["--fast"]}],
     "nodeSelector": {"kubernetes.io/os": "linux"},
     "serviceAccountName": "manager",

@@ -13,8 +13,8 @@ from components import manifests
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from operators.training_operator import component
 from operators.training_operator.component import arguments
-from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
+from tests.support.settings import H100
 
 CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
 RELEASE: list[dict[str, Any]] = [

@@ -40,6 +40,7 @@ def test_the_manager_has_a_network_to_itself_and_the_kubernetes_api() -> None:
 
 @pytest.mark.simulator
 def test_the_release_that_setting_up_makes_is_what_the_program_knows() -> None:
+    assert isinstance(PIN, Kustomization)
     text = (make_schema.CHARTS / component.NAME / INSTALL).read_text()
     objects = {(each["kind"], each["metadata"]["name"]): each for each in yaml.load_all(text, yaml.CSafeLoader)}
     crds = {name for kind, name in objects if kind == "CustomResourceDefinition"}

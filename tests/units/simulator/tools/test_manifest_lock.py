@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from config.facts.versions import versions
+from config.facts.versions import Manifests, versions
 from simulator.tools import manifest_lock
 from simulator.tools.errors import ToolError, Unreachable
 
@@ -63,5 +63,6 @@ def test_what_cannot_be_fetched_is_told_and_nothing_is_written(
 
 
 def test_what_has_changed_since_it_was_pinned_is_not_taken() -> None:
+    assert isinstance(PIN, Manifests)
     with pytest.raises(ToolError, match=f"has the sha256 {DIGEST}, and .* says 000"):
         manifest_lock.fetch(client(has), PIN.model_copy(update={"sha256": "0" * 64}))
