@@ -31,7 +31,9 @@ def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
     with tempfile.TemporaryDirectory() as folder:
         with ZipFile(BytesIO(archive)) as module:
             module.extractall(folder)
-        whole = {"resources": [f"{pin.module}@{pin.version}/{pin.folder}"], "namespace": pin.namespace}
+        # By its own name, which begins with a host's, kustomize would take the folder for a repository to be fetched.
+        Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
+        whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace}
         Path(folder, "kustomization.yaml").write_text(json.dumps(whole), encoding="utf-8")
         try:
             done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)

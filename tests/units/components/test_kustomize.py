@@ -20,9 +20,11 @@ FILES = {
     "base/service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: hook}}\n",
     "over/kustomization.yaml": "namespace: its\nresources: [../base]\n",
 }
-SUM = "h1:vOiQhflHlYIHTJrOGXXWfEwxixEAq/BnDZMBvhZ/oyI="
+SUM = "h1:6THE5mxRxgcTRXwjEh7IzmP5Bf1XBjrvchuGf1vYNac="
 """As golang.org/x/mod/sumdb/dirhash says of these files."""
-PIN = Kustomization(name="job", version="v1.0.0", module="example.test/job", folder="over", namespace="ours", sum=SUM)
+PIN = Kustomization(
+    name="job", version="v1.0.0", module="github.com/example/job", folder="over", namespace="ours", sum=SUM
+)
 
 
 def archive(files: dict[str, str] = FILES, packing: int = ZIP_DEFLATED) -> bytes:
@@ -40,7 +42,7 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     given = [archive()]
 
     def fetch(url: str, _token: str, _timeout: float) -> tuple[int, dict[str, str], bytes]:
-        assert url == "https://proxy.golang.org/example.test/job/@v/v1.0.0.zip"
+        assert url == "https://proxy.golang.org/github.com/example/job/@v/v1.0.0.zip"
         return 200, {}, given[-1]
 
     monkeypatch.setattr(arm, "fetch", fetch)
@@ -65,6 +67,7 @@ def test_the_sum_is_gos_however_the_files_are_packed_and_in_whatever_order() -> 
 
 @pytest.mark.simulator
 def test_kubectl_makes_its_objects_in_the_pinned_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And asks nobody for them: the name of a module may be that of a repository, as here."""
     monkeypatch.setenv("PATH", str(paths.tools_bin()))
     (service,) = manifests.manifests("job", None)
     assert service["metadata"] == {"name": "hook", "namespace": "ours"}
@@ -74,7 +77,7 @@ def test_of_the_module_everything_is_there_and_what_kubectl_says_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     on_path(monkeypatch, tmp_path, 'read -r it <"$2/kustomization.yaml"; echo "$it" >&2; exit 1')
-    with pytest.raises(pulumi.RunError, match=r"kubectl kustomize says: .*job@v1\.0\.0/over.*\. Nothing was changed"):
+    with pytest.raises(pulumi.RunError, match=r"kubectl kustomize says: .*module/over.*\. Nothing was changed"):
         manifests.manifests("job", None)
 
 
