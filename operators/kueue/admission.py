@@ -55,7 +55,9 @@ def _queues() -> dict[str, Any]:
     """Jobs, of all kinds that queue. Later changes are looked at where they are of what is looked at: objects that were
     there before the policy have to be let go.
 
-    Kueue starts whatever its owner has queued for, so that only those who make parts of others may say who that is.
+    Kueue starts whatever its owner has queued for (0.19.2, pkg/controller/jobframework/reconciler.go,
+    FindAncestorJobManagedByKueue, by the controller reference alone), so that only those who make parts of others may
+    say who that is.
     """
     groups: dict[str, list[str]] = {}
     for framework, resource in FRAMEWORKS.items():

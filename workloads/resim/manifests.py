@@ -171,9 +171,10 @@ def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:
 def owner(uid: str) -> Manifest:
     """What makes a Job one of the stack's, by the uid of its ConfigMap.
 
-    A namespace that goes takes its pods before their Jobs, and would wait for ever: the Job controller keeps a pod
-    that was broken off until the next one of its index is made (kubernetes, pkg/controller/job/job_controller.go,
-    canRemoveFinalizer), and none is made any more.
+    A namespace that goes takes its pods before their Jobs (kubernetes, pkg/controller/namespace/deletion
+    /namespaced_resources_deleter.go, OrderedNamespaceDeletion), and would wait for ever: the Job controller keeps a
+    pod that was broken off until the next one of its index is made (pkg/controller/job/job_controller.go,
+    canRemoveFinalizer), and none is made any more. Both as of 1.33.5.
     """
     return {"apiVersion": "v1", "kind": "ConfigMap", "name": OWNER, "uid": uid}
 
