@@ -207,10 +207,10 @@ def _best_choice(problem: Problem, privacy: Privacy, draft: Draft, look: Look) -
     """The first that is good as the settings are then; where none is yet, the likeliest."""
     keys = draft.keys()
     before = {(each.path, each.what) for each in look(keys)}
-    first, *others = (fix for fix in _choices(problem, privacy, draft) if fix.can_be_tried or fix == problem.mending)
-    offers = [_Offer(problem, [fix]) for fix in (first, *others) if fix.can_be_tried]
+    choices = list(_choices(problem, privacy, draft))
+    offers = [_Offer(problem, [fix]) for fix in choices if fix.can_be_tried]
     good = (offer.choices[0] for offer in offers if offer.is_good(_tried([offer], keys, look), before))
-    return next(good, first)
+    return next(good, choices[0])
 
 
 def _without_rival(offers: list[_Offer], keys: Keys, look: Look) -> list[_Offer]:
