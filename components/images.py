@@ -14,6 +14,8 @@ from config.facts.versions import versions
 
 _PLACES = ("repository", "image_registry")
 """What charts call the keys that say where an image comes from."""
+_REGISTRY = "registry"
+"""What they call the host, where the repository beside it is without."""
 _REFERENCE = "image"
 """What they call one that has an image's name alone, or in some its whole reference."""
 
@@ -53,10 +55,13 @@ def chart_values(chart: str, registry: str | None) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if registry is None:
         return values
-    for key in own_keys(chart):
+    keys = own_keys(chart)
+    split = {key.path[:-1] for key in keys if key.path[-1] == _REGISTRY}
+    for key in keys:
         *parents, last = key.path
         place = key.default.strip("'")
-        if not place or not (last in _PLACES or (last == _REFERENCE and "/" in place)):
+        is_place = last == _REGISTRY if tuple(parents) in split else last in _PLACES
+        if not place or not (is_place or (last == _REFERENCE and "/" in place)):
             continue
         below = values
         for parent in parents:

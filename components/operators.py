@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import pulumi
@@ -46,6 +47,8 @@ class Installed(Component):
     """What operators that follow it depend on."""
     policies: Sequence[pulumi.Resource] = ()
     """What decides which drivers a new node gets."""
+    outputs: Mapping[str, Any] = MappingProxyType({})
+    """What the stack exports of it."""
     webhooks: Sequence[pulumi.Resource] = ()
     """What must answer before jobs are made. Drivers they wait for in their queue, until nodes offer what they request.
     """
@@ -137,6 +140,11 @@ class Operators(Component):
     def policies(self) -> list[pulumi.Resource]:
         """What decides which drivers a new node gets."""
         return [policy for each in self.installed.values() for policy in each.policies]
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """What the stack exports of them."""
+        return {name: value for each in self.installed.values() for name, value in each.outputs.items()}
 
     @property
     def webhooks(self) -> list[pulumi.Resource]:

@@ -205,6 +205,7 @@ class Platform(Component):
             "pools": {key: pool.agent_pool for key, pool in self.pools.pools.items()},  # ARM names by key
             "sas": pulumi.Output.secret({name: access.secrets() for name, access in self._containers.items()}),
             platform_stack.OUTPUT: self._lending(),
+            **self.operators.outputs,
         }
 
     def _lending(self) -> pulumi.Output[dict[str, Any]]:

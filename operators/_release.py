@@ -53,12 +53,14 @@ def release(
     parent: Component,
     values: Values,
     user_values: Mapping[str, Any],
+    called: str | None = None,
     namespace: str | None = None,
     depends_on: Iterable[pulumi.Resource] = (),
     hooks: pulumi.ResourceHookBinding | None = None,
 ) -> kubernetes.helm.v3.Release:
-    """The release `name` of the pinned chart `name`, in the site's namespace or another. The user's values come last.
+    """The release `name` of the pinned chart `name`, or one `called` otherwise, in the site's namespace or another.
 
+    The user's values come last.
     It waits for what the chart itself makes, never for what an operator makes later.
     """
     chart = versions().charts[name]
@@ -66,7 +68,7 @@ def release(
     repository = kubernetes.helm.v3.RepositoryOptsArgs(repo=location.repository) if location.repository else None
     return kubernetes.helm.v3.Release(
         name,
-        name=name,
+        name=called or name,
         chart=location.chart,
         version=location.version,
         repository_opts=repository,

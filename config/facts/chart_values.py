@@ -1,13 +1,14 @@
 """Checks Helm values against the keys that a pinned chart has: Helm itself accepts typos silently.
 
-`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`. What lies below a key whose default is a
-map, a list or null is the chart's free form and is not checked, nor what Kubernetes defines and charts pass on (labels,
-node selectors, resources), though the chart has entries there by default.
+`charts/<chart>.keys` holds one line per key, `dotted.path: type = default`; a dot in a key has a backslash before it.
+What lies below a key whose default is a map, a list or null is the chart's free form and is not checked, nor what
+Kubernetes defines and charts pass on (labels, node selectors, resources), though the chart has entries there by default.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,12 @@ def _lines(chart: str) -> list[str]:
 def _key(line: str) -> ChartKey:
     path, _, rest = line.partition(": ")
     kind, _, default = rest.partition(" = ")
-    return ChartKey(tuple(path.split(".")), kind.strip(), default.strip())
+    return ChartKey(tuple(parts(path)), kind.strip(), default.strip())
+
+
+def parts(path: str) -> list[str]:
+    """The keys of a line's path."""
+    return [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", path)]
 
 
 def _add(root: _Node, keys: Iterable[ChartKey]) -> None:

@@ -33,6 +33,8 @@ NODE_TOOLS_NAMESPACE = "node-tools"
 """Of our own DaemonSets."""
 MAX_WARM_UP = 24 * 60
 """Minutes; AppWrapper grants no job more."""
+MONITORING = "kube-prometheus-stack"
+"""The operator whose kinds others' metrics are found by: those that follow it have objects of these where it is."""
 MLBATCH_NAMESPACE = "mlbatch-system"
 """Of what queues and runs the jobs of teams."""
 

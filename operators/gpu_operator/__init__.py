@@ -9,7 +9,7 @@ import pulumi
 from components.operators import Installed, Operator, Site
 from config.facts.scheduling import GPU_RESOURCE
 from config.problems.errors import Problem
-from config.schema.operators import NVIDIA_NAMESPACE, Capability, ChartSettings, Installation
+from config.schema.operators import MONITORING, NVIDIA_NAMESPACE, Capability, ChartSettings, Installation
 from operators.gpu_operator.component import NAME, GpuOperator
 from operators.gpu_operator.problems import one_kind_of_fabric, sharing_is_the_pools
 
@@ -22,7 +22,7 @@ class _GpuOperator(Operator[ChartSettings]):
     summary = "GPU driver, toolkit, device plugin."
     namespace = NVIDIA_NAMESPACE
     settings = ChartSettings
-    follows = (_OFED,)
+    follows = (_OFED, MONITORING)
     needs: Mapping[Capability, str] = {"node labels": "finds its nodes by its labels"}
 
     def provides(self, settings: ChartSettings) -> Mapping[Capability, str]:

@@ -9,7 +9,7 @@ import pulumi
 
 from components.operators import Installed, Site
 from config.facts.scheduling import ANY_TAINT, GPU_RESOURCE, SYSTEM_NODES, SYSTEM_TOLERATIONS
-from config.schema.operators import ChartSettings, DriverUpgrades
+from config.schema.operators import MONITORING, ChartSettings, DriverUpgrades
 from config.schema.pools import PoolSettings
 from operators._driver_changes import settings_of, told
 from operators._driver_upgrades import upgrade_policy
@@ -42,7 +42,10 @@ class GpuOperator(Installed):
             NAME,
             site,
             parent=self,
-            values=values(upgrades, rdma=bool(after), pools=site.settings.gpu_pools()),
+            values={
+                **values(upgrades, rdma=bool(after), pools=site.settings.gpu_pools()),
+                "nodeStatusExporter": {"enabled": MONITORING in site.installed},
+            },
             user_values=settings.values,
             depends_on=after,
             hooks=told("the GPU driver", driver_made_of, upgrades),

@@ -9,7 +9,7 @@ import pulumi
 from components.operators import Installed, Operator, Site
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
-from config.schema.operators import MLBATCH_NAMESPACE, Capability, ChartSettings, Installation
+from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, ChartSettings, Installation
 from operators.kueue.component import NAME, Kueue
 
 
@@ -28,10 +28,9 @@ class _Kueue(Operator[KueueSettings]):
     level = "baseline"
     settings = KueueSettings
     follows = (
-        "appwrapper",
-        "kuberay",
-        "training-operator",
-    )  # whose jobs are in namespaces of teams, which go before them
+        MONITORING,
+        *("appwrapper", "kuberay", "training-operator"),  # whose jobs are in namespaces of teams, which go before them
+    )
 
     def provides(self, settings: KueueSettings) -> Mapping[Capability, str]:
         return {"queues": NAME}

@@ -7,7 +7,7 @@ import yaml
 
 from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
-from config.schema.operators import ChartSettings, Operators
+from config.schema.operators import MONITORING, ChartSettings, Operators
 from operators._release import Values, release
 from operators.kueue.rights import FRAMEWORKS
 from operators.kueue.teams import Teams
@@ -23,7 +23,7 @@ class Kueue(Installed):
     ) -> None:
         super().__init__(name, opts)
         before = [each for other in site.installed.values() for each in other.followed]
-        own = values(site.settings.operators.warm_up_minutes)
+        own = values(site.settings.operators.warm_up_minutes, monitored=MONITORING in site.installed)
         installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
         self.followed = [installed]
         if site.settings.teams or site.settings.slack_gpus:
@@ -31,14 +31,15 @@ class Kueue(Installed):
         self.register_outputs({})
 
 
-def values(warm_up_minutes: int = Operators().warm_up_minutes) -> Values:
+def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: bool = False) -> Values:
     """Values of the chart: it runs on the system pool, with a configuration of which nothing is left to defaults that
-    change with its versions.
+    change with its versions. `monitored` brings its ServiceMonitor, whose kind has to be there.
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
         "controllerManager": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
         "managerConfig": {"controllerManagerConfigYaml": text},
+        **({"enablePrometheus": True} if monitored else {}),
     }
 
 

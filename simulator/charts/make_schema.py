@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from config.facts.chart_values import parts
+
 CHARTS = Path(__file__).resolve().parent
 KEYS = CHARTS.parent.parent / "config" / "facts" / "charts"
 NAMES = tuple(sorted(file.parent.name for file in CHARTS.glob("*/Chart.yaml") if not file.parent.is_symlink()))
@@ -56,7 +58,7 @@ def read_keys(text: str) -> Iterator[tuple[list[str], str, Any]]:
         kind, _, default = rest.partition(" = ")
         if not colon or kind not in EMPTY:
             raise KeysError(f"line {number}: expected 'path: type = default', found {line!r}")
-        yield name.split("."), kind, ast.literal_eval(default or EMPTY[kind])
+        yield parts(name), kind, ast.literal_eval(default or EMPTY[kind])
 
 
 def schema_of(keys: str) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from simulator.host import connect
 from simulator.host.certificates import Authority
+from simulator.host.socks import SocksProxy
 
 
 class ClusterNetwork:
@@ -24,6 +25,7 @@ class ClusterNetwork:
     def __init__(self, authority: Authority, port: int) -> None:
         self._routes: dict[tuple[str, int], int] = {}
         self._doors: dict[str, Callable[[int], socket.socket]] = {}
+        self._pages: Mapping[tuple[str, int], Callable[[], socket.socket]] = {}
         self._lock = threading.Lock()
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.path("ca", "crt"))
         context.verify_mode = ssl.CERT_REQUIRED
@@ -31,6 +33,9 @@ class ClusterNetwork:
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.network, self._server.tls = self, context
         threading.Thread(target=self._server.serve_forever, name="cluster-network", daemon=True).start()
+        self._socks = SocksProxy(self.dial)
+        self.proxy = self._socks.url
+        """By which processes of this machine reach these addresses."""
 
     def route(self, address: str, port: int, local_port: int) -> None:
         with self._lock:
@@ -40,6 +45,11 @@ class ClusterNetwork:
         """All ports of an address, each by a call that connects to it or raises OSError."""
         with self._lock:
             self._doors[address] = door
+
+    def serve(self, pages: Mapping[tuple[str, int], Callable[[], socket.socket]]) -> None:
+        """All ports that no process serves, each by a call that connects to it; in place of those before."""
+        with self._lock:
+            self._pages = dict(pages)
 
     def unroute(self, address: str) -> None:
         with self._lock:
@@ -56,10 +66,13 @@ class ClusterNetwork:
         if (local := self.local_port(address, port)) is not None:
             return connect.dial(local)
         with self._lock:
-            door = self._doors.get(address)
+            page, door = self._pages.get((address, port)), self._doors.get(address)
+        if page:
+            return page()
         return door(port) if door else None
 
     def stop(self) -> None:
+        self._socks.stop()
         self._server.shutdown()
         self._server.server_close()
 

@@ -30,6 +30,7 @@ class ContainerContext:
     tls: ssl.SSLContext
     neighbours: Callable[[], list[Object]]
     choose_port: Callable[[int], int]
+    proxy: str
     _kube: KubeClient | None = field(default=None)
 
     @property
@@ -102,6 +103,9 @@ class ContainerContext:
 
     def local_port(self, container_port: int) -> int:
         return self.choose_port(container_port)
+
+    def cluster_proxy(self) -> str:
+        return self.proxy
 
     def volume(self, name: str) -> Object:
         volumes: list[Object] = self.pod["spec"].get("volumes", [])

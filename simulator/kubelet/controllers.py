@@ -24,7 +24,7 @@ class Controllers:
     def sync(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         wanted = {}
         for pod in pods:
-            if pod["spec"]["nodeName"] in nodes and is_ready(pod):
+            if pod["spec"]["nodeName"] in nodes and is_ready(pod) and not self._catalogue.runs_here(pod):
                 for container in pod["spec"]["containers"]:
                     if controller := self._catalogue.controller(container):
                         wanted[(pod["metadata"]["uid"], container["name"])] = (pod, container, controller)

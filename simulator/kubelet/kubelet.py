@@ -37,6 +37,7 @@ from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
+from simulator.kubelet.pages import Pages
 from simulator.kubelet.placements import Placements
 from simulator.kubelet.pods import PodCatalogue
 from simulator.kubelet.programs import HostProcess, ImageProgram, Offers
@@ -110,6 +111,7 @@ class Kubelet:
         self.catalogue = PodCatalogue(programs, scripts.find, runs_scripts=sandbox.available() is None)
         self._access = PodAccess(self.folder, network, self._pods.get, self.catalogue.runnable)
         self._controllers = Controllers(self.catalogue, self._context)
+        self._pages = Pages(self.catalogue, network, self._pods.items, self._devices.held)
         self._claims = ClaimMounts(self.kube, cloud, self.folder, self._pods.items)
         self._registered = RegisteredDrivers(self.kube, self._drivers.items)
         self._pulls = ImagePulls(partial(cloud.may_pull, cluster_id))
@@ -180,6 +182,7 @@ class Kubelet:
                     _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
         self._forget(pods, nodes)
         self._controllers.sync(pods, nodes)
+        self._pages.sync(pods, nodes)
         self._keeper.sync(list(nodes.values()), pods, self._context)
         self._registered.sync(nodes.values(), pods)
         self.placements.record(pods)
@@ -293,6 +296,7 @@ class Kubelet:
             tls=self.plane.tls,
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
             choose_port=lambda port: self._local_port((uid, container["name"], port)),
+            proxy=self.network.proxy,
         )
 
     def _serve(self, pod_ip: str, ctx: ContainerContext, program: Runnable) -> None:

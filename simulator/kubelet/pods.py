@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from diagnosis.cluster import Object
-from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot
+from simulator.kubelet.programs import Controller, Gate, HostProcess, ImageProgram, OneShot, Page
 from simulator.kubelet.pulls import repository
 from simulator.kubelet.runner import Runnable, Script
 
@@ -41,6 +41,14 @@ class PodCatalogue:
 
     def gates(self, container: Object) -> list[Gate]:
         return [claim.gate for claim in self.claims(container) if claim.gate is not None]
+
+    def page(self, pod: Object) -> tuple[Page, int] | None:
+        """What one of a pod's containers answers, and at which port."""
+        for container in pod["spec"]["containers"]:
+            for claim in self.claims(container):
+                if claim.page is not None:
+                    return claim.page, claim.page.port(container)
+        return None
 
     def knows(self, container: Object) -> bool:
         """Whether something is done for it: a program runs, or stands for what it would do."""

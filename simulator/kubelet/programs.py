@@ -44,6 +44,9 @@ class PodContext(Protocol):
     def local_port(self, container_port: int) -> int:
         """The port on 127.0.0.1 where a host process is to serve this container port."""
 
+    def cluster_proxy(self) -> str:
+        """The URL of a proxy by which a host process reaches pods and nodes at their addresses."""
+
     def pods_on_node(self) -> list[Object]:
         """All pods bound to this pod's node."""
 
@@ -88,6 +91,23 @@ class HostProcess:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """A pod of a node, and the indices of the GPUs that it holds."""
+
+    pod: Object
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a container that is KWOK's answers over HTTP: asked, it is made of what its node is like then."""
+
+    port: Callable[[Object], int]
+    """Of the container."""
+    text: Callable[[NodeHardware, Sequence[Holder]], str]
+
+
+@dataclass(frozen=True)
 class ImageProgram:
     """Claims containers by image (the end of its repository, without tag) and, if given, by a word of the command."""
 
@@ -97,3 +117,4 @@ class ImageProgram:
     command: str = ""
     """The container's command and args must contain this word, e.g. `nfd-worker`; empty: any."""
     gate: Gate | None = None
+    page: Page | None = None

@@ -8,10 +8,10 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from simulator.kubelet.programs import Controller, ImageProgram, OneShot
+from simulator.kubelet.programs import Controller, ImageProgram, OneShot, Page
 from simulator.operators import crds
 from simulator.operators.gpu_operator import controller as gpu_operator
-from simulator.operators.gpu_operator import gates, gfd, mig
+from simulator.operators.gpu_operator import dcgm, gates, gfd, mig
 from simulator.operators.network_operator import controller as network_operator
 from simulator.operators.network_operator import gates as network_gates
 
@@ -40,7 +40,7 @@ PROGRAMS: tuple[ImageProgram, ...] = (
     ImageProgram(_PLUGIN_IMAGE, gate=gates.device_plugin_gate, command="nvidia-device-plugin"),
     ImageProgram(_PLUGIN_IMAGE, Controller(gfd.run), "gpu-feature-discovery", gate=gates.runtime_gate),
     ImageProgram("dcgm", gate=gates.runtime_gate),
-    ImageProgram("dcgm-exporter", gate=gates.runtime_gate),
+    ImageProgram("dcgm-exporter", gate=gates.runtime_gate, page=Page(lambda _: dcgm.PORT, dcgm.text)),
     ImageProgram("k8s-mig-manager", Controller(mig.run), gate=gates.runtime_gate),
 )
 

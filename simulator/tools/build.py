@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from simulator.tools.catalogue import Build, Catalogue, Chart, Manifests, Tool
+from simulator.tools.catalogue import Build, Catalogue, Chart, Crds, Manifests, Tool
 from simulator.tools.errors import ToolError
 
 _LOG_LINES = 15
@@ -74,6 +74,11 @@ def copy_chart(tool: Tool, source: Chart, module: Path, folder: Path, *, go_cach
         values.write_text(text.replace(before, tool.fill(after)), encoding="utf-8")
 
 
+def copy_crds(tool: Tool, source: Crds, module: Path, folder: Path, *, go_caches: Path, log: Path) -> None:
+    """Copies the CRDs out of their Go package into `folder`; raises ToolError where that is another version."""
+    shutil.copytree(_package(tool, source, module, go_caches, log) / source.folder, folder / tool.name)
+
+
 def make_manifests(
     tool: Tool, source: Manifests, module: Path, folder: Path, *, kubectl: Path, go_caches: Path, log: Path
 ) -> None:
@@ -96,7 +101,7 @@ def make_manifests(
     kustomization.unlink()
 
 
-def _package(tool: Tool, source: Chart | Manifests, module: Path, go_caches: Path, log: Path) -> Path:
+def _package(tool: Tool, source: Chart | Crds | Manifests, module: Path, go_caches: Path, log: Path) -> Path:
     """The folder of the Go package that a module pins. Raises ToolError where that is another version."""
     command = ["go", "mod", "download", "-modcacherw", "-json", source.package]
     with log.open("wb") as output:

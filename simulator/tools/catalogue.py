@@ -64,6 +64,15 @@ class Manifests(_Data):
     """Where all of it goes, in place of its own."""
 
 
+class Crds(_Data):
+    """The CRDs of `chart`, one of the simulator's own: the folder of them in the Go package `package`, as of `Chart`."""
+
+    module: str
+    package: str
+    folder: str
+    chart: str
+
+
 class Npm(_Data):
     """An executable of an npm package that `modules/<module>` locks; `node` is the oldest major version that does."""
 
@@ -93,8 +102,14 @@ class Tool(_Data):
     build: Build | None = None
     chart: Chart | None = None
     manifests: Manifests | None = None
+    crds: Crds | None = None
     npm: Npm | None = None
     pip: Pip | None = None
+
+    @property
+    def out_of_module(self) -> Build | Chart | Manifests | Crds | None:
+        """What a Go module has of it."""
+        return self.build or self.chart or self.manifests or self.crds
 
     @property
     def label(self) -> str:
@@ -141,17 +156,17 @@ class Catalogue(_Data):
             raise ToolError(f"No such tool: {', '.join(unknown)}. The tools are: {', '.join(self.by_name)}.")
         return [self.by_name[name] for name in names]
 
-    def go_module(self, source: Build | Chart | Manifests) -> Path:
+    def go_module(self, source: Build | Chart | Manifests | Crds) -> Path:
         """The folder of its go.mod and go.sum: a real operator has them beside its program."""
         own = self.modules / source.module
         return own if (own / "go.mod").exists() else self.operators / source.module
 
     def key(self, tool: Tool) -> str:
         """Names what a tool's executable depends on: another definition or pin gives another key."""
-        unused = {kind for kind in ("chart", "manifests") if getattr(tool, kind) is None}
+        unused = {kind for kind in ("chart", "manifests", "crds") if getattr(tool, kind) is None}
         definition = tool.model_dump(mode="json", exclude={"needed_for", "npm", "pip", *unused})
         digest = hashlib.sha256(json.dumps(definition).encode())
-        if source := tool.build or tool.chart or tool.manifests:
+        if source := tool.out_of_module:
             for pins in ("go.mod", "go.sum"):
                 digest.update((self.go_module(source) / pins).read_bytes())
         if tool.npm:

@@ -62,6 +62,8 @@ class Installer:
                     self.store.link(file.name, file)
                 elif tool.chart or tool.manifests:
                     files.link(self.charts / tool.name, file)
+                elif tool.crds:
+                    files.link(self.charts / tool.crds.chart / "crds", file)
 
     def _say_waiting(self) -> None:
         self.progress.say("Another run is preparing the tools; waiting for it to finish.")
@@ -75,7 +77,7 @@ class Installer:
         released = [tool for tool in tools if tool.release]
         online = bool(released) and fetch.internet_is_open(self.catalogue.probe)
         downloads = [*(released if online else []), *(tool for tool in tools if tool.npm or tool.pip)]
-        by_go = [tool for tool in tools if tool.build or tool.chart or tool.manifests]
+        by_go = [tool for tool in tools if tool.out_of_module]
         builds = [tool for tool in by_go if tool not in downloads]
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
@@ -115,6 +117,11 @@ class Installer:
             report("downloading")
             module, log = self.catalogue.go_module(tool.chart), self.store.log(self.catalogue.key(tool))
             build.copy_chart(tool, tool.chart, module, folder, go_caches=self.store.go, log=log)
+            report("downloaded")
+        elif tool.crds:
+            report("downloading")
+            module, log = self.catalogue.go_module(tool.crds), self.store.log(self.catalogue.key(tool))
+            build.copy_crds(tool, tool.crds, module, folder, go_caches=self.store.go, log=log)
             report("downloaded")
         elif tool.manifests:
             report("making")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from diagnosis.cluster import Object
 from simulator.kube.client import ignore_missing
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import Operator, owner_reference, set_labels
+from simulator.operators.crds import CRD_API
+from simulator.operators.gpu_operator import dcgm, rbac
 from simulator.operators.gpu_operator import nodes as gpu_nodes
-from simulator.operators.gpu_operator import rbac
 from simulator.operators.gpu_operator.daemonsets import OPERANDS, Operand, daemonset
 from simulator.operators.gpu_operator.gates import DRIVER_APP
 from simulator.operators.network_operator.daemonsets import OS_LABEL, OS_VERSION_LABEL
@@ -19,6 +21,7 @@ from simulator.operators.upgrade import Driver, Upgrader
 
 API = "nvidia.com/v1"
 KIND = "ClusterPolicy"
+SERVICE_MONITORS = "servicemonitors.monitoring.coreos.com"
 RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
 UPGRADE_ANNOTATION = "nvidia.com/gpu-driver-upgrade-enabled"
 
@@ -164,8 +167,17 @@ class Controller(Operator):
             lost = obj is wanted and operand.daemonset not in live
             if self._applier.apply(obj, lost=lost) and obj is wanted:
                 self._ctx.log(f"applied DaemonSet {operand.daemonset}")
+        if operand.daemonset == dcgm.NAME and self._is_monitored(policy["spec"]):
+            for obj in dcgm.found_by(policy["spec"], self._namespace):
+                obj["metadata"]["ownerReferences"] = [owner_reference(policy, controller=True)]
+                self._applier.apply(obj)
         found = live.get(operand.daemonset)
         return found is not None and is_ready(found)
+
+    def _is_monitored(self, spec: Mapping[str, Any]) -> bool:
+        """Whether exporters are asked for, by a kind that there is."""
+        wanted = spec["dcgmExporter"].get("serviceMonitor", {}).get("enabled", False)
+        return bool(wanted) and self._kube.find(CRD_API, "CustomResourceDefinition", SERVICE_MONITORS) is not None
 
     def _delete(self, operand: Operand, live: Mapping[str, Object]) -> None:
         if operand.daemonset in live:

@@ -1,0 +1,114 @@
+"""Prometheus, Alertmanager and Grafana, and what they are told of GPUs, queues and jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.operators import Installed, Site
+from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.schema.operators import MONITORING
+from operators._release import Values, release
+from operators.monitoring.files import dashboards, rules
+from operators.monitoring.scrapes import API, service_monitors
+from operators.monitoring.settings import MonitoringSettings
+
+NAME = MONITORING
+NAMESPACE = "monitoring"
+RELEASE = "prometheus"
+"""By which Autopilot's ServiceMonitor asks to be found: its chart has `release: prometheus` and no value for it."""
+NODE_EXPORTER_PORT = 9110
+"""Of the node, as its pods are in its network: 9100 is what another one there would have."""
+_PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
+_PLACE = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
+
+
+class Monitoring(Installed):
+    """The release, which brings the kinds of what comes after it: whose metrics are read, rules, dashboards."""
+
+    def __init__(
+        self, name: str, site: Site, settings: MonitoringSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        own = values(settings.storage_class)
+        installed = release(NAME, site, parent=self, values=own, user_values=settings.values, called=RELEASE)
+        self.followed = [installed]
+        after = self.child(depends_on=[installed])
+        for monitored, spec in service_monitors().items():
+            _custom("ServiceMonitor", monitored, spec, after)
+        _custom("PrometheusRule", "ai-on-aks", rules(), after)
+        for title, text in dashboards().items():
+            kubernetes.core.v1.ConfigMap(
+                f"dashboard-{title}",
+                metadata={"name": f"dashboard-{title}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}},
+                data={f"{title}.json": text},
+                opts=after,
+            )
+        self.outputs = {"monitoring": commands()}
+        self.register_outputs({})
+
+
+def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
+    metadata = {"name": name, "namespace": NAMESPACE}
+    kubernetes.apiextensions.CustomResource(name, api_version=API, kind=kind, metadata=metadata, spec=spec, opts=opts)
+
+
+def values(storage_class: str) -> Values:
+    """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count."""
+    kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    disk = {"persistentVolumeClaimRetentionPolicy": kept}
+    of_all = ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
+    webhook = {"admissionWebhooks": {"patch": _PLACE}}
+    spec = {
+        **{f"{each}SelectorNilUsesHelmValues": False for each in of_all},
+        **disk,
+        **_PLACE,
+        "retentionSize": f"{_PROMETHEUS_GI * 9 // 10}GiB",  # else a disk that is full ends it
+        "storageSpec": _claim(storage_class, _PROMETHEUS_GI),
+    }
+    return {
+        "crds": {"enabled": True},
+        **{part: {"enabled": False} for part in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy")},
+        "prometheusOperator": {**_PLACE, **webhook},
+        "prometheus": {"prometheusSpec": spec},
+        "alertmanager": {"alertmanagerSpec": {**disk, **_PLACE, "storage": _claim(storage_class, _ALERTMANAGER_GI)}},
+        "grafana": {**_PLACE, "persistence": _grafana_disk(storage_class)},
+        "kube-state-metrics": {**_PLACE, "metricLabelsAllowlist": [f"nodes=[{AGENT_POOL_LABEL},{SPOT_LABEL}]"]},
+        "prometheus-node-exporter": {"service": _node_exporter_ports(), "tolerations": ANY_TAINT},
+    }
+
+
+def _claim(storage_class: str, gi: int) -> Values:
+    size = {"requests": {"storage": f"{gi}Gi"}}
+    spec = {"storageClassName": storage_class, "accessModes": ["ReadWriteOnce"], "resources": size}
+    return {"volumeClaimTemplate": {"spec": spec}}
+
+
+def _grafana_disk(storage_class: str) -> Values:
+    """A StatefulSet's claim, which stays when that goes."""
+    return {
+        "enabled": True,
+        "type": "sts",
+        "storageClassName": storage_class,
+        "accessModes": ["ReadWriteOnce"],
+        "size": f"{_GRAFANA_GI}Gi",
+    }
+
+
+def _node_exporter_ports() -> Values:
+    """Its pods listen at the first (templates/daemonset.yaml), its Service asks at the second."""
+    return {"port": NODE_EXPORTER_PORT, "targetPort": NODE_EXPORTER_PORT}
+
+
+def commands() -> dict[str, str]:
+    """What opens each of it on this machine. Grafana's password its chart makes once, in a Secret that it keeps."""
+    forward = f"kubectl port-forward -n {NAMESPACE} svc/{RELEASE}"
+    secret = f"kubectl get secret -n {NAMESPACE} {RELEASE}-grafana -o jsonpath='{{.data.admin-password}}'"
+    return {
+        "grafana": f"{forward}-grafana 3000:80",
+        "grafanaPassword": f"{secret} | base64 -d",
+        "prometheus": f"{forward}-kube-prometheus-prometheus 9090:9090",
+        "alertmanager": f"{forward}-kube-prometheus-alertmanager 9093:9093",
+    }

@@ -1,0 +1,1 @@
+"""kube-prometheus-stack: its real operator, Prometheus and kube-state-metrics."""

@@ -1,0 +1,76 @@
+"""Pods of kube-prometheus-stack: the real operator, Prometheus and kube-state-metrics, with the arguments of their pods.
+
+What differs is where they listen and where their files lie. Alertmanager and Grafana are faked; exporters of nodes answer
+with what is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from simulator.host import paths
+from simulator.kubelet.programs import Controller, HostProcess, ImageProgram, OneShot, Page, PodContext
+from simulator.operators._real import pins
+from simulator.operators.monitoring import node_exporter, reloader
+
+_PINS = pins(Path(__file__).parent)
+OPERATOR, PROMETHEUS, PROMTOOL, STATE_METRICS = _PINS.tools
+STATUS = f"monitoring: real operator {_PINS.version}, Prometheus 3.5 and kube-state-metrics; no Alertmanager, no Grafana"
+_OPERATOR_PORT, _PROMETHEUS_PORT = 10250, 9090
+_STATE_METRICS_PORTS = {"--port": 8080, "--telemetry-port": 8081}
+_CONFIG_FLAG, _DATA_FLAG = "--config.file", "--storage.tsdb.path"
+_UNKNOWN = ("--web.console.", "--storage.tsdb.wal-compression")
+
+
+def _operator(ctx: PodContext) -> list[str]:
+    """Of a flag that is given twice the last counts."""
+    files = [f"--web.{part}-file={ctx.host_path(f'/cert/{part}')}" for part in ("cert", "key")]
+    listen = f"--web.listen-address=127.0.0.1:{ctx.local_port(_OPERATOR_PORT)}"
+    kept = [each for each in ctx.argv() if not each.startswith(("--web.cert-file", "--web.key-file", "--web.listen"))]
+    return [str(paths.tool(OPERATOR)), *kept, f"--kubeconfig={ctx.kubeconfig()}", *files, listen]
+
+
+def _prometheus(ctx: PodContext) -> list[str]:
+    """The configuration is the one that the reloader writes; Prometheus looks by itself whether that has changed."""
+    given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
+    kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
+    own = [
+        f"{_CONFIG_FLAG}={ctx.host_path(reloader.RESULT)}",
+        f"{_DATA_FLAG}={ctx.host_path('/prometheus')}",
+        f"--web.listen-address=127.0.0.1:{ctx.local_port(_PROMETHEUS_PORT)}",
+        "--enable-feature=auto-reload-config",
+        "--config.auto-reload-interval=5s",
+    ]
+    return [str(paths.tool(PROMETHEUS)), *kept, *own]
+
+
+def _state_metrics(ctx: PodContext) -> list[str]:
+    own = [f"{flag}={ctx.local_port(port)}" for flag, port in _STATE_METRICS_PORTS.items()]
+    own += ["--host=127.0.0.1", "--telemetry-host=127.0.0.1", f"--kubeconfig={ctx.kubeconfig()}"]
+    return [str(paths.tool(STATE_METRICS)), *ctx.argv(), *own]
+
+
+def _serves(*ports: int) -> Callable[[PodContext], Mapping[int, int]]:
+    def found(ctx: PodContext) -> Mapping[int, int]:
+        return {port: ctx.local_port(port) for port in ports}
+
+    return found
+
+
+def _program(argv: Callable[[PodContext], list[str]], tools: Sequence[str], *ports: int) -> HostProcess:
+    return HostProcess(argv, _serves(*ports), tuple(tools))
+
+
+_RELOADER = "prometheus-operator/prometheus-config-reloader"
+PROGRAMS = (
+    ImageProgram("prometheus-operator/prometheus-operator", _program(_operator, [OPERATOR], _OPERATOR_PORT)),
+    ImageProgram(_RELOADER, OneShot(reloader.once), command="--watch-interval=0"),
+    ImageProgram(_RELOADER, Controller(reloader.run), command="prometheus.env.yaml"),
+    ImageProgram("prometheus/prometheus", _program(_prometheus, [PROMETHEUS], _PROMETHEUS_PORT)),
+    ImageProgram(
+        "kube-state-metrics/kube-state-metrics",
+        _program(_state_metrics, [STATE_METRICS], *_STATE_METRICS_PORTS.values()),
+    ),
+    ImageProgram("prometheus/node-exporter", page=Page(node_exporter.port, node_exporter.text)),
+)

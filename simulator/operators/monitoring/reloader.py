@@ -1,0 +1,60 @@
+"""The config reloader of Prometheus's pod: what the operator has put into a Secret, as Prometheus can use it here."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.host import files
+from simulator.kubelet.programs import PodContext
+
+SOURCE = "/etc/prometheus/config/prometheus.yaml.gz"
+RESULT = "/etc/prometheus/config_out/prometheus.env.yaml"
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_RULES = "/etc/prometheus/rules/"
+_POLL_S = 2.0
+
+
+def run(ctx: PodContext, stop: threading.Event) -> None:
+    """Keeps it up to date, until told to stop."""
+    while not stop.is_set():
+        once(ctx)
+        stop.wait(_POLL_S)
+
+
+def once(ctx: PodContext) -> None:
+    """Raises ValueError where the operator has written nothing that can be read."""
+    text = ctx.file(SOURCE)
+    if text is None:
+        raise ValueError(f"there is no {SOURCE}")
+    wanted = yaml.safe_dump(local(yaml.safe_load(gzip.decompress(text)), ctx), sort_keys=False)
+    result = Path(ctx.host_path(RESULT))
+    if not result.exists() or result.read_text(encoding="utf-8") != wanted:
+        files.replace(result, wanted)
+        ctx.log("wrote the configuration")
+
+
+def local(config: Any, ctx: PodContext) -> Any:
+    """The configuration as it holds here: files where they lie on this machine, the API server by a kubeconfig, and what
+    is scraped, or told of alerts, through the proxy into the cluster.
+    """
+    found = _with_files(config, ctx)
+    for asked in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):
+        asked["proxy_url"] = ctx.cluster_proxy()
+        for discovery in asked.get("kubernetes_sd_configs", []):
+            discovery["kubeconfig_file"] = ctx.kubeconfig()
+    return found
+
+
+def _with_files(value: Any, ctx: PodContext) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_files(each, ctx) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_files(each, ctx) for each in value]
+    if isinstance(value, str) and value.startswith((_ACCOUNT, _RULES)):
+        return ctx.host_path(value)
+    return value

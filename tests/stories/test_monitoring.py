@@ -1,0 +1,175 @@
+"""Monitoring: the real Prometheus collects what happens on simulated GPUs and in the cluster, and its rules raise alerts.
+
+One story, told in the order of the file; its stack has one node of eight GPUs.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from config.facts.scheduling import GPU_RESOURCE, VOLCANO
+from diagnosis.cluster import Object, condition
+from operators.monitoring.component import NAMESPACE, commands
+from operators.monitoring.files import dashboards, rules
+from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+SERVICE = "prometheus-kube-prometheus-prometheus"
+POD = f"prometheus-{SERVICE}-0"
+JOB = "train"
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    # Their pods would make them, too, but Helm waits for that fifteen minutes only.
+    tools = "prometheus-operator,prometheus,kube-state-metrics,kueue-manager"
+    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
+    operators = {"kubePrometheusStack": {"enabled": True}, "kueue": {"enabled": True}}
+    teams = {"blue": {"gpus": 8, "users": ["alice"]}}
+    made = new_stack("monitoring", workloads="", nodeCount=1, operators=operators, teams=teams)
+    made.up()
+    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8], "GPUs", 300)
+    return made
+
+
+def gpus(node: Object) -> int:
+    return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
+
+
+def asked(stack: Stack, path: str, **parameters: str) -> Any:
+    """What Prometheus's HTTP API answers, by the API server's proxy to its Service."""
+    found = stack.kube.request(
+        "GET", f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:http-web/proxy/api/v1/{path}", params=parameters
+    )
+    return found["data"]
+
+
+def series(stack: Stack, query: str) -> list[dict[str, str]]:
+    """Labels of what a query finds now."""
+    return [each["metric"] for each in asked(stack, "query", query=query)["result"]]
+
+
+def alerts(stack: Stack, name: str) -> list[Object]:
+    return [each for each in asked(stack, "alerts")["alerts"] if each["labels"]["alertname"] == name]
+
+
+def test_nothing_is_left_to_do(stack: Stack) -> None:
+    stack.up("--expect-no-changes")
+
+
+def test_the_operator_has_made_prometheus_which_is_real_and_keeps_its_data_on_a_disk(stack: Stack) -> None:
+    eventually(lambda: stack.kube.find("v1", "Pod", POD, NAMESPACE) is not None, "the operator has made its pod", 120)
+
+    def ready() -> bool:
+        pod = stack.kube.get("v1", "Pod", POD, NAMESPACE)
+        return condition(pod, "Ready").get("status") == "True" and "reason" not in pod["status"]
+
+    eventually(ready, "Prometheus is ready", 300)
+    claims = stack.kube.list("v1", "PersistentVolumeClaim", NAMESPACE)
+    sizes = {each["spec"]["resources"]["requests"]["storage"] for each in claims}
+    assert sizes == {"50Gi", "20Gi"}
+    assert {each["spec"]["storageClassName"] for each in claims} == {"managed-csi"}
+    assert {each["status"]["phase"] for each in claims} == {"Bound"}
+    assert len(claims) == 3
+
+
+def test_what_it_is_told_to_ask_answers(stack: Stack) -> None:
+    wanted = {"nvidia-dcgm-exporter", "kube-state-metrics", "prometheus-node-exporter"}
+
+    def up() -> bool:
+        return wanted <= {each.get("job", "").removeprefix("prometheus-") for each in series(stack, "up == 1")} | {
+            each.get("job", "") for each in series(stack, "up == 1")
+        }
+
+    eventually(up, "they are up", 180)
+    assert any("kueue" in each["job"] for each in series(stack, "up == 1"))
+
+
+def test_a_jobs_gpus_are_told_by_its_namespace_and_pod(stack: Stack) -> None:
+    container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": {GPU_RESOURCE: 8}}}
+    pod = {"schedulerName": VOLCANO, "restartPolicy": "Never", "containers": [container]}
+    stack.kube.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": JOB, "namespace": "default"},
+            "spec": pod,
+        }
+    )
+    query = f'DCGM_FI_DEV_GPU_UTIL{{exported_namespace="default",exported_pod="{JOB}"}} > 90'
+    eventually(lambda: len(series(stack, query)) == 8, "eight busy GPUs", 120)
+    asked_for = f'kube_pod_container_resource_requests{{resource="nvidia_com_gpu",namespace="default",pod="{JOB}"}} == 8'
+    eventually(lambda: series(stack, asked_for) != [], "what it asked for", 90)
+
+
+def test_the_queues_quota_is_told(stack: Stack) -> None:
+    query = 'kueue_cluster_queue_nominal_quota{resource="nvidia.com/gpu"} == 8'
+    eventually(lambda: series(stack, query) != [], "Kueue's quota of the team", 90)
+
+
+def test_a_gpu_that_falls_off_the_bus_raises_an_alert_that_names_it_and_the_job(stack: Stack) -> None:
+    (node,) = names(gpu_nodes(stack.kube))
+    assert alerts(stack, "GPUFailed") == []
+    stack.world.simulator("fault", "gpu", "--node", node, "--device", "5")
+    eventually(lambda: [each["state"] for each in alerts(stack, "GPUFailed")] == ["firing"], "the alert", 150)
+    (alert,) = alerts(stack, "GPUFailed")
+    assert (alert["labels"]["Hostname"], alert["labels"]["gpu"]) == (node, "5")
+    assert "Xid 79" in alert["annotations"]["summary"]
+    assert f"default/{JOB}" in alert["annotations"]["description"]
+
+
+def test_the_alert_ends_with_the_fault(stack: Stack) -> None:
+    stack.world.simulator("heal")
+    eventually(lambda: alerts(stack, "GPUFailed") == [], "no alert", 150)
+
+
+def test_a_link_that_is_down_is_seen(stack: Stack) -> None:
+    (node,) = names(gpu_nodes(stack.kube))
+    stack.world.simulator("fault", "hca", "--node", node, "--device", "mlx5_3")
+    eventually(lambda: len(alerts(stack, "InfiniBandLinkDown")) == 1, "the alert, pending or firing", 120)
+    stack.world.simulator("heal")
+    (alert,) = alerts(stack, "InfiniBandLinkDown") or [{"labels": {"device": "mlx5_3"}}]
+    assert alert["labels"]["device"] == "mlx5_3"
+
+
+def test_all_rules_are_loaded(stack: Stack) -> None:
+    loaded = {rule["name"] for group in asked(stack, "rules")["groups"] for rule in group["rules"]}
+    assert loaded >= {rule["alert"] for group in rules()["groups"] for rule in group["rules"]}
+    health = {rule["health"] for group in asked(stack, "rules")["groups"] for rule in group["rules"]}
+    assert health <= {"ok", "unknown"}
+
+
+def test_a_rule_that_prometheus_could_not_read_is_refused(stack: Stack) -> None:
+    rule = {"alert": "Wrong", "expr": "sum by ("}
+    body = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "wrong", "namespace": "default"},
+        "spec": {"groups": [{"name": "wrong", "rules": [rule]}]},
+    }
+    file = stack.folder / "wrong.json"
+    file.write_text(json.dumps(body))
+    with pytest.raises(CommandFailed, match="denied the request"):
+        stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", "apply", "-f", str(file)])
+
+
+def test_every_query_of_the_dashboards_is_run(stack: Stack) -> None:
+    for text in dashboards().values():
+        for panel in json.loads(text)["panels"]:
+            for target in panel.get("targets", []):
+                asked(stack, "query", query=target["expr"].replace("$__rate_interval", "5m"))
+
+
+def test_the_outputs_lead_to_what_is_there(stack: Stack) -> None:
+    assert stack.output("monitoring") == commands()
+    for name in ("prometheus-grafana", SERVICE, "prometheus-kube-prometheus-alertmanager"):
+        stack.kube.get("v1", "Service", name, NAMESPACE)
+    password = partial(stack.kube.get, "v1", "Secret", "prometheus-grafana", NAMESPACE)
+    assert len(password()["data"]["admin-password"]) > 20
