@@ -238,7 +238,7 @@ def allowed(stack: Stack, user: str, namespace: str) -> dict[str, set[str]]:
         resource, _, subresource = resource.partition("/")
         for verb in VERBS:
             asked = {"namespace": namespace, "verb": verb, "group": group, "resource": resource}
-            spec = {"user": user, "groups": ["system:authenticated"]}
+            spec: dict[str, Any] = {"user": user, "groups": ["system:authenticated"]}
             spec["resourceAttributes"] = asked | ({"subresource": subresource} if subresource else {})
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
             path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
