@@ -40,7 +40,7 @@ class BlobService:
     told: Changes = field(default_factory=Changes)
     account: str = ""
 
-    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str] | None]:
+    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str | None] | None]:
         """Of a container of the account, as `Changes.since`."""
         return self.told.since(self.account, container, since)
 

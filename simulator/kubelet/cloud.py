@@ -22,10 +22,11 @@ class BlobService(Protocol):
     def proxy(self) -> str:
         """URL of the proxy that leads there; empty where none is needed."""
 
-    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str] | None]:
+    def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str | None] | None]:
         """How often a container was written to, and blobs since the given time, by name with their etags.
 
-        An etag is empty where the blob was removed or only a look at it tells; None means that all may be other.
+        No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all may
+        be other.
         """
 
 

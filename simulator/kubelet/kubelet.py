@@ -7,6 +7,7 @@ gates open. Nodes offer what their device plugins give, and the sandboxes see th
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import logging
 import ssl
 import threading
@@ -102,6 +103,7 @@ class Kubelet:
         self._workers: dict[str, PodWorker] = {}
         self._synced = threading.Event()
         self._ips: dict[str, str] = {}
+        self._hosts = itertools.cycle(ipaddress.ip_network(POD_CIDR).hosts())
         self._ports: dict[tuple[str, str, int], int] = {}
         self._ports_lock = threading.Lock()
         self._devices = DeviceManager(self._pods.items)
@@ -166,7 +168,8 @@ class Kubelet:
 
     def _sync(self) -> None:
         nodes = {node["metadata"]["name"]: node for node in self._nodes.items()}
-        pods = [pod for pod in self._pods.items() if pod["spec"].get("nodeName")]
+        bound = [pod for pod in self._pods.items() if pod["spec"].get("nodeName")]
+        pods = [pod for pod in bound if not self._is_over(pod, nodes)]
         for node in nodes.values():
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
@@ -175,17 +178,17 @@ class Kubelet:
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             name = pod["spec"]["nodeName"]
-            if name not in down and not self._is_over(pod, nodes):  # a dead kubelet starts, ends and reports nothing
+            if name not in down:  # a dead kubelet starts, ends and reports nothing
                 try:
                     self._sync_pod(pod, nodes.get(name))
                 except ApiError as error:  # what is refused for one pod must not keep others from starting
                     _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
-        self._forget(pods, nodes)
+        self._forget(bound, nodes)
         self._controllers.sync(pods, nodes)
         self._pages.sync(pods, nodes)
-        self._keeper.sync(list(nodes.values()), pods, self._context)
+        self._keeper.sync(list(nodes.values()), bound, self._context)
         self._registered.sync(nodes.values(), pods)
-        self.placements.record(pods)
+        self.placements.record(bound)
 
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
         """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
@@ -311,9 +314,10 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         if address := pod.get("status", {}).get("podIP"):
             self._ips[uid] = str(address)
-        taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
-        hosts = ipaddress.ip_network(POD_CIDR).hosts()
-        return self._ips.setdefault(uid, next(str(host) for host in hosts if str(host) not in taken))
+        if uid not in self._ips:
+            taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
+            self._ips[uid] = next(str(host) for host in self._hosts if str(host) not in taken)
+        return self._ips[uid]
 
     def _local_port(self, key: tuple[str, str, int]) -> int:
         """A port of this machine for a container's port: each pod its own, since an old and a new one overlap."""

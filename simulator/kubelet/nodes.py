@@ -38,6 +38,8 @@ class NodeKeeper:
     def sync(
         self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
     ) -> None:
+        """Pods that have ended count where others may look for them by name; a batch leaves thousands behind."""
+        pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         alive = {pod["metadata"]["uid"] for pod in pods}
         self._read = {uid: read for uid, read in self._read.items() if uid in alive}
         hardware = {node["metadata"]["name"]: self.hardware(node) for node in nodes}
@@ -122,12 +124,8 @@ class NodeKeeper:
         )
 
     def _show_world(self, nodes: Sequence[Object], pods: Sequence[Object], hardware: dict[str, NodeHardware]) -> None:
-        """Writes world.json, as which all sandboxed pods see nodes, pods and devices.
-
-        Pods that have ended are in it where others may look for them by name; a batch leaves thousands behind.
-        """
+        """Writes world.json, as which all sandboxed pods see nodes, pods and devices."""
         held = self._devices.held()
-        pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
         allocations = {snapshot.pod_key(pod): held.get(pod["metadata"]["uid"], {}) for pod in pods}
         states: dict[str, Object] = {}
         for pod in pods:

@@ -27,8 +27,10 @@ class Placements:
         by_uid = {str(pod["metadata"]["uid"]): pod for pod in pods}
         self._over &= by_uid.keys()
         for uid, pod in by_uid.items():
+            if uid in self._over:
+                continue
             owner = next((o for o in pod["metadata"].get("ownerReferences", []) if o["kind"] == "Job"), None)
-            if owner and uid not in self._over:
+            if owner:
                 self._pods[uid] = {
                     "namespace": pod["metadata"]["namespace"],
                     "pod": pod["metadata"]["name"],
@@ -38,10 +40,10 @@ class Placements:
                     "phase": pod.get("status", {}).get("phase", "Pending"),
                     "why_faked": why_faked(pod),
                 }
-                self._over |= {uid} if has_ended(pod) else set()
+            self._over |= {uid} if has_ended(pod) else set()
         if self._pods != before:
             self._pods = dict(list(self._pods.items())[-_KEPT:])
-            files.replace(self._file, json.dumps(self._pods, indent=1))
+            files.replace(self._file, json.dumps(self._pods))
 
 
 def why_faked(pod: Object) -> str:

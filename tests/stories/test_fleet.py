@@ -1,6 +1,6 @@
 """Thousands of scenarios on five Spot nodes: evictions of nodes lose none of them, and a batch's size costs nothing.
 
-One `up`; the tests follow each other.
+One `up` for each; the measure is taken while nothing else runs here.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ def run(stack: Stack, folder: Path, name: str, count: int, template: str) -> dic
     return told_of
 
 
+@pytest.mark.alone
 def test_two_thousand_take_no_longer_for_their_work_than_a_hundred(stack: Stack, tmp_path: Path) -> None:
     few, many = (measured(stack, tmp_path, f"of-{count}", count) for count in (FEW, MANY))
     assert 1 / APART <= many / few <= APART, (few, many)

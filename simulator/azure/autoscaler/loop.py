@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import httpx
 
+from diagnosis.cluster import has_ended
 from simulator.azure.arm_world import World
 from simulator.azure.autoscaler.groups import is_scaled
 from simulator.azure.autoscaler.profile import Profile
@@ -80,7 +81,8 @@ class _Watched:
         synced = self._nodes.synced.is_set() and self._pods.synced.is_set()
         if synced and not cluster.busy and time.monotonic() >= self._next:
             self._next = time.monotonic() + Profile(cluster.properties.get("autoScalerProfile")).interval_s
-            self._scaler.look(cluster, self._nodes.items(), self._pods.items())
+            pods = [pod for pod in self._pods.items() if not has_ended(pod)]  # as upstream's listers
+            self._scaler.look(cluster, self._nodes.items(), pods)
 
     def stop(self) -> None:
         self._nodes.stop()

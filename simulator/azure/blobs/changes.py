@@ -19,18 +19,19 @@ class Changes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self._told: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
 
-    def tell(self, path: str, etag: str) -> None:
+    def tell(self, path: str, etag: str | None) -> None:
         """Of a request that is no read: `/<account>/<container>/<blob>`, and the etag that the blob has now.
 
-        Without an etag only a look tells; without a blob's name, as of a batch of requests, all may be other.
+        None of one that was removed. Where the etag is empty only a look tells; without a blob's name, as of a batch of
+        requests, all may be other.
         """
         account, container, name = [*path.strip("/").split("/", 2), "", ""][:3]
         with self._lock:
             self._told[f"{account}/{container}"].append((name, etag))
 
-    def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str] | None]:
+    def since(self, account: str, container: str, count: int) -> tuple[int, Mapping[str, str | None] | None]:
         """How often it was told of a container, and the last etags of the names told after the first `count` times.
 
         None where all of them may be other, as at first.

@@ -122,13 +122,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _write(self, path: str, content: bytes) -> Answer:
         """One after the other where they are of one blob, so that the last that is told of is the last."""
         with self.server.turns[hash(path) % _TURNS]:
-            etag = ""
+            etag: str | None = ""
             try:
                 answer = self._ask(content)
-                etag = _new_etag(self.command, answer)
+                etag = None if self._removed(answer) else _new_etag(self.command, answer)
             finally:  # whatever came of it
                 self.server.changes.tell(path, etag)
         return answer
+
+    def _removed(self, answer: Answer) -> bool:
+        """Whether the blob itself is gone, and not what was asked of it, such as a snapshot."""
+        query = dict(parse_qsl(urlsplit(self.path).query))
+        of_it = {"comp", "snapshot", "versionid"} & query.keys() or "x-ms-delete-snapshots" in self.headers
+        return self.command == "DELETE" and answer[0] == HTTPStatus.ACCEPTED and not of_it
 
     def _ask(self, content: bytes) -> Answer:
         upstream = self.server.upstream()

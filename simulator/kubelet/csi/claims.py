@@ -96,7 +96,7 @@ class ClaimMounts:
                     self._users[key] &= alive
                     unused = not self._users[key]
                 if unused:
-                    self._unmount(key)
+                    self._unmount(key, waits=False)  # the next look tries again: all kubelets wait for this one
             finally:
                 lock.release()
         with self._lock:
@@ -223,12 +223,15 @@ class ClaimMounts:
         with self._lock:
             return self._locks[key]
 
-    def _unmount(self, key: Key) -> None:
+    def _unmount(self, key: Key, *, waits: bool = True) -> None:
         """A folder that is not kept is cleared at the latest before it is mounted anew."""
         with self._lock:
-            mount = self._mounts.pop(key)
+            mount = self._mounts[key]
+        if not mount.close(waits=waits):
+            return
+        with self._lock:
+            del self._mounts[key]
             self._users.pop(key, None)
-        mount.close()
         kept = not key[-1] and mount.is_alike()
         with self._lock:
             self._told.pop(key, None)

@@ -26,12 +26,15 @@ FOLDER = {"hdi_isfolder": "true"}
 """Metadata of the blob that stands for a folder (component/azstorage/block_blob.go, CreateDirectory)."""
 _AT_ONCE = 8
 """Blobs that are copied side by side."""
+_NO_NAME = "~" * 64
+"""Asking for such names costs Azurite the same whatever is there; else it sorts all of them for the first."""
 Signature = tuple[int, int]
 """Size and modification time of a file."""
-Changes = Callable[[int], tuple[int, Mapping[str, str] | None]]
+Changes = Callable[[int], tuple[int, Mapping[str, str | None] | None]]
 """How often a container was written to, and which blobs since the given time, by name with their etags.
 
-An etag is empty where the blob was removed or only a look at it tells; None means that all may be other.
+No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all may be
+other.
 """
 
 
@@ -136,7 +139,7 @@ class Contents:
             return self._list()
         self._check_access()
         for name, etag in changed.items():
-            self.put(name, (self._copies.entry(name, etag) if etag else None) or self._ask(name))
+            self.put(name, None if etag is None else self._copies.entry(name, etag) or self._ask(name))
         return changed.keys()
 
     def _list(self) -> Collection[str]:
@@ -148,7 +151,7 @@ class Contents:
 
     def _check_access(self) -> None:
         """Raises AzureError where the container is gone or not this mount's to list any more: a SAS ends."""
-        next(iter(self._container.list_blobs(results_per_page=1)), None)
+        next(iter(self._container.list_blobs(name_starts_with=_NO_NAME, results_per_page=1)), None)
 
     def _ask(self, name: str) -> Entry | None:
         try:

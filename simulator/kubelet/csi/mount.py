@@ -112,10 +112,12 @@ class BlobMount:
             with self._lock:
                 self._upload(settled=False)
 
-    def close(self) -> None:
-        """Waits for the copy that is under way; from then on nothing is copied, and the folder may go."""
-        with self._lock:
+    def close(self, *, waits: bool = True) -> bool:
+        """From then on nothing is copied, and the folder may go. Whether it is closed: a copy may be under way."""
+        if closed := self._lock.acquire(blocking=waits):
             self._closed.set()
+            self._lock.release()
+        return closed
 
     def is_alike(self) -> bool:
         """Whether nothing is left to send; of a mount that nobody uses."""
@@ -285,7 +287,11 @@ class BlobMount:
 
     def _upload_folders(self) -> None:
         """A blob for each in which there is none yet; those that are gone take theirs along."""
-        new, gone = self._folders_to_send()
+        _, gone = self._folders_to_send()
+        for name in gone:
+            self._folders.remove(name)
+            self._remove(name)
+        new, _ = self._folders_to_send()  # what was all in a folder may just have gone
         for name in sorted(new, reverse=True):
             if not self._there.shows(name):  # by one in it, since then
                 try:
@@ -297,9 +303,6 @@ class BlobMount:
                     made = Entry(etag_of(answer), 0, is_folder=True)
                     self._there.put(name, made)
                     self._copies.add(name, made, self.path, (0, 0))
-        for name in gone:
-            self._folders.remove(name)
-            self._remove(name)
 
     def _send(self, name: str, found: Signature) -> None:
         try:

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     ),
     "workloads": ("workloads", "config", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config"),
+    "demos": ("demos", "config.facts", "diagnosis"),
 }
 
 FLOORS: dict[str, tuple[str, ...]] = {

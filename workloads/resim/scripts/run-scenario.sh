@@ -106,5 +106,5 @@ if ! mv -T "$attempt" "$complete"; then
   exit 1
 fi
 rm -rf "$CHECKPOINT"
-rmdir "$batch/attempts/$scenario" 2>/dev/null || true # where no earlier attempt is left
+rmdir --ignore-fail-on-non-empty "$batch/attempts/$scenario" || true # where no earlier attempt is left
 echo "VERDICT: PASS scenario=$scenario attempts=$attempts seconds=$(($(date +%s) - begun))"

@@ -48,6 +48,21 @@ def test_what_pods_write_change_and_remove_reaches_the_container(tmp_path: Path,
     assert told == []
 
 
+def test_a_folder_that_was_emptied_is_sent_with_what_left_it(tmp_path: Path, told: list[str]) -> None:
+    """So that nothing is left to send when the pod has ended, and its node may mount the same again."""
+    container = FakeContainer()
+    made = mounted(container, tmp_path / "m", told)
+    (made.path / "attempts/1/output").mkdir(parents=True)
+    made.flush()
+    (made.path / "attempts/1/output/a").write_text("1")
+    (made.path / "attempts/1").rename(made.path / "done")
+    made.flush()
+    made.close()
+    assert made.is_alike()
+    assert container.text() == {"attempts": "", "done/output/a": "1"}
+    assert told == []
+
+
 def test_files_that_are_being_written_wait_for_their_end(tmp_path: Path, told: list[str]) -> None:
     container = FakeContainer()
     made = mounted(container, tmp_path / "m", told)
@@ -165,6 +180,7 @@ def test_unmounting_waits_for_the_copy_that_is_under_way(
     closing.start()
     closing.join(0.2)
     assert closing.is_alive()
+    assert not made.close(waits=False)
     go_on.set()
     closing.join(10)
     shutil.rmtree(made.path)

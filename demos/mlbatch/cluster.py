@@ -1,0 +1,83 @@
+"""The cluster as its users have it: kubectl as alice, as bob, and as whoever administrates."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from diagnosis.cluster import Object
+
+JOBS = Path(__file__).parent / "jobs"
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
+_Found = TypeVar("_Found")
+
+
+class Failed(Exception):
+    """A step that did not come out as it should; the message tells what was seen."""
+
+
+class Denied(Exception):
+    """kubectl was refused; the message is the API server's."""
+
+
+class Cluster:
+    """By the kubeconfig that kubectl takes. A user is impersonated; without one it is the kubeconfig's own."""
+
+    def kubectl(self, *arguments: str, user: str = "") -> str:
+        """What it prints. Raises Denied."""
+        command = ["kubectl", *([f"--as={user}"] if user else []), *arguments]
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            message = f"kubectl cannot be started: {error.strerror}\n  fix: install it; on the simulator: make shell"
+            raise Failed(message) from None
+        if answer.returncode:
+            raise Denied(answer.stderr.strip() or answer.stdout.strip())
+        return answer.stdout
+
+    def create(self, file: str, team: str, user: str) -> str:
+        """Makes the object of a file in the team's namespace; `<kind>/<name>`. Raises Denied."""
+        made = self.kubectl("create", f"--namespace={team}", f"--filename={JOBS / file}", "--output=name", user=user)
+        return made.strip()
+
+    def get(self, name: str, team: str) -> Object:
+        """The object `<kind>/<name>`. Raises Denied where there is none."""
+        found: Object = json.loads(self.kubectl("get", name, f"--namespace={team}", "--output=json"))
+        return found
+
+    def pods(self, team: str, job: str = "") -> list[Object]:
+        """Those of a team, or of one of its jobs, `<kind>/<name>`."""
+        selector = [f"--selector=job-name={job.rpartition('/')[2]}"] if job else []
+        return self._list("pods", f"--namespace={team}", *selector)
+
+    def nodes(self) -> list[Object]:
+        return self._list("nodes")
+
+    def _list(self, *arguments: str) -> list[Object]:
+        found: list[Object] = json.loads(self.kubectl("get", *arguments, "--output=json"))["items"]
+        return found
+
+    def waits(self, look: Callable[[], _Found], what: str, seconds: float) -> _Found:
+        """The first answer that is true. Raises Failed after so many seconds."""
+        deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE_S
+        while not (found := look()):
+            if time.monotonic() > deadline:
+                raise Failed(f"{what}: not within {seconds:.0f} s")
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE_S)
+        return found
+
+
+def runs(pod: Object) -> bool:
+    """Whether its containers do."""
+    return bool(pod["status"].get("phase") == "Running")
+
+
+def gpus(pod: Object) -> int:
+    """How many it has."""
+    limits: list[Any] = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
+    return sum(int(each.get("nvidia.com/gpu", 0)) for each in limits)
