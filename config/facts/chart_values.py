@@ -2,7 +2,7 @@
 
 `charts/<chart>.keys` holds one line per key, `dotted.path: type = default`; a dot in a key has a backslash before it.
 What lies below a key whose default is a map, a list or null is the chart's free form and is not checked, nor what
-Kubernetes defines and charts pass on (labels, node selectors, resources), though the chart has entries there by default.
+Kubernetes defines and charts pass on (labels, node selectors, resources), though the chart has entries there.
 """
 
 from __future__ import annotations

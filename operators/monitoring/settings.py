@@ -33,6 +33,6 @@ class MonitoringSettings(ChartSettings):
         may_be(f"a storage class of disks, as in {DISKS}"),
         AfterValidator(_is_of_disks),
     ] = DISKS
-    """Storage class of the disks of Prometheus, Alertmanager and Grafana, which stay when monitoring goes. Once they are
-    there, another class is refused by the cluster.
+    """Storage class of the disks of Prometheus, Alertmanager and Grafana, which stay when monitoring goes. Once they
+    are there, another class is refused by the cluster.
     """

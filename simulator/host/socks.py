@@ -1,4 +1,4 @@
-"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, by which a process of this machine reaches addresses of the simulated cluster.
+"""A SOCKS5 proxy (RFC 1928) on 127.0.0.1, by which processes of this machine reach the simulated cluster.
 
 Connections alone, without a login: what is behind it this machine's users reach anyway.
 """

@@ -65,7 +65,7 @@ class Manifests(_Data):
 
 
 class Crds(_Data):
-    """The CRDs of `chart`, one of the simulator's own: the folder of them in the Go package `package`, as of `Chart`."""
+    """The CRDs of `chart`, one of the simulator's own: a folder of the Go package `package`, as of `Chart`."""
 
     module: str
     package: str

@@ -1,4 +1,4 @@
-"""Monitoring: the real Prometheus collects what happens on simulated GPUs and in the cluster, and its rules raise alerts.
+"""Monitoring: the real Prometheus collects what happens on simulated GPUs, and its rules raise alerts.
 
 One story, told in the order of the file; its stack has one node of eight GPUs.
 """
@@ -45,7 +45,7 @@ def gpus(node: Object) -> int:
 
 def asked(stack: Stack, path: str, **parameters: str) -> Any:
     """What Prometheus's HTTP API answers, by the API server's proxy to its Service."""
-    found = stack.kube.request(
+    found = stack.kube.raw(
         "GET", f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:http-web/proxy/api/v1/{path}", params=parameters
     )
     return found["data"]
@@ -105,7 +105,9 @@ def test_a_jobs_gpus_are_told_by_its_namespace_and_pod(stack: Stack) -> None:
     )
     query = f'DCGM_FI_DEV_GPU_UTIL{{exported_namespace="default",exported_pod="{JOB}"}} > 90'
     eventually(lambda: len(series(stack, query)) == 8, "eight busy GPUs", 120)
-    asked_for = f'kube_pod_container_resource_requests{{resource="nvidia_com_gpu",namespace="default",pod="{JOB}"}} == 8'
+    asked_for = (
+        f'kube_pod_container_resource_requests{{resource="nvidia_com_gpu",namespace="default",pod="{JOB}"}} == 8'
+    )
     eventually(lambda: series(stack, asked_for) != [], "what it asked for", 90)
 
 
@@ -157,7 +159,9 @@ def test_a_rule_that_prometheus_could_not_read_is_refused(stack: Stack) -> None:
     file = stack.folder / "wrong.json"
     file.write_text(json.dumps(body))
     with pytest.raises(CommandFailed, match="denied the request"):
-        stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", "apply", "-f", str(file)])
+        stack.world.run(
+            ["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", "apply", "-f", str(file)]
+        )
 
 
 def test_every_query_of_the_dashboards_is_run(stack: Stack) -> None:
@@ -168,7 +172,7 @@ def test_every_query_of_the_dashboards_is_run(stack: Stack) -> None:
 
 
 def test_the_outputs_lead_to_what_is_there(stack: Stack) -> None:
-    assert stack.output("monitoring") == commands()
+    assert stack.outputs()["monitoring"] == commands()
     for name in ("prometheus-grafana", SERVICE, "prometheus-kube-prometheus-alertmanager"):
         stack.kube.get("v1", "Service", name, NAMESPACE)
     password = partial(stack.kube.get, "v1", "Secret", "prometheus-grafana", NAMESPACE)

@@ -22,7 +22,9 @@ def port(container: Object) -> int:
 def text(hardware: NodeHardware, _: Sequence[Holder]) -> str:
     """The page: states and rates of ports, in bytes per second."""
     ports = [(hca, {"device": hca.name, "port": "1"}) for hca in hardware.hcas if hca.link_layer == "InfiniBand"]
-    state = Family("node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)")
+    state = Family(
+        "node_infiniband_state_id", "State of the InfiniBand port (0: no change, 1: down, 2: init, 4: active)"
+    )
     rate = Family("node_infiniband_rate_bytes_per_second", "Maximum signal transfer rate")
     state.samples.extend((labels, _STATES.get(hca.state.upper(), 0)) for hca, labels in ports)
     rate.samples.extend((labels, hca.gbps * 10**9 / 8) for hca, labels in ports)

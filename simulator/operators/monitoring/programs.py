@@ -1,7 +1,7 @@
-"""Pods of kube-prometheus-stack: the real operator, Prometheus and kube-state-metrics, with the arguments of their pods.
+"""Pods of kube-prometheus-stack: the real operator, Prometheus and kube-state-metrics, as their pods call them.
 
-What differs is where they listen and where their files lie. Alertmanager and Grafana are faked; exporters of nodes answer
-with what is simulated.
+What differs is where they listen and where their files lie. Alertmanager and Grafana are faked; exporters of nodes
+answer with what is simulated.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from simulator.operators.monitoring import node_exporter, reloader
 
 _PINS = pins(Path(__file__).parent)
 OPERATOR, PROMETHEUS, PROMTOOL, STATE_METRICS = _PINS.tools
-STATUS = f"monitoring: real operator {_PINS.version}, Prometheus 3.5 and kube-state-metrics; no Alertmanager, no Grafana"
+STATUS = (
+    f"monitoring: real operator {_PINS.version}, Prometheus 3.5 and kube-state-metrics; no Alertmanager, no Grafana"
+)
 _OPERATOR_PORT, _PROMETHEUS_PORT = 10250, 9090
 _STATE_METRICS_PORTS = {"--port": 8080, "--telemetry-port": 8081}
 _CONFIG_FLAG, _DATA_FLAG = "--config.file", "--storage.tsdb.path"

@@ -39,8 +39,8 @@ def once(ctx: PodContext) -> None:
 
 
 def local(config: Any, ctx: PodContext) -> Any:
-    """The configuration as it holds here: files where they lie on this machine, the API server by a kubeconfig, and what
-    is scraped, or told of alerts, through the proxy into the cluster.
+    """The configuration as it holds here: files where they lie on this machine, the API server by a kubeconfig, and
+    what is scraped, or told of alerts, through the proxy into the cluster.
     """
     found = _with_files(config, ctx)
     for asked in (*found.get("scrape_configs", []), *found.get("alerting", {}).get("alertmanagers", [])):

@@ -55,6 +55,7 @@ def context(cluster: Cluster, pod: Object, container: Object | None = None) -> C
         tls=cast(ssl.SSLContext, None),
         neighbours=lambda: cluster.pods,
         choose_port=lambda port: port,
+        proxy="socks5://127.0.0.1:1",
     )
 
 
