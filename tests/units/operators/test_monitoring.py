@@ -1,0 +1,110 @@
+"""What monitoring tells its chart and Prometheus, and the settings that it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from operators.monitoring import component, files
+from operators.monitoring.scrapes import service_monitors
+from operators.monitoring.settings import MonitoringSettings
+
+
+def claims(made: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Class and size of each disk."""
+    grafana = made["grafana"]["persistence"]
+    found = {
+        "prometheus": made["prometheus"]["prometheusSpec"]["storageSpec"],
+        "alertmanager": made["alertmanager"]["alertmanagerSpec"]["storage"],
+    }
+    specs = {name: each["volumeClaimTemplate"]["spec"] for name, each in found.items()}
+    return {
+        **{name: (each["storageClassName"], each["resources"]["requests"]["storage"]) for name, each in specs.items()},
+        "grafana": (grafana["storageClassName"], grafana["size"]),
+    }
+
+
+def test_it_is_off_unless_it_is_asked_for() -> None:
+    assert MonitoringSettings().enabled is False
+
+
+def test_disks_are_of_the_class_of_the_settings() -> None:
+    assert claims(component.values("fast")) == {
+        "prometheus": ("fast", "50Gi"),
+        "alertmanager": ("fast", "50Gi"),
+        "grafana": ("fast", "20Gi"),
+    }
+
+
+@pytest.mark.parametrize("path", [("prometheus", "prometheusSpec"), ("alertmanager", "alertmanagerSpec")])
+def test_disks_stay_when_what_wrote_them_goes(path: tuple[str, str]) -> None:
+    part, spec = path
+    kept = component.values("fast")[part][spec]["persistentVolumeClaimRetentionPolicy"]
+    assert kept == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+
+
+def test_grafana_is_a_stateful_set_whose_disk_stays() -> None:
+    assert component.values("fast")["grafana"]["persistence"]["type"] == "sts"
+
+
+def test_prometheus_ends_its_history_before_its_disk_is_full() -> None:
+    spec = component.values("fast")["prometheus"]["prometheusSpec"]
+    disk = spec["storageSpec"]["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
+    assert int(spec["retentionSize"].removesuffix("GiB")) < int(disk.removesuffix("Gi"))
+
+
+def test_it_runs_on_system_nodes_so_that_it_takes_no_room_of_gpus() -> None:
+    made = component.values("fast")
+    parts = [
+        made["prometheusOperator"],
+        made["prometheus"]["prometheusSpec"],
+        made["alertmanager"]["alertmanagerSpec"],
+        made["grafana"],
+        made["kube-state-metrics"],
+    ]
+    assert all((each["nodeSelector"], each["tolerations"]) == (SYSTEM_NODES, SYSTEM_TOLERATIONS) for each in parts)
+
+
+def test_what_azure_manages_is_not_asked() -> None:
+    made = component.values("fast")
+    for part in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy"):
+        assert made[part] == {"enabled": False}
+
+
+def test_nodes_are_asked_at_the_port_at_which_their_exporter_listens() -> None:
+    assert component.values("fast")["prometheus-node-exporter"]["service"] == {"port": 9110, "targetPort": 9110}
+
+
+def test_monitors_of_all_namespaces_count() -> None:
+    spec = component.values("fast")["prometheus"]["prometheusSpec"]
+    assert spec["serviceMonitorSelectorNilUsesHelmValues"] is False
+    assert spec["ruleSelectorNilUsesHelmValues"] is False
+
+
+def test_each_monitor_asks_one_namespace_only() -> None:
+    for spec in service_monitors().values():
+        assert len(spec["namespaceSelector"]["matchNames"]) == 1
+        assert spec["selector"]["matchLabels"]
+
+
+def test_each_alert_says_how_bad_it_is_and_what_happened() -> None:
+    found = [rule for group in files.rules()["groups"] for rule in group["rules"]]
+    assert len({rule["alert"] for rule in found}) == len(found)
+    for rule in found:
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert rule["annotations"]["summary"]
+
+
+@pytest.mark.parametrize("name", ["azurefile", "azurefile-csi-premium", "azureblob-nfs-premium"])
+def test_a_class_of_shares_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="a class of shares, on which Prometheus's data do not keep"):
+        MonitoringSettings(storage_class=name)
+
+
+@pytest.mark.parametrize("name", ["", "Fast", "fast_disks", "-fast", "f" * 254])
+def test_what_is_no_name_of_a_class_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        MonitoringSettings(storage_class=name)
