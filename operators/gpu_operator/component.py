@@ -44,7 +44,7 @@ class GpuOperator(Installed):
             parent=self,
             values={
                 **values(upgrades, rdma=bool(after), pools=site.settings.gpu_pools()),
-                "nodeStatusExporter": {"enabled": MONITORING in site.installed},
+                **({"nodeStatusExporter": {"enabled": True}} if MONITORING in site.installed else {}),
             },
             user_values=settings.values,
             depends_on=after,

@@ -1,4 +1,4 @@
-"""Monitoring: metrics of GPUs, nodes, queues and jobs, alerts and dashboards, by kube-prometheus-stack."""
+"""Monitoring: metrics of GPUs, nodes, queues and jobs, and alerts, by kube-prometheus-stack."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from components.operators import Installed, Site
 from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.schema.operators import MONITORING
 from operators._release import Values, release
-from operators.monitoring.files import dashboards, rules
+from operators.monitoring.files import rules
 from operators.monitoring.scrapes import API, service_monitors
 from operators.monitoring.settings import MonitoringSettings
 
@@ -26,7 +26,7 @@ _PLACE = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 
 
 class Monitoring(Installed):
-    """The release, which brings the kinds of what comes after it: whose metrics are read, rules, dashboards."""
+    """The release, which brings the kinds of what comes after it: whose metrics are read, and rules."""
 
     def __init__(
         self, name: str, site: Site, settings: MonitoringSettings, opts: pulumi.ResourceOptions | None = None
@@ -39,13 +39,6 @@ class Monitoring(Installed):
         for monitored, spec in service_monitors().items():
             _custom("ServiceMonitor", monitored, spec, after)
         _custom("PrometheusRule", "ai-on-aks", rules(), after)
-        for title, text in dashboards().items():
-            kubernetes.core.v1.ConfigMap(
-                f"dashboard-{title}",
-                metadata={"name": f"dashboard-{title}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}},
-                data={f"{title}.json": text},
-                opts=after,
-            )
         self.outputs = {"monitoring": commands()}
         self.register_outputs({})
 

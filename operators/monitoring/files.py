@@ -1,4 +1,4 @@
-"""Alert rules and dashboards, which are files beside this."""
+"""Alert rules, which are a file beside this."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ from typing import Any
 
 import yaml
 
-_HERE = Path(__file__).resolve().parent
-ALERTS = _HERE / "alerts.yaml"
-DASHBOARDS = _HERE / "dashboards"
+ALERTS = Path(__file__).resolve().parent / "alerts.yaml"
 
 
 def rules() -> dict[str, Any]:
     """The spec of a PrometheusRule, which is a file of rules as Prometheus reads them."""
     spec: dict[str, Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
     return spec
-
-
-def dashboards() -> dict[str, str]:
-    """Of Grafana, by name."""
-    return {file.stem: file.read_text(encoding="utf-8") for file in sorted(DASHBOARDS.glob("*.json"))}

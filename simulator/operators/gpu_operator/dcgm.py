@@ -41,7 +41,7 @@ def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
 
 
 def _computes(pod: Object) -> bool:
-    return pod.get("status", {}).get("phase") == "Running" and pod["spec"].get("restartPolicy") != "Always"
+    return bool(pod.get("status", {}).get("phase") == "Running" and pod["spec"].get("restartPolicy") != "Always")
 
 
 def _labels(gpu: Gpu, node: str, pod: Object | None) -> dict[str, str]:

@@ -67,7 +67,7 @@ MAY_IMPORT |= {
     f"simulator/{floor}": tuple(_package(name) for name in (floor, *below)) for floor, below in FLOORS.items()
 }
 MAY_IMPORT |= {
-    "simulator/charts": (),
+    "simulator/charts": ("config.facts",),
     "simulator/__main__.py": ("simulator.host.interrupts", "simulator.command.cli"),
 }
 
