@@ -20,7 +20,7 @@ def test_module_pins_the_version(tool: Tool) -> None:
     pins = (CATALOGUE.go_module(source) / "go.mod").read_text()
     versions = {
         version
-        for module, version in re.findall(r"^\s+(\S+) v(\S+)", pins, re.MULTILINE)
+        for module, version in re.findall(r"^(?:require)?\s+(\S+) v(\S+)", pins, re.MULTILINE)
         if source.package == module or source.package.startswith(f"{module}/")
     }
     assert versions == {tool.version}
