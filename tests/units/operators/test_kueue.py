@@ -127,6 +127,21 @@ def test_jobs_go_to_gpu_nodes_and_to_spot_nodes_only_if_they_say_so() -> None:
     assert SPOT_TAINT not in tolerated
 
 
+def test_blocks_of_nodes_are_those_that_the_node_labeler_tells_and_kueue_counts_by_node() -> None:
+    labels = [each["nodeLabel"] for each in queues.topology_spec()["levels"]]
+    assert labels == ["ai-on-aks/ib-pkey", "kubernetes.io/hostname"]
+
+
+def test_quotas_are_of_one_flavor_and_only_that_of_blocks_has_a_topology() -> None:
+    """A flavor never lets go of its topology, so that they have two names."""
+    assert "topologyName" not in queues.flavor_spec([WHOLE])
+    blocks = queues.flavor_spec([WHOLE], queues.TOPOLOGY_FLAVOR)
+    assert blocks == {**queues.flavor_spec([WHOLE]), "topologyName": queues.TOPOLOGY}
+    spec = queues.team_queue_spec("blue", TeamSettings(gpus=8), [WHOLE], RDMA, queues.TOPOLOGY_FLAVOR)
+    (flavor,) = spec["resourceGroups"][0]["flavors"]
+    assert flavor["name"] == queues.TOPOLOGY_FLAVOR != queues.FLAVOR
+
+
 def may(verb: str, group: str, resource: str) -> bool:
     """By the rules of the role that members have in their namespace."""
     return any(
