@@ -29,6 +29,9 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
     """Kueue passes over nodes that lack the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and looks for room on
     nodes that are there: for more the cluster autoscaler would have to be asked by ProvisioningRequests
     (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without ProvisioningRequest" is no goal).
+
+    Either scheduler will do: Kueue names each pod's node while a scheduling gate holds the pod, and Volcano passes over
+    such pods, too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
     for name, key, why in _NEEDED:
