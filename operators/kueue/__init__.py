@@ -31,14 +31,14 @@ class _Kueue(Operator[KueueSettings]):
         return {"queues": NAME}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Teams are nothing without it, nor a topology without nodes' labels."""
+        """Teams are nothing without it, nor a topology without it and the labels of nodes."""
         stack = installation.stack
         asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
         if asked and not stack.operators.of(self).enabled:
             path = ("operators", NAME, "enabled")
             what = f"is false, but what {' and '.join(asked)} {'say' if len(asked) > 1 else 'says'} is for {self.title}"
             yield Problem(path, what, f"true, or a stack without {' and '.join(asked)}", set_command(path, True))
-        if stack.operators.of(self).enabled and stack.operators.of(self).topology:
+        if stack.operators.of(self).topology:
             yield from topology_problems(installation)
 
     def install(self, site: Site, settings: KueueSettings, opts: pulumi.ResourceOptions) -> Installed:

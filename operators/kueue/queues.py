@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,10 +15,9 @@ from config.schema.teams import TeamSettings
 
 API = "kueue.x-k8s.io/v1beta2"
 FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"
-"""Of the GPU nodes, without and with a topology: two names, for a flavor keeps the topology that it has
-(apis/kueue/v1beta2/resourceflavor_types.go at v0.19.2, "topologyName is immutable when topologyName is set").
-"""
+"""Of the GPU nodes, without a topology, and how the names of those with one begin."""
 TOPOLOGY = "infiniband"
+"""Kueue's feature gate TopologyAwareScheduling is on by default since 0.14 (pkg/features/kube_features.go, v0.19.2)."""
 BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label: nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
@@ -24,11 +25,20 @@ LOCAL_QUEUE = "default-queue"
 """Of every team: its jobs name this one."""
 
 
-def flavor_spec(pools: Iterable[PoolSettings], flavor: str = FLAVOR) -> dict[str, Any]:
+def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
     """Jobs that are admitted go to GPU nodes, whatever taints their pools have; to Spot nodes only if they say so."""
     taints = [taint for pool in pools for taint in pool.taints]
     spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
-    return {**spec, "topologyName": TOPOLOGY} if flavor == TOPOLOGY_FLAVOR else spec
+    return {**spec, "topologyName": TOPOLOGY} if topology else spec
+
+
+def flavor_name(spec: Mapping[str, Any]) -> str:
+    """With a topology, another for other tolerations: such a flavor lets none of its fields be changed
+    (apis/kueue/v1beta2/resourceflavor_types.go, v0.19.2, "tolerations are immutable when topologyName is set").
+    """
+    if "topologyName" not in spec:
+        return FLAVOR
+    return f"{TOPOLOGY_FLAVOR}-{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:6]}"
 
 
 def topology_spec() -> dict[str, Any]:

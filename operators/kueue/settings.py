@@ -9,7 +9,11 @@ from config.problems.fixes import Path, set_command
 from config.schema.operators import ChartSettings, Installation
 
 _TOPOLOGY: Path = ("operators", "kueue", "topology")
-_LABELER = "node-labeler"
+_NEEDED = (
+    ("kueue", "kueue", "it is Kueue that goes by a topology"),
+    ("node-labeler", "nodeLabeler", "a topology is of the labels that it sets"),
+)
+"""Operators, how settings name them, and why."""
 
 
 class KueueSettings(ChartSettings):
@@ -25,13 +29,16 @@ def topology_problems(installation: Installation) -> Iterator[Problem]:
     """Kueue passes over nodes that lack the label (0.19.2, pkg/util/tas, NodeMatchesFlavor), and looks for room on
     nodes that are there: for more the cluster autoscaler would have to be asked by ProvisioningRequests
     (keps/2724-topology-aware-scheduling, "support Cluster Autoscaler without ProvisioningRequest" is no goal).
+
+    Either scheduler will do: Kueue names each pod's node while a scheduling gate holds the pod, and Volcano passes over
+    such pods, too (1.15.1, pkg/scheduler/actions/allocate/allocate.go, SchGated).
     """
     stack = installation.stack
-    labeler = installation.operators[_LABELER]
-    if not stack.operators.of(labeler).enabled:
-        path: Path = ("operators", "nodeLabeler", "enabled")
-        what = "is false, but operators.kueue.topology is of the labels that it sets"
-        yield Problem(path, what, "true, or operators.kueue.topology false", set_command(path, True))
+    for name, key, why in _NEEDED:
+        if not stack.operators.of(installation.operators[name]).enabled:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but operators.kueue.topology is true, and {why}"
+            yield Problem(path, what, "true, or operators.kueue.topology false", set_command(path, True))
     pools = stack.gpu_pools()
     for lacking, allowed in (
         (

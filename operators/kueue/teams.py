@@ -31,8 +31,9 @@ class Teams(Component):
     ) -> None:
         super().__init__(name, opts)
         pools = list(settings.gpu_pools().values())
-        flavor_name = queues.TOPOLOGY_FLAVOR if topology else queues.FLAVOR
-        flavor = self._flavor(flavor_name, queues.flavor_spec(pools, flavor_name), kueue)
+        flavor_spec = queues.flavor_spec(pools, topology)
+        flavor_name = queues.flavor_name(flavor_spec)
+        flavor = self._flavor(flavor_name, flavor_spec, kueue)
         # Like all that comes after a namespace, it is made once whoever deploys may (role_delay).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])

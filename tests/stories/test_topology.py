@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from components import images
-from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, GPU_TAINT
 from diagnosis.cluster import condition
 from operators.kueue import queues
 from tests.support.world import Stack, eventually, gpu_nodes
@@ -23,6 +23,7 @@ from tests.support.world import Stack, eventually, gpu_nodes
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {"kueue": {"enabled": True, "topology": True}, "scheduler": COSCHEDULER}
+POOL: dict[str, Any] = {"vmSku": "Standard_ND96isr_H100_v5", "count": 3}
 REQUIRED, PREFERRED = (f"kueue.x-k8s.io/podset-{how}-topology" for how in ("required", "preferred"))
 
 
@@ -30,7 +31,8 @@ REQUIRED, PREFERRED = (f"kueue.x-k8s.io/podset-{how}-topology" for how in ("requ
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Their pods would make them, too, but Helm waits for that ten minutes only.
     subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
-    made = new_stack("topology", workloads="", nodeCount=3, operators=OPERATORS, teams={"blue": {"gpus": 24}})
+    pools = {"vmSku": None, "nodeCount": None, "pools": {"gpu": POOL}}
+    made = new_stack("topology", workloads="", **pools, operators=OPERATORS, teams={"blue": {"gpus": 24}})
     made.up()
     eventually(lambda: [offered(node) for node in gpu_nodes(made.kube)] == [8] * 3, "GPUs", 300)
     return made
@@ -52,6 +54,10 @@ def partitions(stack: Stack) -> dict[str, set[str]]:
 def sizes(stack: Stack) -> list[int]:
     found = partitions(stack)
     return [] if "" in found else sorted(map(len, found.values()))
+
+
+def flavors(stack: Stack) -> list[str]:
+    return [each["metadata"]["name"] for each in stack.kube.list(queues.API, "ResourceFlavor")]
 
 
 def submit(stack: Stack, name: str, pods: int, annotation: str) -> None:
@@ -125,10 +131,21 @@ def test_one_that_would_rather_have_one_block_takes_two(stack: Stack) -> None:
     ended(stack, "any")
 
 
+def test_with_another_taint_quotas_are_of_a_new_flavor_for_kueue_would_not_change_the_old(stack: Stack) -> None:
+    (before,) = flavors(stack)
+    stack.set(pools={"gpu": {**POOL, "taints": [GPU_TAINT, "team=x:NoSchedule"]}})
+    stack.up()
+    (after,) = flavors(stack)
+    assert after != before
+    submit(stack, "tolerant", 2, REQUIRED)
+    assert nodes_of(stack, "tolerant", 2) in partitions(stack).values()
+    ended(stack, "tolerant")
+
+
 def test_without_it_quotas_are_of_the_plain_flavor_again(stack: Stack) -> None:
     stack.set(operators={**OPERATORS, "kueue": {"enabled": True}})
     stack.up()
-    assert [each["metadata"]["name"] for each in stack.kube.list(queues.API, "ResourceFlavor")] == [queues.FLAVOR]
+    assert flavors(stack) == [queues.FLAVOR]
     assert not stack.kube.list(queues.API, "Topology")
 
 
