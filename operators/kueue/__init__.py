@@ -9,15 +9,9 @@ import pulumi
 from components.operators import Installed, Operator, Site
 from config.problems.errors import Problem
 from config.problems.fixes import set_command
-from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, ChartSettings, Installation
+from config.schema.operators import MLBATCH_NAMESPACE, MONITORING, Capability, Installation
 from operators.kueue.component import NAME, Kueue
-
-
-class KueueSettings(ChartSettings):
-    """It is off unless it is asked for: a cluster with one user has no need of quotas."""
-
-    enabled: bool = False
-    """Whether the stack has it."""
+from operators.kueue.settings import KueueSettings, topology_problems
 
 
 class _Kueue(Operator[KueueSettings]):
@@ -36,13 +30,15 @@ class _Kueue(Operator[KueueSettings]):
         return {"queues": NAME}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:
-        """Teams are nothing without it."""
+        """Teams are nothing without it, nor a topology without it and the labels of nodes."""
         stack = installation.stack
         asked = [key for key, given in (("teams", stack.teams), ("slackGpus", stack.slack_gpus)) if given]
         if asked and not stack.operators.of(self).enabled:
             path = ("operators", NAME, "enabled")
             what = f"is false, but what {' and '.join(asked)} {'say' if len(asked) > 1 else 'says'} is for {self.title}"
             yield Problem(path, what, f"true, or a stack without {' and '.join(asked)}", set_command(path, True))
+        if stack.operators.of(self).topology:
+            yield from topology_problems(installation)
 
     def install(self, site: Site, settings: KueueSettings, opts: pulumi.ResourceOptions) -> Installed:
         return Kueue(self.name, site, settings, opts)

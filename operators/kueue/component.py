@@ -7,9 +7,10 @@ import yaml
 
 from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
-from config.schema.operators import MONITORING, ChartSettings, Operators
+from config.schema.operators import MONITORING, Operators
 from operators._release import Values, release
 from operators.kueue.rights import FRAMEWORKS
+from operators.kueue.settings import KueueSettings
 from operators.kueue.teams import Teams
 
 NAME = "kueue"
@@ -19,7 +20,7 @@ class Kueue(Installed):
     """The release, and the teams that queue by it."""
 
     def __init__(
-        self, name: str, site: Site, settings: ChartSettings, opts: pulumi.ResourceOptions | None = None
+        self, name: str, site: Site, settings: KueueSettings, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(name, opts)
         before = [each for other in site.installed.values() for each in other.followed]
@@ -27,7 +28,7 @@ class Kueue(Installed):
         installed = release(NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before)
         self.followed = [installed]
         if site.settings.teams or site.settings.slack_gpus:
-            Teams("teams", site.settings, site.scheduler, installed, opts=self.child())
+            Teams("teams", site.settings, site.scheduler, installed, settings.topology, opts=self.child())
         self.register_outputs({})
 
 

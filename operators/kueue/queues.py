@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,16 +14,36 @@ from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
 
 API = "kueue.x-k8s.io/v1beta2"
-FLAVOR = "default-flavor"
+FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"
+"""Of the GPU nodes, without a topology, and how the names of those with one begin."""
+TOPOLOGY = "infiniband"
+"""Kueue's feature gate TopologyAwareScheduling is on by default since 0.14 (pkg/features/kube_features.go, v0.19.2)."""
+BLOCK = "ai-on-aks/ib-pkey"
+"""The node labeler's label: nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
 LOCAL_QUEUE = "default-queue"
 """Of every team: its jobs name this one."""
 
 
-def flavor_spec(pools: Iterable[PoolSettings]) -> dict[str, Any]:
+def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:
     """Jobs that are admitted go to GPU nodes, whatever taints their pools have; to Spot nodes only if they say so."""
     taints = [taint for pool in pools for taint in pool.taints]
-    return {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
+    spec = {"nodeLabels": {GPU_LABEL: "true"}, "tolerations": tolerations(taints)}
+    return {**spec, "topologyName": TOPOLOGY} if topology else spec
+
+
+def flavor_name(spec: Mapping[str, Any]) -> str:
+    """With a topology, another for other tolerations: such a flavor lets none of its fields be changed
+    (apis/kueue/v1beta2/resourceflavor_types.go, v0.19.2, "tolerations are immutable when topologyName is set").
+    """
+    if "topologyName" not in spec:
+        return FLAVOR
+    return f"{TOPOLOGY_FLAVOR}-{hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:6]}"
+
+
+def topology_spec() -> dict[str, Any]:
+    """Blocks of nodes, and the nodes in them: the last level has Kueue count what is free node by node."""
+    return {"levels": [{"nodeLabel": BLOCK}, {"nodeLabel": "kubernetes.io/hostname"}]}
 
 
 def queue_name(team: str) -> str:
@@ -30,7 +52,10 @@ def queue_name(team: str) -> str:
 
 
 def cluster_queue_spec(
-    quotas: dict[str, str], namespace: str | None, limits: Mapping[str, dict[str, str]] | None = None
+    quotas: dict[str, str],
+    namespace: str | None,
+    limits: Mapping[str, dict[str, str]] | None = None,
+    flavor: str = FLAVOR,
 ) -> dict[str, Any]:
     """A team's share of the cluster, or one that no namespace can queue for.
 
@@ -51,16 +76,18 @@ def cluster_queue_spec(
             "borrowWithinCohort": {"policy": "Never"},
         },
         "resourceGroups": [
-            {"coveredResources": list(quotas), "flavors": [{"name": FLAVOR, "resources": resources}]},
+            {"coveredResources": list(quotas), "flavors": [{"name": flavor, "resources": resources}]},
         ],
     }
 
 
-def team_queue_spec(name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, Any]:
+def team_queue_spec(
+    name: str, team: TeamSettings, pools: Sequence[PoolSettings], rdma_resource: str, flavor: str = FLAVOR
+) -> dict[str, Any]:
     """Of a team's own queue: what is said of its GPUs holds for their share of all else."""
     said = {"lendingLimit": team.lending_limit, "borrowingLimit": team.borrowing_limit}
     limits = {key: quotas(gpus, pools, rdma_resource) for key, gpus in said.items() if gpus is not None}
-    return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits)
+    return cluster_queue_spec(quotas(team.gpus, pools, rdma_resource), name, limits, flavor)
 
 
 def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict[str, str]:

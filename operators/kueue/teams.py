@@ -26,11 +26,14 @@ class Teams(Component):
         settings: Settings,
         scheduler: str | None,
         kueue: pulumi.Resource,
+        topology: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
         pools = list(settings.gpu_pools().values())
-        flavor = _made("ResourceFlavor", queues.FLAVOR, queues.flavor_spec(pools), opts=self.child(depends_on=[kueue]))
+        flavor_spec = queues.flavor_spec(pools, topology)
+        flavor_name = queues.flavor_name(flavor_spec)
+        flavor = self._flavor(flavor_name, flavor_spec, kueue)
         # Like all that comes after a namespace, it is made once whoever deploys may (role_delay).
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
@@ -38,12 +41,19 @@ class Teams(Component):
         rules = [role, *self._rules(scheduler, kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
-            queue = queues.cluster_queue_spec(quotas, None)
+            queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
             _made("ClusterQueue", queues.queue_name(SLACK), queue, opts=self.child(depends_on=[flavor]))
         for team, chosen in sorted(settings.teams.items()):
-            spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource)
+            spec = queues.team_queue_spec(team, chosen, pools, settings.rdma_resource, flavor_name)
             Team(team, chosen, spec, flavor, rules, opts=self.child())
         self.register_outputs({})
+
+    def _flavor(self, name: str, spec: dict[str, Any], kueue: pulumi.Resource) -> pulumi.Resource:
+        """What all quotas are of, after its topology if it names one."""
+        before = kueue
+        if topology := spec.get("topologyName"):
+            before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))
+        return _made("ResourceFlavor", name, spec, opts=self.child(depends_on=[before]))
 
     def _rules(self, scheduler: str | None, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""

@@ -25,8 +25,8 @@ class BlobService(Protocol):
     def changes(self, container: str, since: int) -> tuple[int, Mapping[str, str | None] | None]:
         """How often a container was written to, and blobs since the given time, by name with their etags.
 
-        No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all may
-        be other.
+        No etag is that of a blob that was removed, an empty one of one that only a look tells of; without names, all
+        may be other.
         """
 
 

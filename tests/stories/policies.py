@@ -59,7 +59,7 @@ def gang(name: str, pods: int) -> Object:
     """A Volcano job of pods that take all GPUs of a node each; they end by themselves."""
     spec = {
         "restartPolicy": "Never",
-        "containers": [{"name": "main", "image": "busybox", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
+        "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
         "tolerations": [{"key": "sku", "operator": "Exists"}],
     }
     return {

@@ -143,7 +143,7 @@ def hold(stack: Stack, node: str) -> None:
     """A pod that keeps its node."""
     spec = {
         "nodeName": node,
-        "containers": [{"name": "main", "image": "busybox"}],
+        "containers": [{"name": "main", "image": "alpine"}],
         "tolerations": [{"operator": "Exists"}],
     }
     metadata = {"name": f"holds-{node}", "namespace": "default"}

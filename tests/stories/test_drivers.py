@@ -60,7 +60,7 @@ def occupy(stack: Stack, node: str) -> Callable[[], None]:
     """A user's pod with GPUs and an emptyDir on the node, that runs until what is returned is called."""
     spec = {
         "nodeName": node,
-        "containers": [{"name": "main", "image": "busybox", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
+        "containers": [{"name": "main", "image": "alpine", "resources": {"limits": {"nvidia.com/gpu": "8"}}}],
         "volumes": [{"name": "shm", "emptyDir": {}}],
         "tolerations": [{"operator": "Exists"}],
     }

@@ -60,7 +60,7 @@ def pod_spec(seconds: float) -> Object:
     """A pod on a whole node, for so long."""
     limits = {"cpu": "1", "memory": "1Gi", GPU_RESOURCE: "8"}
     command = ["sleep", str(seconds)]
-    image = "mcr.microsoft.com/azurelinux/base/core:3.0"
+    image = "mcr.microsoft.com/azurelinux/busybox:1.36"
     return {
         "schedulerName": COSCHEDULER,
         "restartPolicy": "Never",

@@ -46,5 +46,5 @@ def test_a_pod_that_is_only_faked_waits_for_its_image_as_well(cluster: AzureClus
 
 
 def test_an_image_elsewhere_needs_nothing(cluster: AzureCluster) -> None:
-    cluster.run("public", "sleep inf", image="docker.io/library/busybox:1")
+    cluster.run("public", "sleep inf", image="docker.io/library/alpine:3")
     eventually(lambda: cluster.phase("public") == "Running", "the faked pod runs", 60)

@@ -29,7 +29,7 @@ def cluster(world: World) -> Iterator[AzureCluster]:
     made = AzureCluster(world, "streams")
     made.create()
     made.run("server", SERVER, image=SERVED_BY)
-    made.apply("v1", "Pod", "faked", spec={"containers": [{"name": "main", "image": "busybox"}]})
+    made.apply("v1", "Pod", "faked", spec={"containers": [{"name": "main", "image": "alpine"}]})
     for pod in ("server", "faked"):
         eventually(functools.partial(_runs, made, pod), f"{pod} runs")
     eventually(

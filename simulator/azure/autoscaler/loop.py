@@ -81,7 +81,8 @@ class _Watched:
         synced = self._nodes.synced.is_set() and self._pods.synced.is_set()
         if synced and not cluster.busy and time.monotonic() >= self._next:
             self._next = time.monotonic() + Profile(cluster.properties.get("autoScalerProfile")).interval_s
-            pods = [pod for pod in self._pods.items() if not has_ended(pod)]  # as upstream's listers
+            # As upstream's lister (cluster-autoscaler/utils/kubernetes/listers.go, AllPodLister.List).
+            pods = [pod for pod in self._pods.items() if not has_ended(pod)]
             self._scaler.look(cluster, self._nodes.items(), pods)
 
     def stop(self) -> None:

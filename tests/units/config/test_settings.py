@@ -134,7 +134,8 @@ def test_the_stacks_of_the_repository_are_good() -> None:
     known, secret = workloads.find(), ("workloadOptions",)
     others = {"dev": platform(stacks["dev"], known, secret)}
     for name, stack in stacks.items():
-        assert load(stack, name=name, others=others, known=known, secret=secret).placements, name
+        placements = load(stack, name=name, others=others, known=known, secret=secret).placements
+        assert bool(placements) == bool(stack["workloads"]), name
 
 
 def keys(file: Path) -> dict[str, Any]:

@@ -127,6 +127,31 @@ def test_jobs_go_to_gpu_nodes_and_to_spot_nodes_only_if_they_say_so() -> None:
     assert SPOT_TAINT not in tolerated
 
 
+def test_blocks_of_nodes_are_those_that_the_node_labeler_tells_and_kueue_counts_by_node() -> None:
+    labels = [each["nodeLabel"] for each in queues.topology_spec()["levels"]]
+    assert labels == ["ai-on-aks/ib-pkey", "kubernetes.io/hostname"]
+
+
+def test_quotas_are_of_one_flavor_and_only_that_of_blocks_has_a_topology() -> None:
+    plain, blocks = queues.flavor_spec([WHOLE]), queues.flavor_spec([WHOLE], topology=True)
+    assert "topologyName" not in plain
+    assert blocks == {**plain, "topologyName": queues.TOPOLOGY}
+    name = queues.flavor_name(blocks)
+    spec = queues.team_queue_spec("blue", TeamSettings(gpus=8), [WHOLE], RDMA, name)
+    (flavor,) = spec["resourceGroups"][0]["flavors"]
+    assert flavor["name"] == name != queues.flavor_name(plain) == "default-flavor"
+
+
+def test_other_taints_of_pools_give_a_flavor_with_a_topology_another_name_and_a_plain_one_none() -> None:
+    """Kueue would refuse to change the tolerations of the one that is there."""
+    tainted = PoolSettings(vm_sku=H100, taints=(GPU_TAINT, "team=x:NoExecute"))
+    blocks = {queues.flavor_name(queues.flavor_spec([pool], topology=True)) for pool in (WHOLE, tainted)}
+    assert len(blocks) == 2
+    assert all(name.startswith(queues.TOPOLOGY_FLAVOR) for name in blocks)
+    assert {queues.flavor_name(queues.flavor_spec([pool])) for pool in (WHOLE, tainted)} == {queues.FLAVOR}
+    assert queues.flavor_name(queues.flavor_spec([WHOLE, WHOLE], topology=True)) in blocks
+
+
 def may(verb: str, group: str, resource: str) -> bool:
     """By the rules of the role that members have in their namespace."""
     return any(

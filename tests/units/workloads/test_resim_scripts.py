@@ -109,6 +109,24 @@ def test_what_is_done_is_not_done_again(batch: Batch) -> None:
     assert (code, log) == (0, ["VERDICT: PASS scenario=scenario-000000 was done before"])
 
 
+def test_what_somebody_has_deleted_is_done_again_though_its_folders_are_still_there(batch: Batch) -> None:
+    batch.run(0, WRITE)
+    for name in batch.files("results"):
+        (batch.root / "results" / name).unlink()
+    code, _ = batch.run(0, WRITE, pod="pod-b")
+    assert code == 0
+    assert batch.result("scenario-000000")["pod"] == "pod-b"
+    assert batch.files("results/scenario-000000") == WRITTEN
+    assert list((batch.root / "attempts").iterdir()) == []
+
+
+def test_what_is_deleted_in_part_is_not_overwritten(batch: Batch) -> None:
+    batch.run(0, WRITE)
+    (batch.root / "results/scenario-000000/result.json").unlink()
+    code, log = batch.run(0, WRITE, pod="pod-b")
+    assert (code, log[-1]) == (1, "VERDICT: FAIL scenario=scenario-000000 its outputs could not be put in place")
+
+
 def test_a_list_names_the_scenarios_of_a_part(batch: Batch) -> None:
     (batch.root / "runs").mkdir(parents=True)
     (batch.root / "runs" / "1.txt").write_text("dawn\nnoon\nnight\n")

@@ -98,6 +98,8 @@ done
 if ((code != 0)); then leave "$([[ -n $told ]] && echo EVICTED || echo FAILED)" "$code"; fi
 close_log
 result >"$attempt/result.json"
+# Who deletes a scenario's blobs to have it done again leaves their folders, which Azure keeps.
+if [[ -d $complete ]]; then find "$complete" -type d -empty -delete; fi
 # Fails where another attempt was first: then that one counts.
 if ! mv -T "$attempt" "$complete"; then
   rm -rf "$attempt"

@@ -49,8 +49,8 @@ def test_a_pod_with_everything_is_handed_over(cluster: Cluster) -> None:
         ((), IMAGE, None),
         ((), "docker.io/me/mine:1", ("Faked", ["mine:1 has no recipe in simulator/sandbox/recipes/"])),
         ((), "dev.azurecr.io/metaseq:1", ("Faked", ["metaseq:1 cannot run on this machine: no bubblewrap"])),
-        (("busybox:1",), IMAGE, ("PartlyFaked", ["image busybox:1 has no recipe"])),
-        (("busybox:1",), "mine:1", ("Faked", ["image busybox:1 has no recipe", "; image mine:1 has no recipe"])),
+        (("alpine:3",), IMAGE, ("PartlyFaked", ["image alpine:3 has no recipe"])),
+        (("alpine:3",), "mine:1", ("Faked", ["image alpine:3 has no recipe", "; image mine:1 has no recipe"])),
     ],
 )
 def test_a_pod_says_for_which_images_nothing_runs(
@@ -87,7 +87,7 @@ def test_a_pod_that_its_node_has_refused_keeps_the_reason(cluster: Cluster) -> N
 
 
 def test_a_refused_image_shows_on_each_container_that_needs_it(cluster: Cluster) -> None:
-    pod = make(init=({"name": "prepare", "image": "busybox:1"},))
+    pod = make(init=({"name": "prepare", "image": "alpine:3"},))
     cluster.has(pod)
     cluster.azure.refused[IMAGE] = f"{IMAGE}: not found"
     keeper = faked(cluster)
