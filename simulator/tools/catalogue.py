@@ -65,7 +65,7 @@ class Manifests(_Data):
 
 
 class Crds(_Data):
-    """The CRDs of `chart`, one of the simulator's own: a folder of the Go package `package`, as of `Chart`."""
+    """CRDs for one of the simulator's own charts, in the folder `chart`: a folder of the Go package `package`."""
 
     module: str
     package: str

@@ -30,7 +30,7 @@ def _operator(ctx: PodContext) -> list[str]:
     files = [f"--web.{part}-file={ctx.host_path(f'/cert/{part}')}" for part in ("cert", "key")]
     listen = f"--web.listen-address=127.0.0.1:{ctx.local_port(_OPERATOR_PORT)}"
     kept = [each for each in ctx.argv() if not each.startswith(("--web.cert-file", "--web.key-file", "--web.listen"))]
-    return [str(paths.tool(OPERATOR)), *kept, f"--kubeconfig={ctx.kubeconfig()}", *files, listen]
+    return ["env", f"KUBECONFIG={ctx.kubeconfig()}", str(paths.tool(OPERATOR)), *kept, *files, listen]
 
 
 def _prometheus(ctx: PodContext) -> list[str]:
