@@ -11,7 +11,7 @@ from components.operators import Installed, Site
 from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from config.schema.operators import MONITORING
 from operators._release import Values, release
-from operators.monitoring.files import rules
+from operators.monitoring.files import dashboards, grafana_json, rules
 from operators.monitoring.scrapes import API, service_monitors
 from operators.monitoring.settings import MonitoringSettings
 
@@ -22,6 +22,8 @@ RELEASE = "prometheus"
 NODE_EXPORTER_PORT = 9110
 """Of the node, as its pods are in its network: 9100 is what another one there would have."""
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
+PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
+"""Dashboards of NVIDIA and of Autopilot: name, number and revision."""
 _PLACE = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 
 
@@ -32,15 +34,23 @@ class Monitoring(Installed):
         self, name: str, site: Site, settings: MonitoringSettings, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__(name, opts)
-        own = values(settings.storage_class)
+        own = values(settings.storage_class, published=not site.settings.images.registry)
         installed = release(NAME, site, parent=self, values=own, user_values=settings.values, called=RELEASE)
         self.followed = [installed]
         after = self.child(depends_on=[installed])
         for monitored, spec in service_monitors().items():
             _custom("ServiceMonitor", monitored, spec, after)
         _custom("PrometheusRule", "ai-on-aks", rules(), after)
+        self._dashboards(after)
         self.outputs = {"monitoring": commands()}
         self.register_outputs({})
+
+    def _dashboards(self, opts: pulumi.ResourceOptions) -> None:
+        """As ConfigMaps, which Grafana's sidecar finds by their label."""
+        for name, dashboard in dashboards().items():
+            metadata = {"name": f"dashboard-{name}", "namespace": NAMESPACE, "labels": {"grafana_dashboard": "1"}}
+            data = {f"{name}.json": grafana_json(name, dashboard)}
+            kubernetes.core.v1.ConfigMap(f"dashboard-{name}", metadata=metadata, data=data, opts=opts)
 
 
 def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOptions) -> None:
@@ -48,8 +58,11 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
     kubernetes.apiextensions.CustomResource(name, api_version=API, kind=kind, metadata=metadata, spec=spec, opts=opts)
 
 
-def values(storage_class: str) -> Values:
-    """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count."""
+def values(storage_class: str, *, published: bool = True) -> Values:
+    """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count.
+
+    With `published`, Grafana fetches dashboards from grafana.com as it starts, and does not start where it cannot.
+    """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
     of_all = ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
@@ -67,7 +80,11 @@ def values(storage_class: str) -> Values:
         "prometheusOperator": {**_PLACE, **webhook},
         "prometheus": {"prometheusSpec": spec},
         "alertmanager": {"alertmanagerSpec": {**disk, **_PLACE, "storage": _claim(storage_class, _ALERTMANAGER_GI)}},
-        "grafana": {**_PLACE, "persistence": _grafana_disk(storage_class)},
+        "grafana": {
+            **_PLACE,
+            "persistence": _grafana_disk(storage_class),
+            **(_published_dashboards() if published else {}),
+        },
         "kube-state-metrics": {**_PLACE, "metricLabelsAllowlist": [f"nodes=[{AGENT_POOL_LABEL},{SPOT_LABEL}]"]},
         "prometheus-node-exporter": {"service": _node_exporter_ports(), "tolerations": ANY_TAINT},
     }
@@ -88,6 +105,21 @@ def _grafana_disk(storage_class: str) -> Values:
         "accessModes": ["ReadWriteOnce"],
         "size": f"{_GRAFANA_GI}Gi",
     }
+
+
+def _published_dashboards() -> Values:
+    """Of others, by their numbers at grafana.com."""
+    source = {"datasource": "Prometheus"}
+    found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
+    folder = "published"
+    provider = {
+        "name": folder,
+        "folder": "Published",
+        "type": "file",
+        "options": {"path": f"/var/lib/grafana/dashboards/{folder}"},
+    }
+    providers = {"dashboardproviders.yaml": {"apiVersion": 1, "providers": [provider]}}
+    return {"dashboardProviders": providers, "dashboards": {folder: found}}
 
 
 def _node_exporter_ports() -> Values:

@@ -1,29 +1,36 @@
 """Monitoring: the real Prometheus collects what happens on simulated GPUs, and its rules raise alerts.
 
-One story, told in the order of the file; its stack has one node of eight GPUs.
+One story, told in the order of the file; its stack has two nodes of eight GPUs, one of them Spot.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
-from config.facts.scheduling import GPU_RESOURCE, VOLCANO
+from config.facts.scheduling import GPU_RESOURCE, SPOT_LABEL, VOLCANO
 from diagnosis.cluster import Object, condition
+from operators.kueue.queues import queue_name
 from operators.monitoring.component import NAMESPACE, commands
-from operators.monitoring.files import rules
+from operators.monitoring.files import Panel, dashboards, rules
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 SERVICE = "prometheus-kube-prometheus-prometheus"
 POD = f"prometheus-{SERVICE}-0"
 JOB = "train"
+H100 = "Standard_ND96isr_H100_v5"
+POOLS = {"gpu": {"vmSku": H100, "count": 1}, "spot": {"vmSku": H100, "count": 1, "spot": True}}
+STEP_S = 15
+WORKLOAD = ("kueue.x-k8s.io/v1beta2", "Workload")
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +40,27 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
     operators = {"kubePrometheusStack": {"enabled": True}, "kueue": {"enabled": True}}
     teams = {"blue": {"gpus": 8, "users": ["alice"]}}
-    made = new_stack("monitoring", workloads="", nodeCount=1, operators=operators, teams=teams)
+    begin = {"vmSku": None, "nodeCount": None, "pools": POOLS, "workloads": ""}
+    made = new_stack("monitoring", **begin, operators=operators, teams=teams)
     made.up()
-    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8], "GPUs", 300)
+    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8, 8], "GPUs", 300)
     return made
+
+
+@pytest.fixture(scope="module")
+def begun() -> float:
+    """When the story began, in seconds since 1970."""
+    return time.time()
 
 
 def gpus(node: Object) -> int:
     return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
+
+
+def node_of_jobs(stack: Stack) -> str:
+    """The one that is no Spot node."""
+    (name,) = names(node for node in gpu_nodes(stack.kube) if SPOT_LABEL not in node["metadata"]["labels"])
+    return name
 
 
 def asked(stack: Stack, path: str, **parameters: str) -> Any:
@@ -60,7 +80,19 @@ def alerts(stack: Stack, name: str) -> list[Object]:
     return [each for each in asked(stack, "alerts")["alerts"] if each["labels"]["alertname"] == name]
 
 
-def test_nothing_is_left_to_do(stack: Stack) -> None:
+def queued(stack: Stack, name: str) -> None:
+    """A job of the team's, for all of its quota."""
+    container = {"name": "main", "image": "example.com/train:1", "resources": {"limits": {GPU_RESOURCE: 8}}}
+    pod = {"schedulerName": VOLCANO, "restartPolicy": "Never", "containers": [container]}
+    pod["priorityClassName"] = "default-priority"
+    labels = {"kueue.x-k8s.io/queue-name": "default-queue"}
+    metadata = {"name": name, "namespace": "blue", "labels": labels}
+    stack.kube.create(
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+    )
+
+
+def test_nothing_is_left_to_do(stack: Stack, begun: float) -> None:
     stack.up("--expect-no-changes")
 
 
@@ -116,8 +148,20 @@ def test_the_queues_quota_is_told(stack: Stack) -> None:
     eventually(lambda: series(stack, query) != [], "Kueue's quota of the team", 90)
 
 
+def test_a_job_that_waits_and_one_that_is_evicted_are_told(stack: Stack) -> None:
+    queued(stack, "first")
+    eventually(lambda: series(stack, "kueue_admitted_active_workloads == 1") != [], "the first is admitted", 90)
+    queued(stack, "second")
+    waits = f'sum(kueue_pending_workloads{{cluster_queue="{queue_name("blue")}"}}) == 1'
+    eventually(lambda: series(stack, waits) != [], "the second waits", 90)
+    workloads = names(stack.kube.list(*WORKLOAD, "blue"))
+    (first,) = (name for name in workloads if name.startswith("job-first-"))
+    stack.kube.patch(*WORKLOAD, first, "blue", {"spec": {"active": False}})
+    eventually(lambda: series(stack, "kueue_evicted_workloads_total > 0") != [], "the first is evicted", 90)
+
+
 def test_a_gpu_that_falls_off_the_bus_raises_an_alert_that_names_it_and_the_job(stack: Stack) -> None:
-    (node,) = names(gpu_nodes(stack.kube))
+    node = node_of_jobs(stack)
     assert alerts(stack, "GPUFailed") == []
     stack.world.simulator("fault", "gpu", "--node", node, "--device", "5")
     eventually(lambda: [each["state"] for each in alerts(stack, "GPUFailed")] == ["firing"], "the alert", 150)
@@ -133,12 +177,27 @@ def test_the_alert_ends_with_the_fault(stack: Stack) -> None:
 
 
 def test_a_link_that_is_down_is_seen(stack: Stack) -> None:
-    (node,) = names(gpu_nodes(stack.kube))
+    node = node_of_jobs(stack)
     stack.world.simulator("fault", "hca", "--node", node, "--device", "mlx5_3")
     eventually(lambda: len(alerts(stack, "InfiniBandLinkDown")) == 1, "the alert, pending or firing", 120)
     stack.world.simulator("heal")
     (alert,) = alerts(stack, "InfiniBandLinkDown") or [{"labels": {"device": "mlx5_3"}}]
     assert alert["labels"]["device"] == "mlx5_3"
+
+
+def shown(stack: Stack, panel: Panel, begun: float) -> list[dict[str, str]]:
+    """Labels of what a panel has drawn since the story began."""
+    span = {"start": f"{begun:.0f}", "end": f"{time.time():.0f}", "step": str(STEP_S)}
+    found = asked(stack, "query_range", query=panel.query, **span)["result"]
+    return [each["metric"] for each in found if any(float(value) == float(value) for _, value in each["values"])]
+
+
+@pytest.mark.parametrize(("name", "title"), [(n, p.title) for n, d in dashboards().items() for p in d.panels])
+def test_each_panel_of_each_dashboard_shows_what_happened(stack: Stack, begun: float, name: str, title: str) -> None:
+    (panel,) = (panel for panel in dashboards()[name].panels if panel.title == title)
+    eventually(lambda: shown(stack, panel, begun) != [], "it has data", 60)
+    named = set(re.findall(r"{{(\w+)}}", panel.legend))
+    assert all(named <= set(labels) or not labels for labels in shown(stack, panel, begun))
 
 
 def test_all_rules_are_loaded(stack: Stack) -> None:

@@ -17,7 +17,7 @@ from simulator.operators.monitoring import node_exporter, reloader
 _PINS = pins(Path(__file__).parent)
 OPERATOR, PROMETHEUS, PROMTOOL, STATE_METRICS = _PINS.tools
 STATUS = (
-    f"monitoring: real operator {_PINS.version}, Prometheus 3.5 and kube-state-metrics; no Alertmanager, no Grafana"
+    f"monitoring: real operator {_PINS.version}, Prometheus 3.14 and kube-state-metrics; no Alertmanager, no Grafana"
 )
 _OPERATOR_PORT, _PROMETHEUS_PORT = 10250, 9090
 _STATE_METRICS_PORTS = {"--port": 8080, "--telemetry-port": 8081}
@@ -38,7 +38,7 @@ def _prometheus(ctx: PodContext) -> list[str]:
     given = [each for each in ctx.argv() if each.startswith("--") and not each.startswith(_UNKNOWN)]
     kept = [each for each in given if not each.startswith((_CONFIG_FLAG, _DATA_FLAG, "--web.config.file"))]
     own = [
-        f"{_CONFIG_FLAG}={ctx.host_path(reloader.RESULT)}",
+        f"{_CONFIG_FLAG}={ctx.host_path(reloader.told(ctx, _CONFIG_FLAG))}",
         f"{_DATA_FLAG}={ctx.host_path('/prometheus')}",
         f"--web.listen-address=127.0.0.1:{ctx.local_port(_PROMETHEUS_PORT)}",
         "--enable-feature=auto-reload-config",

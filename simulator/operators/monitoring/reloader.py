@@ -1,4 +1,4 @@
-"""The config reloader of Prometheus's pod: what the operator has put into a Secret, as Prometheus can use it here."""
+"""The config reloader of a pod: what the operator has put into a Secret, as the pod's program can use it here."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ import yaml
 from simulator.host import files
 from simulator.kubelet.programs import PodContext
 
-SOURCE = "/etc/prometheus/config/prometheus.yaml.gz"
-RESULT = "/etc/prometheus/config_out/prometheus.env.yaml"
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _RULES = "/etc/prometheus/rules/"
 _POLL_S = 2.0
@@ -28,14 +26,18 @@ def run(ctx: PodContext, stop: threading.Event) -> None:
 
 def once(ctx: PodContext) -> None:
     """Raises ValueError where the operator has written nothing that can be read."""
-    text = ctx.file(SOURCE)
+    source, result = told(ctx, "--config-file"), Path(ctx.host_path(told(ctx, "--config-envsubst-file")))
+    text = ctx.file(source)
     if text is None:
-        raise ValueError(f"there is no {SOURCE}")
+        raise ValueError(f"there is no {source}")
     wanted = yaml.safe_dump(local(yaml.safe_load(gzip.decompress(text)), ctx), sort_keys=False)
-    result = Path(ctx.host_path(RESULT))
     if not result.exists() or result.read_text(encoding="utf-8") != wanted:
         files.replace(result, wanted)
         ctx.log("wrote the configuration")
+
+
+def told(ctx: PodContext, flag: str) -> str:
+    return next(each.partition("=")[2] for each in ctx.argv() if each.startswith(f"{flag}="))
 
 
 def local(config: Any, ctx: PodContext) -> Any:

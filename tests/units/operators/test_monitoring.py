@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -108,3 +110,26 @@ def test_a_class_of_shares_is_refused(name: str) -> None:
 def test_what_is_no_name_of_a_class_is_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         MonitoringSettings(storage_class=name)
+
+
+@pytest.mark.parametrize("name", list(files.dashboards()))
+def test_a_dashboard_is_what_grafana_imports(name: str) -> None:
+    dashboard = files.dashboards()[name]
+    made = json.loads(files.grafana_json(name, dashboard))
+    assert (made["uid"], made["title"]) == (f"ai-on-aks-{name}", dashboard.title)
+    assert [each["targets"][0]["expr"] for each in made["panels"]] == [panel.query for panel in dashboard.panels]
+    places = {(each["gridPos"]["x"], each["gridPos"]["y"]) for each in made["panels"]}
+    assert len(places) == len(made["panels"])
+
+
+@pytest.mark.parametrize("panel", [panel for each in files.dashboards().values() for panel in each.panels])
+def test_series_are_called_by_labels_that_their_query_speaks_of(panel: files.Panel) -> None:
+    named = set(re.findall(r"{{(\w+)}}", panel.legend))
+    if grouped := re.match(r"\w+ by \(([^)]*)\)", panel.query):
+        assert named <= set(grouped[1].split(", "))
+
+
+def test_dashboards_of_others_are_fetched_only_where_images_come_from_outside() -> None:
+    published = component.values("fast")["grafana"]["dashboards"]["published"]
+    assert {each["gnetId"] for each in published.values()} == {12239, 23123}
+    assert "dashboards" not in component.values("fast", published=False)["grafana"]
