@@ -9,7 +9,7 @@ export STACK
 INSIDE ?=
 ENTER = $(if $(INSIDE),--inside $(INSIDE))
 # Made before the stack is: Helm waits ten minutes only for the pods that would make them.
-TEAM_TOOLS = kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,training-operator-manager,kuberay-operator
+TEAM_TOOLS = kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
 export PYTHONDONTWRITEBYTECODE :=
@@ -51,7 +51,8 @@ tools: ## the tools alone
 demo-mlbatch: export STACK := mlbatch
 demo-mlbatch: own-state stack-file ## brings the stack mlbatch up, and shows on it what teams get
 	@$(RUN) "$$python" -m simulator.tools && "$$python" -m simulator.tools --only $(TEAM_TOOLS) && \
-		"$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch
+		"$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
+		--picture .simulator/gpu-use.svg
 
 images: ## builds docker/ and pushes it to REGISTRY; without one, registers its tags in the simulator
 	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY),simulator images)

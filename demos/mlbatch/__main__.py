@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+import time
+from pathlib import Path
 
 from demos.mlbatch.cluster import Cluster, Denied, Failed
-from demos.mlbatch.steps import STEPS, Demonstration
+from demos.mlbatch.picture import held, svg
+from demos.mlbatch.steps import BLUE, GPUS, RED, STEPS, Demonstration
 
 
 def main() -> int:
     """Exit code: 0 where every step came out as it should."""
+    parser = argparse.ArgumentParser(prog="python -m demos.mlbatch", description=__doc__)
+    parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="GPUs by team over time, from Prometheus")
+    picture, cluster, begun = parser.parse_args().picture, Cluster(), int(time.time())
     try:
-        Demonstration(Cluster(), lambda line: print(line, flush=True)).run()
+        Demonstration(cluster, lambda line: print(line, flush=True)).run()
+        if picture:
+            picture.write_text(svg(held(cluster, (BLUE, RED), begun, int(time.time())), GPUS), encoding="utf-8")
+            print(f"\n{picture}: GPUs that each team held, by Prometheus")
     except (Failed, Denied) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

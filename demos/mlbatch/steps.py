@@ -12,6 +12,8 @@ from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, runs
 BLUE, RED = "blue", "red"
 ALICE, BOB = "alice@example.com", "bob@example.com"
 """Each of their team alone."""
+GPUS = 24
+"""Of the cluster that they share."""
 SOON_S = 60.0
 """For Kueue to see that something has changed, and for pods to begin."""
 LOOKS_S = 180.0

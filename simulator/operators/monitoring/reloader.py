@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,16 @@ def once(ctx: PodContext) -> None:
     text = ctx.file(source)
     if text is None:
         raise ValueError(f"there is no {source}")
-    wanted = yaml.safe_dump(local(yaml.safe_load(gzip.decompress(text)), ctx), sort_keys=False)
+    wanted = yaml.safe_dump(local(yaml.safe_load(_filled(gzip.decompress(text).decode(), ctx)), ctx), sort_keys=False)
     if not result.exists() or result.read_text(encoding="utf-8") != wanted:
         files.replace(result, wanted)
         ctx.log("wrote the configuration")
+
+
+def _filled(text: str, ctx: PodContext) -> str:
+    """With the container's variables where it names them, `$(SHARD)`."""
+    env = ctx.env()
+    return re.sub(r"\$\((\w+)\)", lambda found: env.get(found[1], found[0]), text)
 
 
 def told(ctx: PodContext, flag: str) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from demos.mlbatch import steps
+from demos.mlbatch import picture, steps
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 from demos.mlbatch.steps import Demonstration
 from diagnosis.cluster import Object
+from operators.monitoring.files import dashboards
 
 
 def node(count: int) -> Object:
@@ -88,3 +91,42 @@ def test_what_does_not_come_in_time_is_told() -> None:
 
     with pytest.raises(Failed, match=r"^pods of red are gone: not within 0 s$"):
         Cluster().waits(never, "pods of red are gone", 0)
+
+
+class Prometheus(Cluster):
+    """Answers what it has."""
+
+    def __init__(self, **held: list[tuple[int, str]]) -> None:
+        self._held = held
+
+    def kubectl(self, *arguments: str, user: str = "") -> str:
+        assert arguments[:2] == ("get", "--raw")
+        found = [{"metric": {"exported_namespace": team}, "values": values} for team, values in self._held.items()]
+        return json.dumps({"data": {"result": found}})
+
+
+def test_what_each_team_held_is_told_step_by_step_and_nothing_is_none() -> None:
+    cluster = Prometheus(blue=[(100, "24"), (105, "16")], other=[(100, "8")])
+    assert picture.held(cluster, ("blue", "red"), 100, 110) == {"blue": [24, 16, 0], "red": [0, 0, 0]}
+
+
+def test_of_teams_that_held_nothing_there_is_no_picture() -> None:
+    with pytest.raises(Failed, match="has seen no GPU of blue, red held"):
+        picture.held(Prometheus(), ("blue", "red"), 100, 110)
+
+
+def test_without_prometheus_it_says_how_to_have_one() -> None:
+    with pytest.raises(Failed, match=r"operators\.kubePrometheusStack\.enabled true"):
+        picture.held(FakeCluster(refuses="--raw"), ("blue",), 100, 110)
+
+
+def test_the_picture_stacks_the_teams_to_no_more_than_there_is() -> None:
+    drawn = ElementTree.fromstring(picture.svg({"blue": [24, 16, 16], "red": [0, 8, 8]}, 24))
+    texts = [text.strip() for text in drawn.itertext() if text.strip()]
+    assert {"blue", "red", "GPUs held by each team", "0:10"} <= set(texts)
+    tops = [float(each.attrib["y"]) for each in drawn.iter() if each.tag.endswith("rect")]
+    assert (min(tops), len(tops)) == (0, 6)
+
+
+def test_the_picture_is_of_what_the_dashboard_shows() -> None:
+    assert picture.QUERY in {panel.query for panel in dashboards()["gpu-use"].panels}
