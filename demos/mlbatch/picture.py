@@ -37,34 +37,44 @@ def held(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mappin
 
 
 def svg(by_team: Mapping[str, Sequence[int]], gpus: int) -> str:
-    """The picture: what each team held on top of the one before, of a cluster with so many GPUs."""
+    """The picture, of a cluster with so many GPUs."""
+    return ElementTree.tostring(drawing(by_team, gpus), encoding="unicode") + "\n"
+
+
+def drawing(by_team: Mapping[str, Sequence[int]], gpus: int) -> ElementTree.Element:
+    """What each team held on top of the one before, step by step."""
     steps = max(len(values) for values in by_team.values())
     wide, high = _WIDTH / max(1, steps), _HEIGHT / gpus
-    drawing = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
-    drawing.set("viewBox", f"-60 -40 {_WIDTH + 80} {_HEIGHT + 80}")
-    _text(drawing, 0, -20, "GPUs held by each team", "start", "16")
+    root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
+    root.set("viewBox", f"-60 -40 {_WIDTH + 80} {_HEIGHT + 80}")
+    _text(root, 0, -20, "GPUs held by each team", "start", "16")
     below = [0] * steps
     for (team, values), colour in zip(by_team.items(), _COLOURS, strict=False):
-        bars = ElementTree.SubElement(drawing, "g", {"fill": colour})
+        bars = ElementTree.SubElement(root, "g", {"fill": colour})
         ElementTree.SubElement(bars, "title").text = team
         for step, count in enumerate(values):
             top = _HEIGHT - (below[step] + count) * high
-            box = {"x": f"{step * wide:.1f}", "y": f"{top:.1f}", "width": f"{wide:.1f}", "height": f"{count * high:.1f}"}
+            box = {
+                "x": f"{step * wide:.1f}",
+                "y": f"{top:.1f}",
+                "width": f"{wide:.1f}",
+                "height": f"{count * high:.1f}",
+            }
             ElementTree.SubElement(bars, "rect", box)
             below[step] += count
     for number, (team, colour) in enumerate(zip(by_team, _COLOURS, strict=False)):
-        _text(drawing, _WIDTH - 90 * number, -20, team, "end", "14").set("fill", colour)
+        _text(root, _WIDTH - 90 * number, -20, team, "end", "14").set("fill", colour)
     for count in range(0, gpus + 1, 8):
-        _text(drawing, -8, _HEIGHT - count * high + 4, str(count), "end")
+        _text(root, -8, _HEIGHT - count * high + 4, str(count), "end")
     for step in range(0, steps, max(1, steps // _LABELS)):
         minutes, seconds = divmod(step * _STEP_S, 60)
-        _text(drawing, step * wide, _HEIGHT + 20, f"{minutes}:{seconds:02}", "start")
-    ElementTree.SubElement(drawing, "path", {"d": f"M0 0V{_HEIGHT}H{_WIDTH}", "fill": "none", "stroke": "#444"})
-    return ElementTree.tostring(drawing, encoding="unicode") + "\n"
+        _text(root, step * wide, _HEIGHT + 20, f"{minutes}:{seconds:02}", "start")
+    ElementTree.SubElement(root, "path", {"d": f"M0 0V{_HEIGHT}H{_WIDTH}", "fill": "none", "stroke": "#444"})
+    return root
 
 
-def _text(drawing: ElementTree.Element, x: float, y: float, words: str, anchor: str, size: str = "12") -> Any:
+def _text(root: ElementTree.Element, x: float, y: float, words: str, anchor: str, size: str = "12") -> Any:
     where = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor, "font-size": size}
-    text = ElementTree.SubElement(drawing, "text", where)
+    text = ElementTree.SubElement(root, "text", where)
     text.text = words
     return text

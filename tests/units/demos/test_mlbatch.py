@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -121,7 +120,7 @@ def test_without_prometheus_it_says_how_to_have_one() -> None:
 
 
 def test_the_picture_stacks_the_teams_to_no_more_than_there_is() -> None:
-    drawn = ElementTree.fromstring(picture.svg({"blue": [24, 16, 16], "red": [0, 8, 8]}, 24))
+    drawn = picture.drawing({"blue": [24, 16, 16], "red": [0, 8, 8]}, 24)
     texts = [text.strip() for text in drawn.itertext() if text.strip()]
     assert {"blue", "red", "GPUs held by each team", "0:10"} <= set(texts)
     tops = [float(each.attrib["y"]) for each in drawn.iter() if each.tag.endswith("rect")]
