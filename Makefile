@@ -28,7 +28,7 @@ up: own-state stack-file ## everything: tools, simulator, pulumi up, then waits 
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up $(ENTER)
 
 down: ## destroys the stack and stops the simulator; its state and the tools stay
-	@$(RUN) exec "$$python" -m simulator down
+	@$(RUN) exec "$$python" -m simulator down $(ENTER)
 
 clean: ## stops the simulator and removes its state
 	@$(RUN) exec "$$python" -m simulator clean

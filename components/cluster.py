@@ -46,9 +46,13 @@ class Cluster(Component):
         node_os_channel: str | None = None,
         ip_ranges: Sequence[str] = (),
         own_network: OwnNetwork | None = None,
+        there: bool = True,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is up; no `own_network` is AKS's."""
+        """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is `there`.
+
+        Without `own_network` it is in AKS's.
+        """
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
@@ -59,7 +63,7 @@ class Cluster(Component):
         if window := settings.cluster.maintenance_window:
             self._node_os_window(window)
         self.id = self.resource.id
-        found = self._found()
+        found = self._found() if there else self.resource
         self.kubelet_object_id = found.identity_profile.apply(_kubelet_object_id)
         self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
         self._let_admins_in()

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pulumi
-from pulumi_azure_native import containerregistry, containerservice, network, storage
+from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
 
 from components.cluster import SYSTEM_POOL
-from components.existing_network import network_refusal
+from components.existing_network import jump_box_warnings, network_refusal
+from components.jump_box import jump_box_name
 from components.moving import Place, chosen_place, moving_refusal
 from components.storage import names_shown
 from components.subscription import subscription_id
@@ -24,6 +25,7 @@ from config.problems.fixes import path_text, set_command
 from config.reading.loader import outputs_of, this_stack
 from config.rules.vcpu_quota import Nodes
 from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.network import JUMP_BOX
 from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings
 from config.schema.regions import region_name
@@ -46,8 +48,19 @@ class Existing:
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
     """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
-    address_space: str | None
-    """Of the network that the stack has made, if it has."""
+    network: network.GetVirtualNetworkResult | None
+    """That the stack has made, if it has."""
+
+    @property
+    def address_space(self) -> str | None:
+        """Of that network."""
+        space = self.network.address_space if self.network else None
+        return next(iter((space and space.address_prefixes) or ()), None)
+
+    @property
+    def has_way_in(self) -> bool:
+        """Whether that network has the subnets of a jump box."""
+        return any(subnet.name == JUMP_BOX for subnet in (self.network and self.network.subnets) or ())
 
     @property
     def node_os_channel(self) -> str | None:
@@ -93,6 +106,8 @@ def check_existing(settings: Settings) -> Existing:
     existing = _look(settings)
     if why := "\n".join(_refusals(settings, existing)):
         raise pulumi.RunError(why)
+    for warning in _warnings(settings, existing):
+        pulumi.log.warn(warning)
     if pulumi.runtime.is_dry_run():
         _warn_of_the_registry(settings, existing.group)
     return existing
@@ -103,20 +118,32 @@ def _look(settings: Settings) -> Existing:
     outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
-    return Existing(outputs, group, name, cluster, _accounts(settings, group), _address_space(settings, group, cluster))
+    return Existing(outputs, group, name, cluster, _accounts(settings, group), _network(settings, group, cluster))
 
 
-def _address_space(
+def _network(
     settings: Settings, group: str, cluster: containerservice.GetManagedClusterResult | None
-) -> str | None:
-    """Asked only where there may be such a network."""
+) -> network.GetVirtualNetworkResult | None:
+    """Asked for only where there may be such a network."""
     in_subnets = any(pool.vnet_subnet_id for pool in (cluster.agent_pool_profiles if cluster else None) or ())
     if not (in_subnets or settings.network.address_space):
         return None
     names = {"virtual_network_name": settings.names.cluster, "resource_group_name": group}
-    found = if_there(lambda: network.get_virtual_network(**names))
-    prefixes = (found.address_space.address_prefixes if found and found.address_space else None) or [None]
-    return prefixes[0]
+    return if_there(lambda: network.get_virtual_network(**names))
+
+
+def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
+    """Of what may well be meant, and is seen too late otherwise."""
+    if existing.cluster is None and existing.outputs.get("clusterId"):
+        again = f"PULUMI_K8S_DELETE_UNREACHABLE=true pulumi up --refresh -s {settings.stack}"
+        yield (
+            f"the cluster {existing.cluster_name}, which the stack had, is gone from Azure. Pulumi has to forget it, "
+            f"and what was in it, to make them anew:\n    {again}"
+        )
+    if existing.has_way_in:
+        names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
+        if machine := if_there(lambda: compute.get_virtual_machine(**names)):
+            yield from jump_box_warnings(settings, existing.group, machine)
 
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:

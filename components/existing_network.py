@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.problems.fixes import Fix, Path, remove_command, say, set_command
+from config.schema.jump_box import USER
 from config.schema.models import Settings
 from config.schema.network import NODES
 from config.schema.resource_ids import same_id
@@ -35,16 +36,41 @@ def network_refusal(settings: Settings, cluster: Any, address_space: str | None)
     found = [*_address_space(settings, address_space), *(_cluster(settings, cluster, address_space) if cluster else ())]
     if not found:
         return ""
-    stack = settings.stack
+    stack, private = settings.stack, _is_private(cluster)
+    destroy = "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh" if private else "pulumi destroy"
     return "\n".join(
         [
             *(difference.what for difference in found),
             "Azure changes no network under what is in it. Nothing was changed. Keep it, and then `pulumi up` again:",
             *(f"    {difference.keep.text(stack)}" for difference in found),
             "Or take the stack down and build it anew; registry and data go with it, so save them first:",
-            f"    pulumi destroy -s {stack} && pulumi up -s {stack}",
+            f"    {destroy} -s {stack} && pulumi up -s {stack}",
         ]
     )
+
+
+def jump_box_warnings(settings: Settings, group: str, machine: Any) -> Iterator[str]:
+    """Of a jump box that goes, and of a key that it does not get. `machine` is the virtual machine that is there."""
+    path: Path = ("network", "jumpBox", "sshPublicKey")
+    keys = [each.key_data for each in machine.os_profile.linux_configuration.ssh.public_keys]
+    chosen = settings.network.jump_box
+    if chosen is None:
+        yield (
+            f"the jump box {machine.name} and its Bastion go. Are they the only way in, or is this machine the jump "
+            f"box, keep them:\n    {set_command(path, keys[0]).text(settings.stack)}"
+        )
+    elif chosen.ssh_public_key not in keys:
+        put = f"az vm user update --resource-group {group} --name {machine.name} --username {USER}"
+        yield (
+            "network.jumpBox.sshPublicKey is not the key that the jump box was made with, and changes nothing there. "
+            f"What lets its owner in (and this warning stays):\n    {put} --ssh-key-value '{chosen.ssh_public_key}'"
+        )
+
+
+def _is_private(cluster: Any) -> bool:
+    """Whether a cluster is private."""
+    access = cluster.api_server_access_profile if cluster else None
+    return bool(access and access.enable_private_cluster)
 
 
 def _address_space(settings: Settings, has: str | None) -> Iterator[Difference]:
@@ -56,8 +82,7 @@ def _address_space(settings: Settings, has: str | None) -> Iterator[Difference]:
 
 def _cluster(settings: Settings, cluster: Any, address_space: str | None) -> Iterator[Difference]:
     network, profile = settings.network, cluster.network_profile
-    access = cluster.api_server_access_profile
-    private = bool(access and access.enable_private_cluster)
+    private = _is_private(cluster)
     if private != network.private:
         words = ("public", "private") if network.private else ("private", "public")
         what = f"the cluster's API server is {words[0]}, and would be {words[1]} (network.private)"

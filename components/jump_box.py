@@ -158,7 +158,11 @@ _LONGEST = 64 - len("-jump")
 
 
 def login_command(settings: Settings, group: str, key: str) -> str:
-    """What one types to be on it, with Azure's CLI and its extension `bastion`."""
+    """What one types to be on it, with Azure's CLI and its extensions `bastion` and `ssh`.
+
+    The first asks for the second, whatever way of logging in is chosen (Azure/azure-cli-extensions,
+    src/bastion/azext_bastion/custom.py, ssh_bastion_host).
+    """
     name = jump_box_name(settings)
     machine = (
         f"/subscriptions/{subscription_id()}/resourceGroups/{group}/providers/Microsoft.Compute/virtualMachines/{name}"

@@ -27,10 +27,15 @@ class Network(Component):
         name: str,
         settings: Settings,
         resource_group: pulumi.Input[str],
+        *,
+        has_way_in: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`has_way_in`: it has the subnets of a jump box now. They stay when that goes, which comes after the network's
+        own update: Azure refuses to take away subnets that are in use.
+        """
         super().__init__(name, opts)
-        self._settings = settings
+        self._settings, self._has_way_in = settings, has_way_in
         self._resource_group = resource_group
         chosen = settings.network
         self.made = chosen.address_space is not None
@@ -61,7 +66,7 @@ class Network(Component):
             subnets=[
                 _subnet(NODES, str(subnets.nodes), outbound),
                 _subnet(ENDPOINTS, str(subnets.endpoints)),
-                *(way_in if self._settings.network.jump_box else ()),
+                *(way_in if self._settings.network.jump_box or self._has_way_in else ()),
             ],
             opts=self.child(),
         )

@@ -72,7 +72,7 @@ class Platform(Component):
         self.resource_group = ResourceGroup("group", settings, tags, opts=self.child())
         group = self.resource_group.name
         self.registry = Registry("registry", settings, group, opts=self.child())
-        self.network = Network("network", settings, group, opts=self.child()) if settings.network.own else None
+        self.network = self._network(settings, group, existing) if settings.network.own else None
         self.jump_box = self._way_in(self.network) if self.network else None
         entered = self.network if settings.entrances() else None
         endpoints = PrivateEndpoints("endpoints", settings, entered, group, opts=self.child()) if entered else None
@@ -91,6 +91,7 @@ class Platform(Component):
             node_os_channel=existing.node_os_channel,
             ip_ranges=existing.ip_ranges,
             own_network=self._own_network(self.network, identity) if self.network and identity else None,
+            there=existing.cluster is not None,
             opts=self.child(),
         )
         self.registry.attach(self.cluster)
@@ -98,6 +99,9 @@ class Platform(Component):
         if within:
             self._inside(operators, existing, None if settings.cluster.deployer_object_id else admin)
         self.register_outputs({"cluster": self.cluster.name})
+
+    def _network(self, settings: Settings, group: pulumi.Output[str], existing: Existing) -> Network:
+        return Network("network", settings, group, has_way_in=existing.has_way_in, opts=self.child())
 
     def _inside(
         self, operators: Mapping[str, Operator[Any]], existing: Existing, admin: pulumi.Resource | None

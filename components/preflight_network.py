@@ -56,6 +56,7 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
             (network_path(id_),),
             lambda answer: network_objections(answer, settings),
             absent=f"network.id is a network that Azure does not have: {id_}",
+            list_="az network vnet list --query [].id --output tsv",
         )
 
 
@@ -109,6 +110,7 @@ def _about_zones(settings: Settings, *, forwarded: bool) -> Iterator[Question]:
             if network
             else lambda _: (),
             absent=f"network.zones has a zone that Azure does not have: {zone}",
+            list_="az network private-dns zone list --query [].id --output tsv",
         )
 
 

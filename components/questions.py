@@ -20,6 +20,8 @@ class Question:
     judge: Callable[[Json], Iterable[Objection]]
     absent: str = ""
     """What to say where there is nothing of that kind; empty where that is no reason to stop."""
+    list_: str = ""
+    """The command that lists what there is."""
 
 
 def looked_up(asked: Sequence[Question], arm: Arm | Unread) -> Iterator[Objection]:
@@ -45,7 +47,7 @@ def _judged(question: Question, answer: Json) -> Iterable[Objection]:
 
 def _unread(question: Question, answer: Unread) -> Iterator[Objection]:
     if question.absent and answer.absent:
-        yield Objection(question.absent)
+        yield Objection(question.absent, (question.list_,) if question.list_ else ())
         return
     what = f"{question.about} could not be looked up in Azure: {answer.why}. It may refuse the update later."
     yield Objection(what, stops=False)

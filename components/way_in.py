@@ -143,7 +143,7 @@ def after_first_phase(settings: Settings, group: str) -> str:
 def _from_inside(settings: Settings, group: str) -> Iterator[str]:
     command, again = next_command(settings, group), f"pulumi up -s {settings.stack}"
     if settings.network.jump_box:
-        yield f"    {command}"
+        yield f"    {command}    # by Azure's CLI with the extensions bastion and ssh"
         yield "    az login --identity    # there, with all that follows; `pulumi login` to the state of this stack too"
         yield f"    {again}"
         return
@@ -165,13 +165,17 @@ def _refusal(settings: Settings, existing: Existing) -> Iterator[str]:
         yield "Or, if this machine reaches it and its zones by VPN or ExpressRoute:"
         yield f"    {set_command(('network', 'inside'), True).text(stack)}"
         return
-    yield f"cluster {cluster} does not answer this machine: it is private, and this machine is outside; or it is off."
+    if existing.cluster is None:
+        yield f"the cluster {cluster} is gone from Azure, and this machine is outside the network that it was in."
+    else:
+        yield f"cluster {cluster} does not answer this machine: it is private, and this machine outside; or it is off."
     yield "Nothing was changed: what is in it would be taken down. Go on from inside (docs/way-in.md):"
     if settings.network.jump_box:
         yield from _from_inside(settings, group)
     else:
         yield f"    pulumi up -s {stack}    # on a machine in its network, or one that reaches it (VPN, peering)"
-    yield "To look at it from here:"
-    yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
+    if existing.cluster:
+        yield "To look at it from here:"
+        yield f"    az aks command invoke --resource-group {group} --name {cluster} --command 'kubectl get pods -A'"
     yield "To take all of it down from here, with what other stacks have on it:"
     yield f"    PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s {stack}"

@@ -36,9 +36,6 @@ POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
 
-GROUP_ANNOTATION = "scheduling.k8s.io/group-name"
-"""Of pods: the PodGroup that Volcano counts them to."""
-
 Read = Callable[[Kind, str], list[Object]]
 """All objects of a kind in a namespace (empty: in all of them); none where the cluster has no such kind."""
 

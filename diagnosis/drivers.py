@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,
@@ -25,7 +26,7 @@ from diagnosis.cluster import (
     owners_of,
 )
 from diagnosis.finding import Finding, Obstacle, one_line, together
-from diagnosis.nodes import GPU, allocatable, untolerated, words_of
+from diagnosis.nodes import allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 
 _GENERATION = "deprecated.daemonset.template.generation"
@@ -62,7 +63,7 @@ _RDMA_PARTS = (
 def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> Obstacle:
     """Why the node offers fewer devices than a pod wants."""
     name = node["metadata"]["name"]
-    parts = _GPU_PARTS if resource.startswith(GPU) else _RDMA_PARTS
+    parts = _GPU_PARTS if resource.startswith(GPU_RESOURCE) else _RDMA_PARTS
     if not cluster.all(parts[-1].policy):
         kind = parts[-1].policy
         return Obstacle(f"{resource} is not offered, for there is no {kind.name}", f"kubectl get {kind.plural}")

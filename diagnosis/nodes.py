@@ -8,7 +8,6 @@ from typing import Any
 from config.facts.scheduling import AGENT_POOL_LABEL
 from diagnosis.cluster import Object
 
-GPU = "nvidia.com/gpu"
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from config.facts.scheduling import COSCHEDULER, VOLCANO
+from config.facts.scheduling import COSCHEDULER, VOLCANO, VOLCANO_GROUP
 from diagnosis.cluster import (
-    GROUP_ANNOTATION,
     NODE,
     POD_GROUP,
     Cluster,
@@ -178,7 +177,7 @@ def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
 
 def _of_group(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
     metadata = pods[0]["metadata"]
-    wanted = metadata.get("annotations", {}).get(GROUP_ANNOTATION)
+    wanted = metadata.get("annotations", {}).get(VOLCANO_GROUP)
     for group in cluster.all(POD_GROUP, metadata.get("namespace", "")):
         if group["metadata"]["name"] == wanted:
             events = [event["message"] for event in cluster.events(group) if event.get("reason") == _UNSCHEDULABLE]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from config.facts.scheduling import VOLCANO_GROUP
 from diagnosis.cluster import (
     DEPLOYMENT,
-    GROUP_ANNOTATION,
     JOB,
     POD,
     POD_GROUP,
@@ -179,7 +179,7 @@ def _templates(cluster: Cluster, workload: Object) -> list[Object]:
         metadata = {
             "name": workload["metadata"]["name"],
             "namespace": _namespace(workload),
-            "annotations": {GROUP_ANNOTATION: groups[0]} | annotations if groups else annotations,
+            "annotations": {VOLCANO_GROUP: groups[0]} | annotations if groups else annotations,
         }
         pod = {"metadata": metadata, "spec": {"schedulerName": spec.get("schedulerName"), **task["template"]["spec"]}}
         pods += [pod] * int(task.get("replicas", 1))

@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import COSCHEDULER, VOLCANO
+from config.facts.scheduling import COSCHEDULER, VOLCANO, VOLCANO_GROUP
 from config.schema.overrides import merge
 from workloads._pods import NOT_AWAITED, Manifest
 
@@ -39,7 +39,7 @@ _GANGS = {
     VOLCANO: _Gangs(
         api_version="scheduling.volcano.sh/v1beta1",
         marks="annotations",
-        mark="scheduling.k8s.io/group-name",
+        mark=VOLCANO_GROUP,
         more={"queue": "default"},
     ),
     COSCHEDULER: _Gangs(

@@ -34,6 +34,8 @@ COSCHEDULER: Final = "scheduler-plugins-scheduler"
 """These, as pods name them, may place pods on GPU nodes. A stack has one of them, for a second would give away devices
 that the first has given already. The latter is Kubernetes' own with the plugin Coscheduling.
 """
+VOLCANO_GROUP: Final = "scheduling.k8s.io/group-name"
+"""Annotation of pods: the PodGroup that Volcano counts them to."""
 
 Toleration = dict[str, Any]
 

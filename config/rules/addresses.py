@@ -104,7 +104,9 @@ def _services(network: NetworkSettings) -> Iterator[Problem]:
     if range_.prefixlen < _SERVICES_PREFIX:
         path = ("network", "serviceRange")
         what = f"is {range_}, and AKS takes less than a /12 for services"
-        yield Problem(path, what, f"/{_SERVICES_PREFIX} to /24", _moved(network, "serviceRange", [16]))
+        yield Problem(
+            path, what, f"a private range of /{_SERVICES_PREFIX} to /24", _moved(network, "serviceRange", [16])
+        )
 
 
 def _pods(network: NetworkSettings, nodes: int) -> Iterator[Problem]:

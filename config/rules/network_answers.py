@@ -11,9 +11,10 @@ from ipaddress import IPv4Network
 from typing import Any
 
 from config.facts.azure_roles import guid
-from config.rules.addresses import addresses_needed, endpoint_addresses
+from config.problems.fixes import set_command
+from config.rules.addresses import addresses_needed, endpoint_addresses, ranges
 from config.rules.subscription import Json, Objection
-from config.schema.ip_ranges import RESERVED
+from config.schema.ip_ranges import RESERVED, elsewhere
 from config.schema.models import Settings
 from config.schema.network import ZONE_NAMES, usable
 from config.schema.regions import region_name
@@ -37,7 +38,10 @@ def network_objections(answer: Json, settings: Settings) -> Iterator[Objection]:
     spaces = [IPv4Network(prefix) for prefix in properties["addressSpace"]["addressPrefixes"] if ":" not in prefix]
     for key, range_ in (("podRange", network.pod_range), ("serviceRange", network.service_range)):
         if clash := next((each for each in spaces if each.overlaps(IPv4Network(range_))), None):
-            yield Objection(f"network.{key} is {range_}, which overlaps {clash} of network.id")
+            taken = [*spaces, *(each for name, each in ranges(network).items() if name != key)]
+            free = elsewhere(IPv4Network(range_).prefixlen, taken)
+            move = (set_command(("network", key), str(free)).text(settings.stack),) if free else ()
+            yield Objection(f"network.{key} is {range_}, which overlaps {clash} of network.id", move)
     if clash := next((each for each in spaces for kept in RESERVED if each.overlaps(kept)), None):
         yield Objection(f"network.id has addresses that AKS keeps for itself: {clash}")
     yield from _node_subnet(properties, settings)
@@ -73,22 +77,29 @@ def _forwarding(servers: Iterable[str], settings: Settings) -> Objection:
 _LIST = "az network vnet list --output table    # networks and their regions"
 
 
-def _found(properties: Json, key: str, id_: str | None) -> Iterator[Json | Objection]:
+def _found(properties: Json, key: str, id_: str | None, network_id: str | None) -> Iterator[Json | Objection]:
     subnet = next((each for each in properties.get("subnets", ()) if same_id(str(each.get("id")), id_ or "")), None)
     if subnet is None:
-        yield Objection(f"network.{key} is a subnet that network.id does not have")
+        place = ResourceName.of(network_id or "")
+        where = f"--resource-group {place.group} --vnet-name {place.name}"
+        list_ = f"az network vnet subnet list {where} --query [].id --output tsv"
+        yield Objection(f"network.{key} is a subnet that network.id does not have", (list_,))
         return
     yield subnet["properties"]
 
 
 def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
     """AKS's page on CNI networking: not delegated; its page on NAT gateways: one is there before the cluster."""
-    for subnet in _found(properties, "nodeSubnet", settings.network.node_subnet):
+    for subnet in _found(properties, "nodeSubnet", settings.network.node_subnet, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
             return
         yield from _delegated(subnet, "nodeSubnet", settings.network.node_subnet)
-        yield from _room(subnet, "nodeSubnet", addresses_needed(settings))
+        shared = settings.entrances() and same_id(
+            settings.network.endpoint_subnet or "", settings.network.node_subnet or ""
+        )
+        needed = addresses_needed(settings) + (endpoint_addresses(settings) if shared else 0)
+        yield from _room(subnet, "nodeSubnet", needed, _FEWER_NODES)
         if settings.network.nat_gateway and not subnet.get("natGateway"):
             what = "network.outbound is natGateway, and network.nodeSubnet has none"
             id_ = settings.network.node_subnet
@@ -99,14 +110,14 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 def _endpoint_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
     id_ = settings.network.endpoint_subnet
-    for subnet in _found(properties, "endpointSubnet", id_):
+    for subnet in _found(properties, "endpointSubnet", id_, settings.network.id):
         if isinstance(subnet, Objection):
             yield subnet
             return
         yield from _delegated(subnet, "endpointSubnet", id_)
         if not same_id(id_ or "", settings.network.node_subnet or ""):
             yield from _policies(subnet, "endpointSubnet", id_)
-            yield from _room(subnet, "endpointSubnet", endpoint_addresses(settings))
+            yield from _room(subnet, "endpointSubnet", endpoint_addresses(settings), _FEWER_ACCOUNTS)
 
 
 def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
@@ -116,12 +127,16 @@ def _delegated(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:
         yield Objection(f"network.{key} is delegated to {', '.join(services)}", (undo,))
 
 
-def _room(subnet: Json, key: str, needed: int) -> Iterator[Objection]:
+_FEWER_NODES = "fewer nodes, or smaller autoscale.max, in the stack file; or another subnet in network.nodeSubnet"
+_FEWER_ACCOUNTS = "fewer storage accounts in the stack file; or another subnet in network.endpointSubnet"
+
+
+def _room(subnet: Json, key: str, needed: int, way_out: str) -> Iterator[Objection]:
     """Without what is in it already: a subnet tells of addresses in use one by one, and not of all."""
     prefixes = subnet.get("addressPrefixes") or [subnet.get("addressPrefix")]
     room = sum(usable(IPv4Network(prefix)) for prefix in prefixes if prefix and ":" not in prefix)
     if room < needed:
-        yield Objection(f"network.{key} has {room} addresses to give, and {needed} are needed at most")
+        yield Objection(f"network.{key} has {room} addresses to give, and {needed} are needed at most", (way_out,))
 
 
 def _policies(subnet: Json, key: str, id_: str | None) -> Iterator[Objection]:

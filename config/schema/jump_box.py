@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Annotated
 
@@ -18,9 +19,15 @@ USER = "azureuser"
 """Who logs in to it, by key alone."""
 DISK_TYPE = "Premium_LRS"
 """Of its disk."""
+_LENGTH = struct.Struct(">I")
 _KINDS = ("ssh-ed25519", "ssh-rsa")
 """What Azure's Linux machines take (SshEncryptionTypes of Microsoft.Compute); of ecdsa it says nothing."""
-PUBLIC_KEY = "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA... or ssh-rsa AAAA..."
+PUBLIC_KEY = (
+    "the text of a public key, as in ~/.ssh/id_ed25519.pub: ssh-ed25519 AAAA..., or of 2048 bits or more "
+    "ssh-rsa AAAA..."
+)
+_RSA_BITS = 2048
+"""Azure's page on SSH keys for Linux machines (create-ssh-keys-detailed): the least that it takes."""
 
 
 def is_public_key(text: str) -> bool:
@@ -35,8 +42,19 @@ def _is_of(kind: str, body: str) -> bool:
         data = base64.b64decode(body, validate=True)
     except binascii.Error:
         return False
-    named = kind.encode()
-    return data.startswith(struct.pack(">I", len(named)) + named) and len(data) > len(named) + 4
+    fields = list(_fields(data))
+    if len(fields) < 2 or fields[0] != kind.encode():
+        return False
+    return kind != "ssh-rsa" or int.from_bytes(fields[-1], "big").bit_length() >= _RSA_BITS
+
+
+def _fields(data: bytes) -> Iterator[bytes]:
+    """Each has its length before it (RFC 4251, section 5); what is cut off is none."""
+    while len(data) >= _LENGTH.size:
+        (size,) = _LENGTH.unpack_from(data)
+        field, data = data[_LENGTH.size :][:size], data[_LENGTH.size + size :]
+        if len(field) == size:
+            yield field
 
 
 def _small_machine(name: str) -> str:

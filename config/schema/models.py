@@ -109,7 +109,9 @@ class ClusterSettings(Model):
     `cluster.login` `azurecli`, else a service principal.
     """
     identity: UserAssignedIdentityId | None = None
-    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned)."""
+    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
+    with `network` the stack does (user-assigned).
+    """
     authorized_ip_ranges: IpRanges = ()
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
     or kubectl must be in one, CI too; the cluster's nodes always may. Unless set, a cluster that is up keeps its own.

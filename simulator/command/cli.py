@@ -29,7 +29,7 @@ _SPACE_GIB = 1
 """A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """Without these nothing can be done; other tools are asked for where they are used."""
-_ENTERED = ("env", "shell", "up")
+_ENTERED = ("env", "shell", "up", "down")
 """Commands that can be inside a virtual network."""
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60

@@ -11,9 +11,9 @@ from rich import box
 from rich.table import Table
 
 from config.facts import skus
-from config.facts.scheduling import AGENT_POOL_LABEL, POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, POOL_LABEL
 from diagnosis.cluster import Object, condition, has_ended
-from diagnosis.nodes import GPU, allocatable, requested
+from diagnosis.nodes import allocatable, requested
 
 _WORKLOAD = ("volcano.sh/job-name", "batch.kubernetes.io/job-name", "app.kubernetes.io/name")
 """Labels of a workload's pods, of which each kind of workload has its own."""
@@ -39,7 +39,7 @@ def pools(agent_pools: Mapping[str, Object], nodes: Iterable[Object], pods: Iter
     """`agent_pools` are the properties of Azure's, by name: a pool of no nodes is in no cluster's objects."""
     holders: dict[str, Counter[str]] = {}
     for pod in pods:
-        if not has_ended(pod) and (gpus := requested(pod).get(GPU)):
+        if not has_ended(pod) and (gpus := requested(pod).get(GPU_RESOURCE)):
             holders.setdefault(pod["spec"].get("nodeName", ""), Counter())[_workload(pod)] += gpus
     members: dict[str, list[Object]] = {name: [] for name in agent_pools}
     for node in nodes:
@@ -76,8 +76,8 @@ def _pool(name: str, properties: Object, nodes: list[Object], holders: Mapping[s
         held = holders.get(node["metadata"]["name"], Counter())
         taken += held
         if _is_ready(node) and not node["spec"].get("unschedulable"):
-            free += max(0, allocatable(node, GPU) - held.total())
-    offered = sum(allocatable(node, GPU) for node in nodes)
+            free += max(0, allocatable(node, GPU_RESOURCE) - held.total())
+    offered = sum(allocatable(node, GPU_RESOURCE) for node in nodes)
     sku = skus.catalogue().get(size)
     return Pool(
         name=next((each[POOL_LABEL] for each in labels if POOL_LABEL in each), name),

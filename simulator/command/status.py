@@ -8,8 +8,8 @@ import httpx
 import yaml
 from rich.console import Console
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, condition
-from diagnosis.nodes import GPU
 from simulator.azure.store import records
 from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
 from simulator.command import daemon_state, environment, networks, pools, stand_ins
@@ -86,5 +86,5 @@ def _node(node: Object) -> tuple[str, ...]:
     ready = condition(node, "Ready").get("status") == "True"
     state = ("Ready" if ready else "NotReady") + (",SchedulingDisabled" if node["spec"].get("unschedulable") else "")
     offered = node.get("status", {}).get("allocatable", {})
-    hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != GPU]
-    return node["metadata"]["name"], state, offered.get(GPU, "-"), ", ".join(hcas) or "-"
+    hcas = [f"{name}: {count}" for name, count in sorted(offered.items()) if "/" in name and name != GPU_RESOURCE]
+    return node["metadata"]["name"], state, offered.get(GPU_RESOURCE, "-"), ", ".join(hcas) or "-"

@@ -29,7 +29,7 @@ class UpFailed(Exception):
 
 def up() -> None:
     """Raises UpFailed when pulumi fails, or a job failed, was only faked, misses its image or took over ten minutes."""
-    stack, start = stacks.chosen(), time.monotonic()
+    stack, start, inside = stacks.chosen(), time.monotonic(), os.environ.get(environment.INSIDE, "")
     try:
         _make_sure_of(stack)
         _go_inside(stack)
@@ -47,14 +47,15 @@ def up() -> None:
     console.print(
         f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
         "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
-        f"`{take_away(stack)}` takes it away."
+        f"`{take_away(stack, inside)}` takes it away."
     )
     _judge(stack, workloads)
 
 
-def take_away(stack: str) -> str:
-    """The command that destroys the stack; the default stack needs no name."""
-    return "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
+def take_away(stack: str, inside: str = "") -> str:
+    """The command that destroys the stack, as a machine inside a network; the default stack needs no name."""
+    command = "make down" if stack == stacks.DEFAULT else f"make down STACK={stack}"
+    return f"{command} INSIDE={inside}" if inside else command
 
 
 def require_known(stack: str) -> None:

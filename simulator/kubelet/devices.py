@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, has_ended
-from diagnosis.nodes import GPU
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
@@ -68,10 +68,10 @@ class DeviceManager:
                     self._check(node, hardware, wanted, offered)
                 gpus = [gpu.index for gpu in hardware.gpus if runs or gpu.healthy]
                 hcas = [hca.name for hca in hardware.hcas if hca.link_layer == "InfiniBand" and (runs or _works(hca))]
-                hca_count = sum(count for name, count in wanted.items() if name != GPU)
-                shares = offered.get(GPU, 0) // max(1, sum(gpu.healthy for gpu in hardware.gpus))
+                hca_count = sum(count for name, count in wanted.items() if name != GPU_RESOURCE)
+                shares = offered.get(GPU_RESOURCE, 0) // max(1, sum(gpu.healthy for gpu in hardware.gpus))
                 devices: Allocation = {
-                    "gpus": self._shares(node, gpus, max(1, shares))[: wanted.get(GPU, 0)],
+                    "gpus": self._shares(node, gpus, max(1, shares))[: wanted.get(GPU_RESOURCE, 0)],
                     "hcas": self._free(node, "hcas", hcas)[:hca_count],
                 }
                 self._held[uid] = _Holding(node, wanted, devices)
@@ -90,7 +90,7 @@ class DeviceManager:
         for name, count in wanted.items():
             if not offered[name]:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
-            kind, broken = ("gpus", broken_gpus) if name == GPU else ("hcas", broken_hcas)
+            kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
             # What is in use and broken is not offered: it counts once.
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)

@@ -84,7 +84,7 @@ def test_ten_jobs_share_one_gpu_two_at_a_time(stack: Stack) -> None:
 
 @pytest.mark.long
 def test_the_stacks_own_scenarios_are_done(stack: Stack) -> None:
-    assert told(stack, "status", "resim")["succeeded"] == 2
+    assert told(stack, "status", "resim", "--wait")["succeeded"] == 2
 
 
 @pytest.mark.long

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+import yaml
 
+from simulator.host import paths
 from simulator.kube.client import KubeClient
 from tests.support import networks as net
 from tests.support.arm import API
@@ -65,6 +67,18 @@ def test_from_outside_there_is_a_first_phase_which_says_how_to_go_on(stack: Stac
     assert pools(stack) == {"system"}
     with pytest.raises(CommandFailed, match=NO_SUCH_HOST):
         kubectl(stack, "get", "nodes")
+
+
+def test_the_jump_box_goes_and_comes_back(stack: Stack) -> None:
+    """Its subnets stay: Azure would refuse to take them away before it."""
+    chosen = yaml.safe_load((paths.ROOT / "Pulumi.private.yaml").read_text())["config"]["ai-on-aks:network"]
+    machines = f"{GROUP}/providers/Microsoft.Compute/virtualMachines?api-version={API['Microsoft.Compute']}"
+    stack.set(network={key: value for key, value in chosen.items() if key != "jumpBox"})
+    assert "and its Bastion go" in stack.up()
+    assert stack.world.arm("GET", machines)["value"] == []
+    stack.set(network=chosen)
+    stack.up()
+    assert len(stack.world.arm("GET", machines)["value"]) == 1
 
 
 def test_inside_the_rest_follows_as_the_machine_there(stack: Stack) -> None:

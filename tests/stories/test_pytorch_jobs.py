@@ -126,8 +126,9 @@ def test_a_job_of_two_nodes_is_admitted_and_its_pods_are_one_gang_with_a_rank_ea
     for pod in (master, worker):
         assert pod["spec"]["schedulerName"] == COSCHEDULER
         assert pod["metadata"]["labels"][GROUP_LABEL] == "first"
-    log = kubectl(stack, "logs", "--as", USER, "-n", TEAM, "first-worker-0", "-c", "pytorch")
-    assert log == "rank 1 of 2, the first at first-master-0:23456\n"
+    said = "rank 1 of 2, the first at first-master-0:23456\n"
+    asked = ("logs", "--as", USER, "-n", TEAM, "first-worker-0", "-c", "pytorch")
+    eventually(lambda: kubectl(stack, *asked) == said, "the worker's pod runs, and then says its rank", 60)
 
 
 def test_the_next_is_held_with_no_pod_until_the_first_has_ended_and_then_succeeds(stack: Stack) -> None:

@@ -10,6 +10,7 @@ import grpc
 import pulumi
 import yaml
 
+from config.schema.network import JUMP_BOX
 from tests.support.lookups import Fetch, everything
 
 SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
@@ -106,6 +107,7 @@ class Azure(pulumi.runtime.Mocks):
         reservations: Mapping[str, Mapping[str, Any]] | None = None,
         identities: Collection[str] = (),
         address_space: str = "",
+        jump_box_key: str | None = None,
         tags: Mapping[str, str] | None = None,
         inside: bool = True,
         profiles: Mapping[str, Any] | None = None,
@@ -128,7 +130,7 @@ class Azure(pulumi.runtime.Mocks):
         """Names of user-assigned identities that are there."""
         self.reservations = reservations or {}
         """Capacity reservation groups by name: their location and machines by VM size."""
-        self.address_space = address_space
+        self.address_space, self.jump_box_key = address_space, jump_box_key
         """Of the network that is asked for, if it is there."""
         self.tags = tags
         """Of the resource group that is there already, if it is."""
@@ -176,6 +178,7 @@ class Azure(pulumi.runtime.Mocks):
                 | "getUserAssignedIdentity"
                 | "getStorageAccount"
                 | "getVirtualNetwork"
+                | "getVirtualMachine"
                 | "getResourceGroup"
             ) as kind:
                 return there(self._one(kind, args.args)), []
@@ -198,7 +201,12 @@ class Azure(pulumi.runtime.Mocks):
         if kind == "getResourceGroup":
             return None if self.tags is None else {"tags": self.tags}
         if kind == "getVirtualNetwork":
-            return {"addressSpace": {"addressPrefixes": [self.address_space]}} if self.address_space else None
+            subnets = [{"name": JUMP_BOX}] if self.jump_box_key else []
+            space = {"addressPrefixes": [self.address_space]}
+            return {"addressSpace": space, "subnets": subnets} if self.address_space else None
+        if kind == "getVirtualMachine":
+            keys = {"publicKeys": [{"keyData": self.jump_box_key}]}
+            return {"name": args["vmName"], "osProfile": {"linuxConfiguration": {"ssh": keys}}}
         return self.account
 
     def _reservation(self, args: dict[Any, Any]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from config.facts import skus
-from config.facts.scheduling import AGENT_POOL_LABEL
+from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
-from diagnosis.nodes import GPU, allocatable
+from diagnosis.nodes import allocatable
 from simulator.azure import faults, quota
 from simulator.azure.arm_world import World
 from simulator.azure.operations import Operations
@@ -88,7 +88,7 @@ def whole(pool: Record, node: Object) -> Object:
         name.removeprefix(_TEMPLATE).replace("_", "/", 1): count for name, count in tags.items() if _TEMPLATE in name
     }
     if sku.gpu_vendor == "nvidia":
-        devices[GPU] = str(sku.gpus)
+        devices[GPU_RESOURCE] = str(sku.gpus)
     made = copy.deepcopy(node)
     made["status"]["allocatable"] |= {name: count for name, count in devices.items() if not allocatable(node, name)}
     taints = node["spec"].get("taints") or []

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object
-from diagnosis.nodes import GPU, allocatable
+from diagnosis.nodes import allocatable
 from simulator.azure.autoscaler import fit
 from simulator.azure.autoscaler.fit import Resources
 from simulator.azure.autoscaler.groups import Group
@@ -58,7 +59,7 @@ def utilization(node: Object, pods: Iterable[Object], *, skip_daemon_sets: bool)
     """Of the GPUs where there are any, else of CPU or memory, whichever is more."""
     here = [pod for pod in pods if not (skip_daemon_sets and drain.comes_with_nodes(pod))]
     has, left = fit.capacity(node), fit.free(node, here)
-    names = (GPU,) if allocatable(node, GPU) else ("cpu", "memory")
+    names = (GPU_RESOURCE,) if allocatable(node, GPU_RESOURCE) else ("cpu", "memory")
     return max((has[name] - left[name]) / has[name] for name in names)
 
 

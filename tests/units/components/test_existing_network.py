@@ -20,6 +20,7 @@ OURS = HUB.replace("/net/", "/ai-on-aks-test/").replace("/hub", "/ai-on-aks-test
 OWN = {"addressSpace": "10.0.0.0/16"}
 IN_HUB = {"id": HUB, "nodeSubnet": NODES}
 PROFILE = {"outboundType": "userAssignedNATGateway", "podCidr": POD_RANGE, "serviceCidr": SERVICE_RANGE}
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq0rP3vE1RLhmKfkQm3pYbnL5KqXwF0U2m6c8aZ5tQw"
 PRIVATE = {"apiServerAccessProfile": {"enablePrivateCluster": True}}
 
 
@@ -91,3 +92,29 @@ def test_a_stack_in_aks_own_network_asks_for_none() -> None:
     azure = Azure(cluster=True, pools={"system": {}})
     deploy(lambda: check_existing(settings_with()), azure)
     assert not [token for token, _ in azure.calls if token.endswith(":getVirtualNetwork")]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (KEY, []),
+        (None, ["the jump box ai-on-aks-test-jump and its Bastion go", f"{SET}.jumpBox.sshPublicKey '{KEY}'"]),
+        (
+            f"{KEY[:-4]}AAAA",
+            ["changes nothing there", "az vm user update --resource-group ai-on-aks-test --name ai-on-aks-test-jump"],
+        ),
+    ],
+    ids=["as it is", "taken out", "another key"],
+)
+def test_what_becomes_of_a_jump_box_is_told(key: str | None, said: list[str], warnings: list[str]) -> None:
+    azure = Azure(address_space="10.0.0.0/16", jump_box_key=KEY)
+    box = {"jumpBox": {"sshPublicKey": key}} if key else {}
+    settings = settings_with(network=NetworkSettings.model_validate({**OWN, "private": True, **box}))
+    deploy(lambda: check_existing(settings), azure)
+    assert len(warnings) == bool(said)
+    assert all(words in "".join(warnings) for words in said)
+
+
+def test_a_private_stack_is_built_anew_without_its_cluster_being_reached() -> None:
+    told = refused({**OWN, "addressSpace": "10.8.0.0/16", "private": True}, OURS, "10.0.0.0/16", **PRIVATE)
+    assert "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi destroy --refresh -s test && pulumi up -s test" in told

@@ -89,10 +89,21 @@ DELEGATED: dict[str, Any] = {"delegations": [{"properties": {"serviceName": "Mic
             {"containers": True},
             "network.endpointSubnet has 3 addresses to give, and 4 are needed at most",
         ),
+        (
+            hub(addressPrefix="192.168.0.0/28"),
+            {"nodes": 7, "containers": True, "endpointSubnet": NODES},
+            "network.nodeSubnet has 11 addresses to give, and 15 are needed at most",
+        ),
         (hub(addressPrefix="192.168.0.0/28"), {"nodes": 9}, "has 11 addresses to give, and 13 are needed at most"),
         (hub(addressPrefixes=["192.168.0.0/28"], addressPrefix=None), {"nodes": 9}, "has 11 addresses to give"),
         (hub(), {"outbound": "natGateway"}, "network.outbound is natGateway, and network.nodeSubnet has none"),
         (hub(), {"nodeSubnet": f"{HUB}/subnets/none"}, "network.nodeSubnet is a subnet that network.id does not have"),
+        (
+            hub(),
+            {"nodeSubnet": f"{HUB}/subnets/none"},
+            "az network vnet subnet list --resource-group net --vnet-name hub",
+        ),
+        (hub(space="172.20.0.0/16"), {}, "pulumi config set -s test --path network.serviceRange 10.0.0.0/16"),
         (hub(), {"endpointSubnet": f"{HUB}/subnets/none"}, "network.endpointSubnet is a subnet that network.id does"),
         (
             hub(space="10.240.0.0/16"),

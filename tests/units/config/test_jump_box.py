@@ -16,6 +16,7 @@ import yaml
 
 from config.facts import jump_box
 from config.facts.versions import versions
+from config.schema.jump_box import is_public_key
 from config.schema.network import layout
 
 TOOL = b"#!/bin/sh\necho it works\n"
@@ -115,3 +116,14 @@ def test_every_address_space_has_room_for_the_way_in(space: str) -> None:
     subnets = (found.nodes, found.endpoints, found.jump_box, found.bastion)
     assert found.bastion.prefixlen == 26, "the smallest that a Bastion takes"
     assert all(not one.overlaps(other) for one in subnets for other in subnets if one is not other)
+
+
+def test_an_rsa_key_that_is_long_enough_is_taken() -> None:
+    key = (
+        "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQDt0bEtu0X/2eugf8RJyEXtFIhKmKrciKOTbgyniyiqEYxGWa31GkZXrfKGMmzb"
+        "3V5jbrel/RJljV9CEB6paMyL1TkBnd5pTzwhOpb6TZ6kt8kEEtjxdRAqWAIlwgjX8x4ZuLtwpiEbOrjYnf+Jqajxz1wTDcQpAa+O"
+        "KSb6uA2XC3IgkHtk+DTEXzlRIJrie4f/2rarGmvgmdAPxTBI1njcRq5PolutyL6PcJxQCLgq6YXYqlGJjZlCiLUoJb475WKz0lW8"
+        "v7bO0/CpRl12rowp4BaV6/WVu0FkFMo73zft3gvTDON36DCCHJInCv/k2lu6+zXG8EIH1mXpERqw5aPt me"
+    )
+    assert is_public_key(key)
+    assert not is_public_key(key[:300]), "cut off"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from config.facts.scheduling import GPU_RESOURCE
 from config.facts.skus import catalogue
 from diagnosis.cluster import Object
-from diagnosis.nodes import GPU
 from simulator.kubelet.admission import Admission
 from simulator.kubelet.devices import DeviceManager, Unavailable, plugin_resources, status_patch
 from simulator.kubelet.events import Teller
@@ -22,7 +22,7 @@ HARDWARE = node_hardware(catalogue()["Standard_ND96isr_H100_v5"], NODE)
 
 
 def pod(uid: str, count: int = 8, phase: str = "Pending") -> Object:
-    container = {"name": "main", "resources": {"limits": {GPU: str(count), HCA: str(count)}}}
+    container = {"name": "main", "resources": {"limits": {GPU_RESOURCE: str(count), HCA: str(count)}}}
     return {
         "metadata": {"uid": uid},
         "spec": {"nodeName": NODE, "containers": [container]},
@@ -32,7 +32,7 @@ def pod(uid: str, count: int = 8, phase: str = "Pending") -> Object:
 
 def allocate(devices: DeviceManager, wants: Object) -> tuple[list[int], int]:
     """The GPUs that a pod gets, and how many HCAs."""
-    given = devices.allocate(wants, HARDWARE, {GPU: 8, HCA: 8})
+    given = devices.allocate(wants, HARDWARE, {GPU_RESOURCE: 8, HCA: 8})
     return given["gpus"], len(given["hcas"])
 
 
@@ -45,12 +45,12 @@ def test_two_pods_share_no_device_and_each_keeps_its_own() -> None:
 def test_slices_are_of_the_gpu_of_which_fewest_are_held_and_no_more_than_there_are() -> None:
     there = [pod(uid, 1) for uid in "abcdef"]
     devices, two = DeviceManager(lambda: there), replace(HARDWARE, gpus=HARDWARE.gpus[:2])
-    given = [devices.allocate(one, two, {GPU: 4})["gpus"] for one in there[:4]]
+    given = [devices.allocate(one, two, {GPU_RESOURCE: 4})["gpus"] for one in there[:4]]
     assert given == [[0], [1], [0], [1]]
     with pytest.raises(Unavailable, match="Requested: 1, Available: 0"):
-        devices.allocate(there[4], two, {GPU: 4})
+        devices.allocate(there[4], two, {GPU_RESOURCE: 4})
     there.pop(1)
-    assert devices.allocate(there[4], two, {GPU: 4})["gpus"] == [1]
+    assert devices.allocate(there[4], two, {GPU_RESOURCE: 4})["gpus"] == [1]
 
 
 def test_a_pod_gets_at_once_what_one_that_ended_held() -> None:
@@ -82,9 +82,12 @@ def broken(gpu: int) -> NodeHardware:
 @pytest.mark.parametrize(
     ("offered", "message"),
     [
-        ({GPU: 7, HCA: 8}, f"requested number of devices unavailable for {GPU}. Requested: 8, Available: 7"),
-        ({GPU: 0, HCA: 8}, f"no healthy devices present; cannot allocate unhealthy devices {GPU}"),
-        ({GPU: 8, HCA: 0}, f"no healthy devices present; cannot allocate unhealthy devices {HCA}"),
+        (
+            {GPU_RESOURCE: 7, HCA: 8},
+            f"requested number of devices unavailable for {GPU_RESOURCE}. Requested: 8, Available: 7",
+        ),
+        ({GPU_RESOURCE: 0, HCA: 8}, f"no healthy devices present; cannot allocate unhealthy devices {GPU_RESOURCE}"),
+        ({GPU_RESOURCE: 8, HCA: 0}, f"no healthy devices present; cannot allocate unhealthy devices {HCA}"),
     ],
 )
 def test_a_pod_gets_all_of_its_devices_or_none(offered: dict[str, int], message: str) -> None:
@@ -100,8 +103,8 @@ def test_what_is_in_use_is_not_available_and_a_broken_device_in_use_counts_once(
     devices = DeviceManager(lambda: there)
     allocate(devices, there[0])
     with pytest.raises(Unavailable, match="Requested: 4, Available: 3"):
-        devices.allocate(there[1], broken(5), {GPU: 7, HCA: 8})
-    assert devices.allocate(there[1], broken(0), {GPU: 7, HCA: 8})["gpus"] == [4, 5, 6, 7]
+        devices.allocate(there[1], broken(5), {GPU_RESOURCE: 7, HCA: 8})
+    assert devices.allocate(there[1], broken(0), {GPU_RESOURCE: 7, HCA: 8})["gpus"] == [4, 5, 6, 7]
 
 
 def test_a_resource_that_no_plugin_has_registered_is_let_pass() -> None:
@@ -115,28 +118,29 @@ def test_a_node_offers_what_plugins_register_and_leaves_what_others_wrote() -> N
     amounts = {of_a_rule: "2", "hugepages-2Mi": "0"}
     there: Object = {"metadata": {"name": NODE}, "status": {"capacity": dict(amounts), "allocatable": dict(amounts)}}
     assert status_patch(there, {}) is None
-    for offered in ({GPU: 8}, {}):
+    for offered in ({GPU_RESOURCE: 8}, {}):
         patch = status_patch(there, offered)
         assert patch
-        wanted = {GPU: str(offered.get(GPU, 0))}
+        wanted = {GPU_RESOURCE: str(offered.get(GPU_RESOURCE, 0))}
         assert patch["status"] == {"capacity": wanted, "allocatable": wanted}
         there = {"metadata": {"name": NODE, **patch["metadata"]}, "status": patch["status"]}
         assert status_patch(there, offered) is None
-        assert plugin_resources(there) == {GPU: int(wanted[GPU])}
+        assert plugin_resources(there) == {GPU_RESOURCE: int(wanted[GPU_RESOURCE])}
 
 
 def test_a_pod_that_runs_keeps_its_devices_when_the_simulator_starts_again() -> None:
     running = pod("a", phase="Running")
-    given = DeviceManager(lambda: [running]).allocate(running, broken(5), {GPU: 7, HCA: 8}, runs=True)
+    given = DeviceManager(lambda: [running]).allocate(running, broken(5), {GPU_RESOURCE: 7, HCA: 8}, runs=True)
     assert given["gpus"] == list(range(8))
 
 
 def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
-    message = f"Allocate failed due to requested number of devices unavailable for {GPU}. Requested: 8, Available: 7"
+    message = f"Allocate failed due to requested number of devices unavailable for {GPU_RESOURCE}. "
+    message += "Requested: 8, Available: 7"
     message += ", which is unexpected"
     late = pod("late")
     late |= {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "late", "namespace": "ai", "uid": "late"}}
-    kube, offered = FakeKube(late), {GPU: 7, HCA: 8}
+    kube, offered = FakeKube(late), {GPU_RESOURCE: 7, HCA: 8}
     devices = DeviceManager(lambda: [late])
     admission = Admission(
         kube.as_client(), lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube.as_client())
@@ -150,16 +154,16 @@ def test_the_node_refuses_such_a_pod_for_good_and_says_so() -> None:
     }
     (event,) = kube.list("v1", "Event", "ai")
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "UnexpectedAdmissionError", message)
-    offered[GPU] = 8  # the kubelet has made up its mind, even before it sees the pod as failed
+    offered[GPU_RESOURCE] = 8  # the kubelet has made up its mind, even before it sees the pod as failed
     assert not admission.admits(late, {})
 
 
 def test_a_pod_that_is_admitted_once_stays_so() -> None:
     there = pod("a")
-    offered = {GPU: 8, HCA: 8}
+    offered = {GPU_RESOURCE: 8, HCA: 8}
     devices = DeviceManager(lambda: [there])
     kube = FakeKube().as_client()
     admission = Admission(kube, lambda given, _: devices.allocate(given, HARDWARE, offered), Teller(kube))
     assert admission.admits(there, {})
-    offered[GPU] = 0
+    offered[GPU_RESOURCE] = 0
     assert admission.admits(there, {})
