@@ -216,7 +216,7 @@ def test_a_rule_that_prometheus_could_not_read_is_refused(stack: Stack) -> None:
     }
     file = stack.folder / "wrong.json"
     file.write_text(json.dumps(body))
-    with pytest.raises(CommandFailed, match="denied the request"):
+    with pytest.raises(CommandFailed, match="is invalid"):
         stack.world.run(
             ["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", "apply", "-f", str(file)]
         )

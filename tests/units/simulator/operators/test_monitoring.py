@@ -1,0 +1,151 @@
+"""Monitoring on the simulator: what exporters tell of simulated hardware, and how the real programs are called."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from config.facts.skus import catalogue
+from diagnosis.cluster import Object
+from simulator.host import paths
+from simulator.kubelet.programs import Holder, HostProcess
+from simulator.operators.gpu_operator import dcgm
+from simulator.operators.monitoring import node_exporter, programs, reloader
+from simulator.world.hardware import node_hardware
+from tests.support.fake_kube import Context, FakeKube
+
+HARDWARE = node_hardware(catalogue()["Standard_ND96isr_H100_v5"], "node-0")
+SOURCE, RESULT = "/etc/prometheus/config/prometheus.yaml.gz", "/etc/prometheus/config_out/prometheus.env.yaml"
+RELOADER = [f"--config-file={SOURCE}", f"--config-envsubst-file={RESULT}", "--watch-interval=0"]
+
+
+@dataclass
+class MonitoringPod(Context):
+    """A pod whose files lie in a folder of this machine."""
+
+    arguments: tuple[str, ...] = ()
+    folder: Path = Path("/pod")
+
+    def argv(self) -> list[str]:
+        return list(self.arguments)
+
+    def kubeconfig(self) -> str:
+        return "/pod/kubeconfig"
+
+    def local_port(self, container_port: int) -> int:
+        return 20_000 + container_port
+
+    def host_path(self, path: str) -> str:
+        return str(self.folder / path.rpartition("/")[2])
+
+    def cluster_proxy(self) -> str:
+        return "socks5://127.0.0.1:1080"
+
+
+def holder(phase: str = "Running", restarts: str = "Never") -> Holder:
+    """A job's pod that has the first two GPUs."""
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    metadata = {"name": "train-0", "namespace": "blue"}
+    spec = {"containers": [container], "restartPolicy": restarts}
+    return Holder({"metadata": metadata, "spec": spec, "status": {"phase": phase}}, (0, 1))
+
+
+def samples(text: str, name: str) -> dict[str, float]:
+    """Values of one metric by their labels, as they are written."""
+    lines = [line for line in text.splitlines() if line.startswith(f"{name}{{")]
+    return {line[len(name) : line.rindex(" ")]: float(line.rpartition(" ")[2]) for line in lines}
+
+
+@pytest.mark.parametrize(
+    ("held", "busy"),
+    [([], 0), ([holder()], 2), ([holder("Pending")], 0), ([holder(restarts="Always")], 0)],
+    ids=["nobody", "a job", "one that waits", "a server"],
+)
+def test_gpus_are_busy_while_a_job_that_ends_by_itself_runs_on_them(held: list[Holder], busy: int) -> None:
+    found = samples(dcgm.text(HARDWARE, held), "DCGM_FI_DEV_GPU_UTIL")
+    assert (len(found), sum(value > 0 for value in found.values())) == (8, busy)
+
+
+def test_a_gpu_that_is_held_names_the_pod_and_what_has_none_names_nobody() -> None:
+    found = samples(dcgm.text(HARDWARE, [holder()]), "DCGM_FI_DEV_XID_ERRORS")
+    named = [labels for labels in found if 'namespace="blue",pod="train-0"' in labels and 'container="main"' in labels]
+    assert len(named) == 2
+    assert sum("pod=" in labels for labels in found) == 2
+
+
+def test_a_gpu_that_fell_off_the_bus_has_its_xid_and_nothing_else() -> None:
+    broken = replace(HARDWARE, gpus=tuple(replace(gpu, healthy=gpu.index != 5) for gpu in HARDWARE.gpus))
+    text = dcgm.text(broken, [])
+    assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="5"' in labels] == [79]
+    assert not [labels for labels in samples(text, "DCGM_FI_DEV_GPU_UTIL") if 'gpu="5"' in labels]
+
+
+def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
+    down = replace(
+        HARDWARE, hcas=tuple(replace(hca, state="Down") if not at else hca for at, hca in enumerate(HARDWARE.hcas))
+    )
+    text = node_exporter.text(down, [])
+    states = samples(text, "node_infiniband_state_id").values()
+    assert sorted(states) == [1, *[4] * 7]
+    assert set(samples(text, "node_infiniband_rate_bytes_per_second").values()) == {400e9 / 8}
+
+
+def configured(tmp_path: Path, config: Any, **environment: str) -> Any:
+    """What the reloader makes of the operator's configuration."""
+    packed = {SOURCE: gzip.compress(yaml.safe_dump(config).encode())}
+    pod = MonitoringPod(FakeKube(), files=packed, environment=environment, arguments=tuple(RELOADER), folder=tmp_path)
+    reloader.once(pod.as_pod_context())
+    return yaml.safe_load((tmp_path / "prometheus.env.yaml").read_text())
+
+
+def test_what_is_scraped_is_reached_through_the_cluster_and_found_as_the_pod_would(tmp_path: Path) -> None:
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    scrape: Object = {"job_name": "a", "bearer_token_file": token, "kubernetes_sd_configs": [{"role": "endpoints"}]}
+    made = configured(tmp_path, {"scrape_configs": [scrape], "rule_files": ["/etc/prometheus/rules/all/*.yaml"]})
+    assert made["scrape_configs"] == [
+        {
+            "job_name": "a",
+            "bearer_token_file": str(tmp_path / "token"),
+            "kubernetes_sd_configs": [{"role": "endpoints", "kubeconfig_file": "/pod/kubeconfig"}],
+            "proxy_url": "socks5://127.0.0.1:1080",
+        }
+    ]
+    assert made["rule_files"] == [str(tmp_path / "*.yaml")]
+
+
+def test_variables_of_the_container_are_filled_in_and_others_stay(tmp_path: Path) -> None:
+    made = configured(tmp_path, {"regex": "$(SHARD);|.+", "other": "$(NONE) $1"}, SHARD="0")
+    assert made == {"regex": "0;|.+", "other": "$(NONE) $1"}
+
+
+def test_without_a_configuration_it_says_which_is_missing(tmp_path: Path) -> None:
+    pod = MonitoringPod(FakeKube(), arguments=tuple(RELOADER), folder=tmp_path)
+    with pytest.raises(ValueError, match=SOURCE):
+        reloader.once(pod.as_pod_context())
+
+
+def command(image: str, *arguments: str) -> list[str]:
+    """How the program of an image is called."""
+    (found,) = (each for each in programs.PROGRAMS if each.image == image)
+    assert isinstance(found.program, HostProcess)
+    return found.program.argv(MonitoringPod(FakeKube(), arguments=arguments).as_pod_context())
+
+
+def test_programs_listen_on_this_machine_alone_whatever_their_pods_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "tool", lambda name: Path("/tools") / name)
+    operator = command(
+        "prometheus-operator/prometheus-operator", "--web.listen-address=:10250", "--web.enable-tls=true"
+    )
+    assert operator[:3] == ["env", "KUBECONFIG=/pod/kubeconfig", "/tools/prometheus-operator"]
+    assert [each for each in operator if "listen" in each] == ["--web.listen-address=127.0.0.1:30250"]
+    prometheus = command("prometheus/prometheus", f"--config.file={RESULT}", "--storage.tsdb.path=/prometheus", "--x=1")
+    assert prometheus[:2] == ["/tools/prometheus", "--x=1"]
+    assert "--web.listen-address=127.0.0.1:29090" in prometheus
+    assert "--config.file=/pod/prometheus.env.yaml" in prometheus
+    metrics = command("kube-state-metrics/kube-state-metrics", "--port=8080")
+    assert metrics[-3:] == ["--host=127.0.0.1", "--telemetry-host=127.0.0.1", "--kubeconfig=/pod/kubeconfig"]
