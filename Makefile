@@ -52,7 +52,7 @@ demo-mlbatch: export STACK := mlbatch
 demo-mlbatch: own-state stack-file ## brings the stack mlbatch up, and shows on it what teams get
 	@$(RUN) "$$python" -m simulator.tools && "$$python" -m simulator.tools --only $(TEAM_TOOLS) && \
 		"$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
-		--picture .simulator/gpu-use.svg
+		--context ai-on-aks-mlbatch+ai-on-aks-mlbatch --picture .simulator/gpu-use.svg
 
 images: ## builds docker/ and pushes it to REGISTRY; without one, registers its tags in the simulator
 	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY),simulator images)

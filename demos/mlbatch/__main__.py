@@ -16,7 +16,10 @@ def main() -> int:
     """Exit code: 0 where every step came out as it should."""
     parser = argparse.ArgumentParser(prog="python -m demos.mlbatch", description=__doc__)
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="GPUs by team over time, from Prometheus")
-    picture, cluster, begun = parser.parse_args().picture, Cluster(), int(time.time())
+    parser.add_argument("--context", default="", help="of kubectl's configuration; without it, its current one")
+    options, begun = parser.parse_args(), int(time.time())
+    picture, cluster = options.picture, Cluster()
+    cluster.context = options.context
     try:
         Demonstration(cluster, lambda line: print(line, flush=True)).run()
         if picture:

@@ -27,9 +27,13 @@ class Denied(Exception):
 class Cluster:
     """By the kubeconfig that kubectl takes. A user is impersonated; without one it is the kubeconfig's own."""
 
+    context: str = ""
+    """Of the kubeconfig; empty for its current one."""
+
     def kubectl(self, *arguments: str, user: str = "") -> str:
         """What it prints. Raises Denied."""
-        command = ["kubectl", *([f"--as={user}"] if user else []), *arguments]
+        of = [f"--context={self.context}"] if self.context else []
+        command = ["kubectl", *of, *([f"--as={user}"] if user else []), *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:

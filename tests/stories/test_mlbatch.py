@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME = "mlbatch"
 TOOLS = (
     "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,"
-    "training-operator-manager,kuberay-operator"
+    "training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics"
 )
 
 
@@ -43,7 +43,10 @@ def test_the_demonstration_comes_out_as_it_should_and_leaves_nothing(stack: Stac
 
     eventually(lambda: offered() == ["8"] * 3, "the nodes offer their GPUs", 300)
     environment = {**stack.environment, "KUBECONFIG": str(stack.world.kubeconfig(NAME))}
-    told = stack.world.run([sys.executable, "-m", "demos.mlbatch"], cwd=ROOT, environment=environment).stdout
+    picture = stack.folder / "gpu-use.svg"
+    command = [sys.executable, "-m", "demos.mlbatch", "--picture", str(picture)]
+    told = stack.world.run(command, cwd=ROOT, environment=environment).stdout
+    assert ">blue</text>" in picture.read_text()
     assert told.rstrip().endswith("all 6 steps came out as they should"), told
     for team in ("blue", "red"):
         assert stack.kube.list("v1", "Pod", team) == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from config.facts.scheduling import GPU_LABEL
 from demos.mlbatch import picture, steps
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 from demos.mlbatch.steps import Demonstration
@@ -15,7 +16,8 @@ from operators.monitoring.files import dashboards
 
 
 def node(count: int) -> Object:
-    return {"status": {"allocatable": {"nvidia.com/gpu": str(count)} if count else {}}}
+    labels = {GPU_LABEL: "true"} if count else {}
+    return {"metadata": {"labels": labels}, "status": {"allocatable": {"nvidia.com/gpu": str(count)} if count else {}}}
 
 
 class FakeCluster(Cluster):
@@ -52,7 +54,7 @@ def told() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "seen"), [((8, 8), "8, 8"), ((0, 0), "none"), ((8, 8, 4), "8, 8, 4"), ((8, 8, 8, 8), "8, 8, 8, 8")]
+    ("gpus", "seen"), [((8, 8), "8, 8"), ((0, 0), "none"), ((8, 4), "4, 8"), ((8, 8, 8, 8), "8, 8, 8, 8")]
 )
 def test_it_needs_three_nodes_of_eight_gpus(gpus: tuple[int, ...], seen: str, told: list[str]) -> None:
     with pytest.raises(Failed) as failed:
@@ -129,3 +131,11 @@ def test_the_picture_stacks_the_teams_to_no_more_than_there_is() -> None:
 
 def test_the_picture_is_of_what_the_dashboard_shows() -> None:
     assert picture.QUERY in {panel.query for panel in dashboards()["gpu-use"].panels}
+
+
+def test_it_waits_for_drivers_of_the_three_nodes(told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "STEPS", ())
+    cluster = FakeCluster(8, 8, 4)
+    monkeypatch.setattr("time.sleep", lambda _: cluster.nodes().__setitem__(2, node(8)))
+    Demonstration(cluster, told.append).run()
+    assert told == ["the nodes' drivers are being installed"]
