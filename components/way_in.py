@@ -62,7 +62,7 @@ def check_guest(settings: Settings, lender: Lender) -> None:
 def _guest_refusal(settings: Settings, lender: Lender) -> Iterator[str]:
     yield f"the cluster of {lender.stack} does not answer this machine: it is private, and this machine is outside; or"
     yield "it is off. Nothing was changed. Go on from inside (docs/way-in.md):"
-    yield f"    pulumi up -s {settings.stack}    # on its jump box, or where that stack was brought up"
+    yield f"    pulumi up -s {settings.stack}    # on its jump box, or a machine that reaches its network"
 
 
 def tags(settings: Settings, *, within: bool) -> dict[str, str] | None:

@@ -10,7 +10,14 @@ from diagnosis.cluster import NODE, Kind, Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
+_PRIVATE = re.compile(r"lookup \S+\.privatelink\.\S+.*: no such host")
 _NO_SUCH_KIND = "the server doesn't have a resource type"
+
+
+_OUTSIDE = (
+    "The cluster is private, and this machine is outside its network. Go inside (docs/way-in.md), or look from here by "
+    "`az aks command invoke`."
+)
 
 
 class KubectlFailed(Exception):
@@ -47,5 +54,7 @@ def _said(*arguments: str) -> str:
     except OSError as error:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
     if answer.returncode:
-        raise KubectlFailed(f"kubectl {' '.join(arguments)}\n{answer.stderr.strip()}")
+        said = answer.stderr.strip()
+        why = f"\n{_OUTSIDE}" if _PRIVATE.search(said) else ""
+        raise KubectlFailed(f"kubectl {' '.join(arguments)}\n{said}{why}")
     return answer.stdout

@@ -236,6 +236,13 @@ def test_what_kubectl_refuses_is_told_in_its_words(fake: Path, capsys: pytest.Ca
     assert capsys.readouterr().err.endswith("error: You must be logged in to the server (Unauthorized)\n")
 
 
+def test_outside_of_a_private_cluster_it_says_where_to_go(fake: Path) -> None:
+    name = "dev-1234.0c0ffee.privatelink.eastus.azmk8s.io"
+    script(fake, f"echo 'dial tcp: lookup {name} on 127.0.0.53:53: no such host' >&2; exit 1")
+    with pytest.raises(kubectl.KubectlFailed, match="private, and this machine is outside its network"):
+        kubectl.read(POD, "ai")
+
+
 def test_no_kubectl_at_all(fake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", str(fake.parent))
     assert main(["-n", "ai", "train"]) == 1
