@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import pulumi
 from pydantic import Field
 
 from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
 from config.schema.base import PLAIN_DIGITS, Count
 from config.schema.models import Placement
-from config.schema.workload import WorkloadOptions
+from config.schema.workload import Ground, WorkloadOptions
 from workloads._base import Deployed, Run, Workload
 from workloads._batch_jobs import batch_job, batch_job_spec
 from workloads._indexed_job import JOB_LABEL
@@ -50,6 +53,16 @@ class GpuBatch(Workload[GpuBatchOptions]):
     def nodes(self, options: GpuBatchOptions, pool_nodes: int) -> int:
         """One suffices: pods run one after the other there."""
         return 1
+
+    def problems(self, options: GpuBatchOptions, ground: Ground) -> Iterator[Problem]:
+        """All that share a GPU have its memory; a partition has its part of it."""
+        sharing = ground.pool.gpus // ground.pool.sku.gpus
+        most = ground.pool.sku.gpu_memory_gb * 1000 // sharing
+        if options.memory_mb > most:
+            path: Path = ("workloadOptions", NAME, "memoryMb")
+            has = f"have {ground.pool.sku.gpu_memory_gb} GB{f', and {sharing} share each' if sharing > 1 else ''}"
+            what = f"is {options.memory_mb}, but GPUs of {ground.pool.vm_sku} {has}"
+            yield Problem(path, what, f"1 to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
         """The Job; its image has gpu-burn and the script that judges it."""

@@ -16,7 +16,7 @@ def sharing_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     """What is wrong with a pool's slices or partitions; `path` leads to the pool."""
     if pool.mig_profile is not None:
         yield from _profile_problems(pool, pool.mig_profile, (*path, "migProfile"))
-    if pool.mig_profile is not None and pool.gpu_slices > 1:
+    if pool.mig_profile is not None and pool.gpu_slices > 1 and mig_profiles(pool.sku.gpu_product):
         where = (*path, "gpuSlices")
         what = f"is {pool.gpu_slices}, but the GPUs are partitioned already, by migProfile"
         yield Problem(where, what, "one of the two", remove_command(where))

@@ -17,6 +17,10 @@ rate() { awk -v bytes="$1" -v ms="$2" 'BEGIN {printf "%.1f", bytes / 1000 / (ms 
 read_inputs() {
   local begun from=$INPUT
   begun=$(milliseconds)
+  if [[ ! -d $INPUT ]]; then
+    echo "the input container has no folder ${INPUT#/input/} (workloadOptions.resim.dataset)"
+    exit 64
+  fi
   if [[ -d $INPUT/$SCENARIO ]]; then from=$INPUT/$SCENARIO; fi
   in_bytes=$(find "$from" -type f -exec cat {} + | wc -c)
   in_ms=$(($(milliseconds) - begun))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -146,6 +148,14 @@ def blueprint(run: Run, load: Load) -> Manifest:
         "inputContainer": options.input_container,
         "outputContainer": options.output_container,
     }
+
+
+def results_of(made_of: Mapping[str, Any]) -> str:
+    """A digest of what decides what a scenario's outputs are: image, command, and from where it reads."""
+    (container,) = (each for each in made_of["template"]["spec"]["containers"] if each["name"] == NAME)
+    inputs = next(each["value"] for each in container["env"] if each["name"] == "INPUT")
+    decides = (container["image"], container["command"], inputs, made_of["inputContainer"])
+    return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
 def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:

@@ -239,3 +239,15 @@ def test_a_stack_on_anothers_platform_has_its_containers() -> None:
     assert (found.namespace, found.container("output").url) == ("guest", f"{URL}/output")
     with pytest.raises(Refused, match="container outputs is not among the outputs of stack guest"):
         found.container("outputs")
+
+
+def test_the_same_scenarios_of_another_dataset_are_another_batch(cli: Cli) -> None:
+    cli("submit", "--njobs", "4", "--name", "night")
+    cli.cluster.end()
+    made = json.loads(cli.cluster.config_maps["resim-templates"]["data"]["test-io.json"])
+    (container,) = made["template"]["spec"]["containers"]
+    next(each for each in container["env"] if each["name"] == "INPUT")["value"] = "/input/fleet"
+    cli.cluster.config_maps["resim-templates"]["data"]["test-io.json"] = json.dumps(made)
+    said = refused(cli, "submit", "--njobs", "4", "--name", "night")
+    assert "batch night was made of another image, command or dataset than the stack has now" in said
+    assert "--name night-" in said

@@ -218,6 +218,14 @@ def test_a_scenario_with_a_folder_of_its_own_reads_that(batch: Batch, load: Path
     assert "read 70 bytes" in text
 
 
+def test_a_dataset_that_is_not_there_is_told_and_not_tried_again(batch: Batch, load: Path) -> None:
+    with io_job(batch, load, "pod-a", "30") as process:
+        text, _ = process.communicate(timeout=60)
+    assert process.returncode == 64
+    assert "the input container has no folder" in text
+    assert "workloadOptions.resim.dataset" in text
+
+
 def test_it_goes_on_with_the_load_where_it_was_told_to_end(batch: Batch, load: Path) -> None:
     (batch.folder / "input").mkdir()
     process = io_job(batch, load, "pod-a", "30", takes="60")

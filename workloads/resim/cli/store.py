@@ -60,9 +60,9 @@ class Store:
         numbers = [name.rpartition("/")[2].removesuffix(".txt") for name in names]
         return max((int(number) for number in numbers if number.isdigit()), default=0)
 
-    def begin(self, scenarios: Sequence[str], template: str) -> None:
-        """Says which scenarios the batch has, and what runs them."""
-        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template}
+    def begin(self, scenarios: Sequence[str], template: str, made_of: str) -> None:
+        """Says which scenarios the batch has, and what runs them; `made_of` is a digest of that."""
+        said = {"digest": digest(scenarios), "scenarios": len(scenarios), "template": template, "madeOf": made_of}
         self._write(self._layout.identity, json.dumps({**said, "submitted": datetime.now(UTC).isoformat()}))
 
     def begin_run(self, number: int, scenarios: Iterable[str]) -> None:

@@ -23,7 +23,7 @@ from workloads.resim.batch import (
 )
 from workloads.resim.cli.session import Session
 from workloads.resim.cli.store import Store
-from workloads.resim.manifests import TEST_IO, Batch, job
+from workloads.resim.manifests import TEST_IO, Batch, job, results_of
 from workloads.resim.options import NAME
 from workloads.resim.refusal import Refused
 from workloads.resim.summary import Jobs
@@ -77,9 +77,10 @@ def submit(session: Session, names: Sequence[str], *, name: str, template: str, 
         template = template or str((known or {}).get("template", TEST_IO))
         made_of = _made_of(session, batch, template, changes)
         if known is None:
-            kept.begin(names, template)
+            kept.begin(names, template, results_of(made_of))
         else:
             _check_same(batch, names, known)
+            _check_made_of(batch, made_of, known)
         return _run(session, kept, made_of, batch, names, names)
 
 
@@ -138,6 +139,15 @@ def _check_same(batch: str, names: Sequence[str], known: Mapping[str, Any]) -> N
         what = f"batch {batch} has other scenarios: {known['scenarios']}, of {known['submitted'][:16]}"
         allowed = "the same scenarios in the same order, or another name"
         raise Refused(what, allowed, f"--name {default_name(names)}")
+
+
+def _check_made_of(batch: str, made_of: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Results of another image, command or dataset are not this one's. Batches of before say nothing of theirs."""
+    wanted = results_of(made_of)
+    if known.get("madeOf", wanted) != wanted:
+        what = f"batch {batch} was made of another image, command or dataset than the stack has now"
+        allowed = "another name, or the options of then; retry goes on with those of now all the same"
+        raise Refused(what, allowed, f"--name {batch[: MAX_NAME - 7]}-{wanted[:6]}")
 
 
 def _content(file: str) -> bytes:

@@ -10,6 +10,10 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=workloads/_mpi_scripts/hosts.sh
 source "$here/hosts.sh"
 
+if [[ ! -d $INPUT ]]; then
+  echo "the input container has no folder ${INPUT#/input/} (workloadOptions.resim.dataset)"
+  exit 64
+fi
 from=$INPUT
 if [[ -d $INPUT/$SCENARIO ]]; then from=$INPUT/$SCENARIO; fi
 bytes=$(find "$from" -type f -exec cat {} + | wc -c)
