@@ -105,7 +105,7 @@ def test_twenty_jobs_with_input_and_output(stack: Stack) -> None:
 def test_what_is_done_is_not_done_again(stack: Stack) -> None:
     again = ("submit", "--njobs", "20", "--name", "twenty")
     assert "all 20 scenarios asked for are done; nothing was created" in resim(stack, *again)
-    assert resim(stack, "cancel", "twenty").splitlines() == ["job.batch/twenty-1 deleted"]
+    assert resim(stack, "cancel", "twenty").splitlines()[0] == "job.batch/twenty-1 deleted"
     with blobs(stack, "output") as outputs:
         for file in ("result.json", "output/output-0.bin", "output/output-1.bin", "log.txt"):
             outputs.delete_blob(f"ai/twenty/results/scenario-000013/{file}")

@@ -56,7 +56,7 @@ class Jobs:
     def state(self) -> str:
         """In a word."""
         if not self.names:
-            return "NoJobs"
+            return "Stopped"
         if not self.ended:
             return "Running"
         return "Failed" if self.reasons else "Complete"

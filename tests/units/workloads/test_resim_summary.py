@@ -41,7 +41,7 @@ def test_the_last_run_says_how_a_batch_stands() -> None:
 def test_a_batch_that_has_failed_says_why() -> None:
     found = Jobs.of([job("night-1", 1, end="Failed", failedIndexes="7")])
     assert (found.state, found.reasons) == ("Failed", ("FailedIndexes: Job has failed indexes",))
-    assert (Jobs.of([]).state, Jobs.of([]).ended) == ("NoJobs", True)
+    assert (Jobs.of([]).state, Jobs.of([]).ended) == ("Stopped", True)
 
 
 def test_scenarios_that_share_a_node_cost_its_hour_once() -> None:

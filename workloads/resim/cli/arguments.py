@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--only", default="*", metavar="PATTERN", help="names, as night-*, or indexes, as 3,5-9")
     _running(one)
 
-    one = _command(commands, "cancel", _cancel, "ends a batch; what is done stays, and submit goes on from there")
+    one = _command(commands, "cancel", _cancel, "ends a batch; what is done stays, and retry goes on from there")
     one.add_argument("batch")
     return parser
 
@@ -147,7 +147,9 @@ def _logs(found: Session, options: argparse.Namespace) -> int:
 
 def _cancel(found: Session, options: argparse.Namespace) -> int:
     def says(jobs: list[str]) -> None:
-        _show(options, {"batch": options.batch, "jobs": jobs}, [f"job.batch/{name} deleted" for name in jobs])
+        again = "pulumi up --refresh" if options.batch == NAME else f"python -m workloads.resim retry {options.batch}"
+        lines = [*(f"job.batch/{name} deleted" for name in jobs), f"what is done stays; to go on: {again}"]
+        _show(options, {"batch": options.batch, "jobs": jobs}, lines)
 
     cancel(found, options.batch, says)
     return 0

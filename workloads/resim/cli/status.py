@@ -36,6 +36,9 @@ def wait(session: Session, batch: str) -> Jobs:
     before = ""
     while True:
         jobs = Jobs.of(session.jobs(batch))
+        if not jobs.names:
+            tell(f"nothing runs of it any more: python -m workloads.resim retry {batch} goes on")
+            return jobs
         now = f"{jobs.succeeded} of {jobs.indexes} succeeded, {jobs.failed} failed, {jobs.active} running or waiting"
         if now != before:
             tell(now)
