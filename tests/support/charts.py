@@ -11,6 +11,7 @@ import yaml
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
+from operators.monitoring import component as monitoring
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.scheduler_plugins import component as scheduler_plugins
@@ -26,6 +27,7 @@ VALUES: dict[str, dict[str, Any]] = {
     kueue.NAME: kueue.values(),
     scheduler_plugins.NAME: scheduler_plugins.values(),
     blob_csi_driver.NAME: blob_csi_driver.values(),
+    monitoring.NAME: monitoring.values("managed-csi"),
 }
 
 

@@ -14,6 +14,7 @@ from config.facts.versions import versions
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
+from operators.monitoring import component as monitoring
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
 from operators.scheduler_plugins import component as scheduler_plugins
@@ -34,6 +35,12 @@ OBJECTS = {
         "DaemonSet csi-blob-node",
         "Deployment csi-blob-controller",
         "ClusterRole csi-blob-node-secret-role",
+    },
+    # Its release is called `prometheus` in a stack; Helm's templates are given the chart's name here.
+    monitoring.NAME: {
+        "Deployment kube-prometheus-stack-kube-state-metrics",
+        "StatefulSet kube-prometheus-stack-grafana",
+        "DaemonSet kube-prometheus-stack-prometheus-node-exporter",
     },
 }
 
