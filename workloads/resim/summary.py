@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -177,6 +178,12 @@ def evicted(attempts: Mapping[tuple[str, str], Collection[str]], known: Collecti
     return sum(mark in files or (failed not in files and pod not in known) for (_, pod), files in attempts.items())
 
 
+def tried_again(attempts: Iterable[tuple[str, str]], done: Collection[str]) -> int:
+    """Scenarios that are not done and have had several attempts, by scenario and pod."""
+    tried = Counter(scenario for scenario, _ in attempts if scenario not in done)
+    return sum(count > 1 for count in tried.values())
+
+
 def summarised(
     batch: str,
     *,
@@ -184,6 +191,7 @@ def summarised(
     succeeded: int,
     jobs: Jobs,
     evictions: int,
+    retried_left: int,
     results: Sequence[Mapping[str, Any]],
     spent: Cost,
 ) -> Summary:
@@ -198,7 +206,7 @@ def summarised(
         failed=jobs.failed,
         running=min(jobs.active, scenarios - succeeded),  # outputs are there before Kubernetes sees their pods' end
         evicted=evictions,
-        retried=sum(each["attempts"] > 1 for each in results),
+        retried=sum(each["attempts"] > 1 for each in results) + retried_left,
         input_bytes=sum(each.get("inputBytes", 0) for each in results),
         output_bytes=sum(each["outputBytes"] for each in results),
         seconds=float(ended - begun),

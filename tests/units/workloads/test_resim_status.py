@@ -25,8 +25,10 @@ def test_a_batch_by_its_outputs(cli: Cli) -> None:
     cli.cluster.end()
     cli.blobs.finish("night", "scenario-000000", "scenario-000001", attempts=2)
     cli.blobs.blobs["ai/night/attempts/scenario-000002/night-1-2-x/EVICTED"] = b""
+    for pod in ("night-1-3-x", "night-1-3-y"):
+        cli.blobs.blobs[f"ai/night/attempts/scenario-000003/{pod}/FAILED"] = b""
     told = cli.document("status", "night")
-    assert (told["succeeded"], told["left"], told["evicted"], told["retried"]) == (2, 2, 1, 2)
+    assert (told["succeeded"], told["left"], told["evicted"], told["retried"]) == (2, 2, 1, 3), "failed ones count too"
     assert (told["inputBytes"], told["outputBytes"], told["seconds"]) == (14, 200, 61.0)
     assert told["cost"]["atMost"]
     assert "2 succeeded" in cli("status", "night")[1]

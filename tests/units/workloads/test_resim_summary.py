@@ -83,11 +83,12 @@ def test_a_summary_for_readers_and_for_programs() -> None:
         succeeded=2,
         jobs=Jobs.of([job("night-1", 1, end="Failed", failedIndexes="2")]),
         evictions=2,
+        retried_left=1,
         results=results,
         spent=Cost(0.5, at_most=True),
     )
     document = told.document()
-    assert (document["left"], document["failed"], document["evicted"], document["retried"]) == (1, 1, 2, 1)
+    assert (document["left"], document["failed"], document["evicted"], document["retried"]) == (1, 1, 2, 2)
     assert (document["inputBytes"], document["outputBytes"], document["bytesPerSecond"]) == (4_000_000, 20, 40_000.2)
     assert (document["seconds"], document["scenarioSeconds"]) == (100, 100)
     text = "\n".join(told.lines())
@@ -99,6 +100,8 @@ def test_a_summary_for_readers_and_for_programs() -> None:
 
 
 def test_a_batch_of_which_nothing_is_done_yet() -> None:
-    told = summarised("n", scenarios=3, succeeded=0, jobs=Jobs(), evictions=0, results=[], spent=Cost(None))
+    told = summarised(
+        "n", scenarios=3, succeeded=0, jobs=Jobs(), evictions=0, retried_left=0, results=[], spent=Cost(None)
+    )
     assert told.throughput == 0
     assert "unknown" in "\n".join(told.lines())

@@ -8,7 +8,7 @@ from typing import Any
 from workloads.resim.cli.session import Session, tell
 from workloads.resim.cli.store import EVICTED, FAILED, Kept
 from workloads.resim.manifests import BATCH_LABEL
-from workloads.resim.summary import Jobs, Summary, cost, evicted, node_hours, summarised
+from workloads.resim.summary import Jobs, Summary, cost, evicted, node_hours, summarised, tried_again
 
 _EVERY_S = 2
 _REGION = "topology.kubernetes.io/region"
@@ -62,6 +62,7 @@ def summary(session: Session, batch: str) -> Summary:
         succeeded=len(done),
         jobs=jobs,
         evictions=evicted(kept.attempts, _known(session, batch, kept), EVICTED, FAILED),
+        retried_left=tried_again(kept.attempts, kept.done),
         results=results,
         spent=cost(node_hours(results), pools, _region(session)),
     )
