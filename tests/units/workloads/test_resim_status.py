@@ -148,3 +148,10 @@ def test_jobs_go_with_the_stack(cli: Cli) -> None:
     cli("submit", "--njobs", "2", "--name", "night")
     (owner,) = cli.cluster.jobs[0]["metadata"]["ownerReferences"]
     assert owner == {"apiVersion": "v1", "kind": "ConfigMap", "name": "resim-batches", "uid": "uid-of-owner"}
+
+
+def test_the_stacks_own_batch_says_how_it_comes_again(cli: Cli) -> None:
+    code, told = cli("status", "resim")
+    assert code == 1
+    assert "resim, the stack's own batch, has no Jobs any more" in told
+    assert "pulumi up --refresh" in told

@@ -33,7 +33,8 @@ class Container:
         fresh = f"{rotate.in_stack(stack, ['storage'])} && pulumi up"
         ends = self.expiry.isoformat(timespec="minutes")
         what = f"the SAS of container {self.name} ends at {ends}, and a batch of {hours} hours could outlive it"
-        allowed = "a batch that ends before, a SAS that lasts longer, or an account with auth: identity"
+        longer = "a SAS that lasts longer, by more `days` and a new rotation"
+        allowed = f"a batch that ends before, {longer}, or an account with auth: identity"
         raise Refused(what, allowed, f"--hours {most}, or {fresh}" if most >= 1 else fresh)
 
 

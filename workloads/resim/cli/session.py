@@ -54,6 +54,9 @@ class Session:
             return kept.scenarios()
         if batch == NAME and (own := self.jobs(NAME)):
             return numbered(max(job["spec"]["completions"] for job in own))
+        if batch == NAME:
+            what = f"{NAME}, the stack's own batch, has no Jobs any more"
+            raise Refused(what, "a batch that was submitted, or the stack's own made again", "pulumi up --refresh")
         there = sorted({job["metadata"]["labels"][BATCH_LABEL] for job in self.jobs()})
         fix = f"python -m workloads.resim status {there[0]}" if there else "python -m workloads.resim submit --njobs 20"
         raise Refused(f"there is no batch {batch}", ", ".join(there) or "a batch that was submitted", fix)
