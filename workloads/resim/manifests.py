@@ -152,16 +152,30 @@ def blueprint(run: Run, load: Load) -> Manifest:
 
 def results_of(made_of: Mapping[str, Any]) -> str:
     """A digest of what decides what a scenario's outputs are: image, command, and from where it reads."""
-    (container,) = (each for each in made_of["template"]["spec"]["containers"] if each["name"] == NAME)
-    inputs = next(each["value"] for each in container["env"] if each["name"] == "INPUT")
-    decides = (container["image"], container["command"], inputs, made_of["inputContainer"])
+    container = _container(made_of)
+    decides = (container["image"], container["command"], _inputs(made_of), made_of["inputContainer"])
     return hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+
+
+def own_folder(made_of: Mapping[str, Any]) -> str:
+    """Where the stack's own batch lies: for each dataset elsewhere, so that no result is taken for another's."""
+    dataset = _inputs(made_of).removeprefix(_INPUT).strip("/")
+    return f"{NAME}@{dataset.replace('/', '@')}" if dataset else NAME
+
+
+def _container(made_of: Mapping[str, Any]) -> Manifest:
+    found: Manifest = next(each for each in made_of["template"]["spec"]["containers"] if each["name"] == NAME)
+    return found
+
+
+def _inputs(made_of: Mapping[str, Any]) -> str:
+    return str(next(each["value"] for each in _container(made_of)["env"] if each["name"] == "INPUT"))
 
 
 def job_spec(made_of: Mapping[str, Any], batch: Batch, part: Part) -> Manifest:
     """The Job of a part of a batch."""
     variables = {
-        "BATCH": batch.name,
+        "BATCH": batch.name if batch.run else own_folder(made_of),
         "LIST": f"runs/{batch.run}.txt" if batch.run else "",
         "OFFSET": str(part.offset),
     }

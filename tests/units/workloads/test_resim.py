@@ -121,6 +121,11 @@ def test_the_same_pods_in_the_stacks_own_batch_and_in_one_that_is_submitted() ->
     assert (variables(own)["BATCH"], variables(submitted)["BATCH"]) == ("resim", "night")
 
 
+def test_the_stacks_own_batch_lies_elsewhere_for_another_dataset() -> None:
+    assert variables(spec(dataset="fleet/2026-11"))["BATCH"] == "resim@fleet@2026-11"
+    assert variables(spec(Batch("night", 1), dataset="fleet/2026-11"))["BATCH"] == "night"
+
+
 def test_parts_of_a_large_batch_follow_each_other_in_its_list() -> None:
     plan, batch = made_of(), Batch("night", 1)
     pieces = parts(PART + 5)

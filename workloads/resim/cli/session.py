@@ -14,7 +14,7 @@ from workloads.resim.cli import store
 from workloads.resim.cli.platform import Platform, platform
 from workloads.resim.cli.processes import Kubectl, kubectl, outputs
 from workloads.resim.cli.store import Store
-from workloads.resim.manifests import BATCH_LABEL, OWNER, TEMPLATES, TEST_IO
+from workloads.resim.manifests import BATCH_LABEL, OWNER, TEMPLATES, TEST_IO, own_folder
 from workloads.resim.options import NAME
 from workloads.resim.refusal import Refused
 
@@ -45,7 +45,8 @@ class Session:
     def store(self, batch: str) -> Iterator[Store]:
         """Where the batch lies; templates of a stack share one output container."""
         name = next(iter(self.templates.values()))["outputContainer"]
-        with store.opened(self.platform.container(name), Layout(self.platform.namespace, batch)) as found:
+        folder = own_folder(self.template(TEST_IO)) if batch == NAME else batch
+        with store.opened(self.platform.container(name), Layout(self.platform.namespace, folder)) as found:
             yield found
 
     def scenarios(self, batch: str, kept: Store) -> list[str]:
