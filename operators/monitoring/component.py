@@ -61,7 +61,8 @@ def _custom(kind: str, name: str, spec: dict[str, Any], opts: pulumi.ResourceOpt
 def values(storage_class: str, *, published: bool = True) -> Values:
     """Values of the chart: what AKS manages and shows to nobody is not asked, and monitors of all namespaces count.
 
-    With `published`, Grafana fetches dashboards from grafana.com as it starts, and does not start where it cannot.
+    With `published`, Grafana fetches dashboards from grafana.com as it starts; where it cannot, it waits a minute for
+    each and goes without (grafana/helm-charts, _config.tpl: the exit code that counts is of the sed behind the curl).
     """
     kept = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     disk = {"persistentVolumeClaimRetentionPolicy": kept}
@@ -109,7 +110,8 @@ def _grafana_disk(storage_class: str) -> Values:
 
 def _published_dashboards() -> Values:
     """Of others, by their numbers at grafana.com."""
-    source = {"datasource": "Prometheus"}
+    # Their data source is a variable, in a text or in a map: a list has the chart fill that in, a text only the former.
+    source = {"datasource": [{"name": "DS_PROMETHEUS", "value": "prometheus"}]}
     found = {name: {"gnetId": number, "revision": revision, **source} for name, number, revision in PUBLISHED}
     folder = "published"
     provider = {
