@@ -48,19 +48,19 @@ class Existing:
     cluster: containerservice.GetManagedClusterResult | None
     accounts: Mapping[str, storage.GetStorageAccountResult]
     """Storage accounts of the settings that are there, by their keys (config/schema/storage.py, Account)."""
-    network: network.GetVirtualNetworkResult | None
+    own_network: network.GetVirtualNetworkResult | None
     """That the stack has made, if it has."""
 
     @property
     def address_space(self) -> str | None:
         """Of that network."""
-        space = self.network.address_space if self.network else None
+        space = self.own_network.address_space if self.own_network else None
         return next(iter((space and space.address_prefixes) or ()), None)
 
     @property
     def has_way_in(self) -> bool:
         """Whether that network has the subnets of a jump box."""
-        return any(subnet.name == JUMP_BOX for subnet in (self.network and self.network.subnets) or ())
+        return any(subnet.name == JUMP_BOX for subnet in (self.own_network and self.own_network.subnets) or ())
 
     @property
     def node_os_channel(self) -> str | None:

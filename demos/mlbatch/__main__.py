@@ -18,8 +18,7 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, metavar="FILE.svg", help="GPUs by team over time, from Prometheus")
     parser.add_argument("--context", default="", help="of kubectl's configuration; without it, its current one")
     options, begun = parser.parse_args(), int(time.time())
-    picture, cluster = options.picture, Cluster()
-    cluster.context = options.context
+    picture, cluster = options.picture, Cluster(options.context)
     try:
         Demonstration(cluster, lambda line: print(line, flush=True)).run()
         if picture:

@@ -27,12 +27,13 @@ class Denied(Exception):
 class Cluster:
     """By the kubeconfig that kubectl takes. A user is impersonated; without one it is the kubeconfig's own."""
 
-    context: str = ""
-    """Of the kubeconfig; empty for its current one."""
+    def __init__(self, context: str = "") -> None:
+        """`context` is of the kubeconfig; empty for its current one."""
+        self._context = context
 
     def kubectl(self, *arguments: str, user: str = "") -> str:
         """What it prints. Raises Denied."""
-        of = [f"--context={self.context}"] if self.context else []
+        of = [f"--context={self._context}"] if self._context else []
         command = ["kubectl", *of, *([f"--as={user}"] if user else []), *arguments]
         try:
             answer = subprocess.run(command, capture_output=True, text=True, check=False)

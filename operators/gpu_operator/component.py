@@ -42,10 +42,9 @@ class GpuOperator(Installed):
             NAME,
             site,
             parent=self,
-            values={
-                **values(upgrades, rdma=bool(after), pools=site.settings.gpu_pools()),
-                **({"nodeStatusExporter": {"enabled": True}} if MONITORING in site.installed else {}),
-            },
+            values=values(
+                upgrades, rdma=bool(after), pools=site.settings.gpu_pools(), monitored=MONITORING in site.installed
+            ),
             user_values=settings.values,
             depends_on=after,
             hooks=told("the GPU driver", driver_made_of, upgrades),
@@ -64,8 +63,11 @@ def driver_made_of(release: Mapping[str, Any]) -> dict[str, Any]:
     return {"version of the chart": release.get("version"), **settings_of(given.get("driver") or {}), **parts}
 
 
-def values(upgrades: DriverUpgrades, *, rdma: bool, pools: Mapping[str, PoolSettings]) -> Values:
+def values(
+    upgrades: DriverUpgrades, *, rdma: bool, pools: Mapping[str, PoolSettings], monitored: bool = False
+) -> Values:
     """Values of the chart. `rdma` loads nvidia-peermem, which waits for OFED: never where nothing installs that.
+    `monitored` brings the exporter of what the operator has validated on each node.
 
     It waits on every node, so the settings refuse pools with InfiniBand beside pools without, unless they turn it off.
     """
@@ -81,6 +83,7 @@ def values(upgrades: DriverUpgrades, *, rdma: bool, pools: Mapping[str, PoolSett
         "vgpuDeviceManager": {"enabled": False},
         "vfioManager": {"enabled": False},
         "sandboxDevicePlugin": {"enabled": False},
+        **({"nodeStatusExporter": {"enabled": True}} if monitored else {}),
     }
 
 

@@ -104,7 +104,9 @@ def test_what_is_in_the_cluster_is_not_taken_down_from_outside() -> None:
 
 
 def test_a_cluster_that_somebody_has_deleted_is_none_that_never_was() -> None:
-    refused(Azure(tags=SECOND, address_space="10.0.0.0/16", inside=False))
+    why = refused(Azure(tags=SECOND, address_space="10.0.0.0/16", inside=False))
+    assert "the cluster ai-on-aks-test is gone from Azure" in why
+    assert "az aks command invoke" not in why
 
 
 def test_in_a_network_that_is_there_all_is_declared_at_once_by_who_is_inside() -> None:
