@@ -57,11 +57,12 @@ def release(
     namespace: str | None = None,
     depends_on: Iterable[pulumi.Resource] = (),
     hooks: pulumi.ResourceHookBinding | None = None,
+    awaited: bool = True,
 ) -> kubernetes.helm.v3.Release:
     """The release `name` of the pinned chart `name`, or one `called` otherwise, in the site's namespace or another.
 
     The user's values come last.
-    It waits for what the chart itself makes, never for what an operator makes later.
+    It waits for what the chart itself makes, unless it is not `awaited`; never for what an operator makes later.
     """
     chart = versions().charts[name]
     location = locate(chart, site.settings.charts.source)
@@ -75,6 +76,7 @@ def release(
         namespace=namespace or site.namespace.metadata["name"],
         values=merge(merge(chart_values(name, site.settings.images.registry), values), user_values),
         timeout=chart.timeout_s,
+        skip_await=None if awaited else True,
         # Also of a release that goes elsewhere: no namespace of ours, no right in the cluster yet (role_delay).
         opts=parent.child(depends_on=[site.namespace, *depends_on], hooks=hooks),
     )

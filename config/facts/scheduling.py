@@ -28,6 +28,8 @@ TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 """MLBatch's own: of namespaces of teams, in which Kueue manages all jobs."""
 BAD_NODE = "ai-on-aks/gpu-health=failed"
 """Ours: the label by which whoever knows of a failing GPU has AppWrapper take jobs away from its node."""
+AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
+"""Autopilot's: what its checks of a node's GPUs have found (IBM/autopilot, pkg/utils/nodelabels.go)."""
 GPU_RESOURCE = "nvidia.com/gpu"
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"

@@ -24,7 +24,7 @@ from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
 from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
-from config.schema.storage import SharedFiles, StorageSettings
+from config.schema.storage import SHARED_CLASS, SharedFiles, StorageSettings
 from config.schema.teams import Gpus, TeamSettings
 from config.schema.workload import Chosen
 
@@ -204,6 +204,11 @@ class StackFile(Model):
     def shared_files(self) -> SharedFiles:
         """What shared files are kept on: with `network.private`, on nothing that has a public address."""
         return self.storage.shared_files or ("none" if self.network.private else "smb")
+
+    @property
+    def shared_class(self) -> str | None:
+        """The storage class of shared files, if the stack has one."""
+        return SHARED_CLASS if self.shared_files == "nfs" else None
 
     def entrances(self) -> tuple[Use, ...]:
         """What there are private endpoints for, a use for each."""

@@ -8,15 +8,13 @@ import pulumi
 import yaml
 
 from components.operators import Installed, Site
-from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_RESOURCE
 from operators._manifests import Changes, install
 
 NAME = "appwrapper"
 NAMESPACE = "appwrapper-system"
 """Its release's own, which its webhooks and roles name."""
 CONFIG_MAP = "appwrapper-operator-config"
-_AUTOPILOT = "autopilot.ibm.com/gpuhealth"
-"""Autopilot's label of nodes, with what its checks have found (its pkg/utils/constants.go)."""
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
 """Durations are Go's, in nanoseconds: its configuration takes no units."""
 
@@ -73,6 +71,6 @@ def bad_nodes() -> list[dict[str, str]]:
     found = {"WARN": "PreferNoSchedule", "TESTING": "NoSchedule", "EVICT": "NoExecute"}
     key, _, value = BAD_NODE.partition("=")
     return [
-        *({"key": _AUTOPILOT, "value": each, "effect": effect} for each, effect in found.items()),
+        *({"key": AUTOPILOT_LABEL, "value": each, "effect": effect} for each, effect in found.items()),
         {"key": key, "value": value, "effect": "NoExecute"},
     ]

@@ -95,7 +95,9 @@ def _queues() -> dict[str, Any]:
 def _pods(scheduler: str | None) -> dict[str, Any]:
     """Pods, and what describes some: whatever is told of a Job at once, its user sees; of pods it is too late for that.
 
-    Kueue's own record of a job has the pods of all kinds that queue.
+    Kueue's own record of a job has the pods of all kinds that queue. With the runtime class of NVIDIA's own pods, a
+    container has the GPUs that its environment names, whether it asked for any or not (nvidia-container-toolkit,
+    api/config/v1/config.go: accept-nvidia-visible-devices-envvar-when-unprivileged is true by default).
     """
     described = "has(dyn(object).spec.template) ? [dyn(object).spec.template.spec] : []"
     for kind, expression in _SPECS.items():
@@ -132,6 +134,11 @@ def _pods(scheduler: str | None) -> dict[str, Any]:
                 f"variables.pods.all(pod, pod.?priorityClassName.orValue('') in ['', {names}])",
                 "it takes a priority that is no team's: as priorityClassName of its pods write "
                 f"{', '.join(CLASSES)}, or nothing",
+            ),
+            _validation(
+                "variables.pods.all(pod, !pod.?runtimeClassName.orValue('').startsWith('nvidia'))",
+                "its runtime would hand it all GPUs of its node, which it then has past the queue: leave "
+                "runtimeClassName out, GPUs come by their resource",
             ),
             *([_of_scheduler(scheduler)] if scheduler else []),
         ],

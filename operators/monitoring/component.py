@@ -8,7 +8,14 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Site
-from config.facts.scheduling import AGENT_POOL_LABEL, ANY_TAINT, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import (
+    AGENT_POOL_LABEL,
+    ANY_TAINT,
+    AUTOPILOT_LABEL,
+    SPOT_LABEL,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+)
 from config.schema.operators import MONITORING
 from operators._release import Values, release
 from operators.monitoring.files import dashboards, grafana_json, rules
@@ -24,6 +31,7 @@ NODE_EXPORTER_PORT = 9110
 _PROMETHEUS_GI, _ALERTMANAGER_GI, _GRAFANA_GI = 50, 50, 20
 PUBLISHED = (("nvidia-dcgm-exporter", 12239, 2), ("autopilot", 23123, 1))
 """Dashboards of NVIDIA and of Autopilot: name, number and revision."""
+_NODE_LABELS = (AGENT_POOL_LABEL, SPOT_LABEL, AUTOPILOT_LABEL)
 _PLACE = {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS}
 
 
@@ -86,7 +94,7 @@ def values(storage_class: str, *, published: bool = True) -> Values:
             "persistence": _grafana_disk(storage_class),
             **(_published_dashboards() if published else {}),
         },
-        "kube-state-metrics": {**_PLACE, "metricLabelsAllowlist": [f"nodes=[{AGENT_POOL_LABEL},{SPOT_LABEL}]"]},
+        "kube-state-metrics": {**_PLACE, "metricLabelsAllowlist": [f"nodes=[{','.join(_NODE_LABELS)}]"]},
         "prometheus-node-exporter": {"service": _node_exporter_ports(), "tolerations": ANY_TAINT},
     }
 

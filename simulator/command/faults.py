@@ -21,7 +21,9 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument("--device", default="", help="mlx5_3 for hca and link, the index for gpu, nvme3n1 for nvme")
+    fault.add_argument(
+        "--device", default="", help="of hca and link mlx5_3, of gpu, ecc and thermal 3, of nvme nvme3n1"
+    )
     fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
@@ -101,7 +103,7 @@ def check(fault: Fault, nodes: Nodes) -> None:
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
     """What of the kind that the fault concerns the node has when it is whole."""
     match fault.kind:
-        case FaultKind.GPU:
+        case FaultKind.GPU | FaultKind.ECC | FaultKind.THERMAL:
             return [str(gpu["index"]) for gpu in node["gpus"]]
         case FaultKind.NVME:
             return [disk.name for disk in node_hardware(skus.sku(node["sku"]), fault.node).nvme]

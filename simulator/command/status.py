@@ -15,7 +15,7 @@ from simulator.azure.types.agent_pool.rules import TYPE as AGENT_POOLS
 from simulator.command import daemon_state, environment, networks, pools, stand_ins
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
-from simulator.operators import REAL
+from simulator.operators import REAL, autopilot
 from simulator.sandbox import sandbox
 from simulator.world.faults import FaultStore
 
@@ -29,7 +29,7 @@ def show(console: Console) -> int:
         console.print(f"{stand_in.name}: {_served(stand_in.serving())}", highlight=False)
     reason = sandbox.available()
     console.print(f"sandbox for scripts: {'bubblewrap' if reason is None else f'none, their pods are faked: {reason}'}")
-    for operator in REAL:
+    for operator in (*REAL, autopilot):
         console.print(operator.STATUS, highlight=False)
     faults = FaultStore().load()
     console.print("faults: " + (", ".join(map(str, faults)) or "none"))

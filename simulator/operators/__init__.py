@@ -9,7 +9,7 @@ import importlib
 from pathlib import Path
 
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot, Page
-from simulator.operators import crds
+from simulator.operators import autopilot, crds
 from simulator.operators.gpu_operator import controller as gpu_operator
 from simulator.operators.gpu_operator import dcgm, gates, gfd, mig
 from simulator.operators.network_operator import controller as network_operator
@@ -41,6 +41,12 @@ PROGRAMS: tuple[ImageProgram, ...] = (
     ImageProgram(_PLUGIN_IMAGE, Controller(gfd.run), "gpu-feature-discovery", gate=gates.runtime_gate),
     ImageProgram("dcgm", gate=gates.runtime_gate),
     ImageProgram("dcgm-exporter", gate=gates.runtime_gate, page=Page(lambda _: dcgm.PORT, dcgm.text)),
+    ImageProgram(
+        autopilot.IMAGE,
+        Controller(autopilot.run),
+        gate=autopilot.gate,
+        page=Page(lambda _: autopilot.METRICS_PORT, autopilot.text),
+    ),
     ImageProgram("k8s-mig-manager", Controller(mig.run), gate=gates.runtime_gate),
 )
 

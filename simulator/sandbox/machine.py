@@ -22,7 +22,10 @@ SWAPS = "proc/swaps"  # none, as AKS has it unless asked
 MODEL_LENGTH = 40
 """NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
-_OFF_THE_BUS = "GPU has fallen off the bus."
+_OF_NOBODY = "pid='<unknown>', name=<unknown>"
+_OFF_THE_BUS = f"79, {_OF_NOBODY}, GPU has fallen off the bus."
+_ROW_REMAPPED = f"63, {_OF_NOBODY}, Row Remapper: New row marked for remapping, reset gpu to activate."
+"""Xids, as NVIDIA's driver logs them (Xid Errors, its documentation)."""
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
@@ -48,15 +51,17 @@ def os_release(hardware: NodeHardware) -> str:
 
 
 def _write_log(file: Path, hardware: NodeHardware) -> None:
-    """Logs what has happened since: the boot, and each GPU that fell off the bus (NVIDIA's Xid 79), until it is healed.
+    """Logs what has happened since: the boot, and Xids of GPUs, until they are healed.
 
     With the timestamps of rsyslog on Ubuntu 24.04, which leaves its traditional format out of its configuration.
     """
-    lost = [gpu.pci.rpartition(".")[0].upper() for gpu in hardware.gpus if not gpu.healthy]
-    xids = [f"NVRM: Xid (PCI:{pci}): 79, pid='<unknown>', name=<unknown>, {_OFF_THE_BUS}" for pci in lost]
+    found = [(gpu, _OFF_THE_BUS) for gpu in hardware.gpus if not gpu.healthy]
+    found += [(gpu, _ROW_REMAPPED) for gpu in hardware.gpus if gpu.remap_pending]
+    xids = [f"NVRM: Xid (PCI:{gpu.pci.rpartition('.')[0].upper()}): {text}" for gpu, text in found]
     messages = [f"{hardware.node} kernel: {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
     old = file.read_text().splitlines() if file.exists() else []
-    kept = [line for line in old if _OFF_THE_BUS not in line or line.endswith(tuple(messages))]
+    ours = (_OFF_THE_BUS, _ROW_REMAPPED)
+    kept = [line for line in old if not line.endswith(ours) or line.endswith(tuple(messages))]
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     new = [f"{now} {message}" for message in messages if not any(line.endswith(message) for line in kept)]
     files.replace(file, "\n".join([*kept, *new, ""]))

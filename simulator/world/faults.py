@@ -19,6 +19,10 @@ class FaultKind(StrEnum):
     """The whole node is down."""
     GPU = "gpu"
     """A GPU fell off the bus (Xid 79)."""
+    ECC = "ecc"
+    """A GPU's memory has had an error that ECC does not correct (Xid 63): a row waits to be remapped, until a reset."""
+    THERMAL = "thermal"
+    """A GPU is too hot, and its clocks are slowed down by its hardware."""
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
@@ -42,6 +46,8 @@ OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, F
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
 _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.GPU: {"device": "the GPU's index, e.g. 3"},
+    FaultKind.ECC: {"device": "the GPU's index, e.g. 3"},
+    FaultKind.THERMAL: {"device": "the GPU's index, e.g. 3"},
     FaultKind.HCA: {"device": "e.g. mlx5_2"},
     FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
     FaultKind.NVME: {"device": "e.g. nvme3n1"},

@@ -44,6 +44,10 @@ class Gpu:
     """As nvidia-smi prints it."""
     memory_gb: int
     healthy: bool
+    remap_pending: bool = False
+    """Rows of its memory wait to be remapped."""
+    slowed: bool = False
+    """Its hardware has slowed it down."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,10 @@ def _nvme_address(index: int) -> str:
 
 
 def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
-    lost = {fault.device for fault in faults if fault.kind is FaultKind.GPU}
+    lost, remap, hot = (
+        {fault.device for fault in faults if fault.kind is kind}
+        for kind in (FaultKind.GPU, FaultKind.ECC, FaultKind.THERMAL)
+    )
     gpus = tuple(
         Gpu(
             index=index,
@@ -150,6 +157,8 @@ def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gp
             product=sku.gpu_product,
             memory_gb=sku.gpu_memory_gb,
             healthy=str(index) not in lost,
+            remap_pending=str(index) in remap,
+            slowed=str(index) in hot,
         )
         for index, domain in enumerate(_domains(sku, 0, sku.gpus))
     )

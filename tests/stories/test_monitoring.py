@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from config.facts.scheduling import GPU_RESOURCE, SPOT_LABEL, VOLCANO
+from config.facts.scheduling import AUTOPILOT_LABEL, GPU_RESOURCE, SPOT_LABEL, VOLCANO
 from diagnosis.cluster import Object, condition
 from operators.kueue.queues import queue_name
 from operators.monitoring.component import NAMESPACE, commands
@@ -38,7 +38,7 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Their pods would make them, too, but Helm waits for that fifteen minutes only.
     tools = "prometheus-operator,prometheus,kube-state-metrics,kueue-manager"
     subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
-    operators = {"kubePrometheusStack": {"enabled": True}, "kueue": {"enabled": True}}
+    operators = {name: {"enabled": True} for name in ("kubePrometheusStack", "kueue", "autopilot")}
     teams = {"blue": {"gpus": 8, "users": ["alice"]}}
     begin = {"vmSku": None, "nodeCount": None, "pools": POOLS, "workloads": ""}
     made = new_stack("monitoring", **begin, operators=operators, teams=teams)
@@ -114,6 +114,7 @@ def test_the_operator_has_made_prometheus_which_is_real_and_keeps_its_data_on_a_
 
 def test_what_it_is_told_to_ask_answers(stack: Stack) -> None:
     wanted = {
+        "autopilot-metrics-service",
         "kueue-controller-manager-metrics-service",
         "nvidia-dcgm-exporter",
         "prometheus-kube-state-metrics",
@@ -173,6 +174,28 @@ def test_a_gpu_that_falls_off_the_bus_raises_an_alert_that_names_it_and_the_job(
 def test_the_alert_ends_with_the_fault(stack: Stack) -> None:
     stack.world.simulator("heal")
     eventually(lambda: alerts(stack, "GPUFailed") == [], "no alert", 150)
+
+
+def test_a_gpu_that_is_too_hot_is_a_warning_of_autopilots_and_an_alert(stack: Stack) -> None:
+    node = node_of_jobs(stack)
+
+    def label() -> str | None:
+        found: str | None = stack.kube.get("v1", "Node", node)["metadata"]["labels"].get(AUTOPILOT_LABEL)
+        return found
+
+    eventually(lambda: label() == "PASS", "it has checked the node", 120)
+    stack.world.simulator("fault", "thermal", "--node", node, "--device", "2")
+    eventually(lambda: label() == "WARN", "the node's warning", 60)
+    eventually(lambda: alerts(stack, "AutopilotCheckFailed") != [], "the alert, pending or firing", 120)
+    (alert,) = alerts(stack, "AutopilotCheckFailed")
+    assert (alert["labels"]["node"], alert["labels"]["health"], alert["labels"]["deviceid"]) == (
+        node,
+        "power-slowdown",
+        "2",
+    )
+    eventually(lambda: series(stack, 'kube_node_labels{label_autopilot_ibm_com_gpuhealth="WARN"}') != [], "told", 90)
+    stack.world.simulator("heal")
+    eventually(lambda: label() == "PASS", "the node's warning is over", 60)
 
 
 def test_a_link_that_is_down_is_seen(stack: Stack) -> None:

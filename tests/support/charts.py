@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from operators.autopilot import component as autopilot
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
@@ -27,6 +28,7 @@ VALUES: dict[str, dict[str, Any]] = {
     kueue.NAME: kueue.values(),
     scheduler_plugins.NAME: scheduler_plugins.values(),
     blob_csi_driver.NAME: blob_csi_driver.values(),
+    autopilot.NAME: autopilot.values("shared-files"),
     monitoring.NAME: monitoring.values("managed-csi"),
 }
 

@@ -43,6 +43,11 @@ class FakeKube:
     def find(self, _api: str, kind: str, name: str, namespace: str | None = None) -> Object | None:
         return copy.deepcopy(self.objects.get((kind, namespace or "", name)))
 
+    def get(self, api: str, kind: str, name: str, namespace: str | None = None) -> Object:
+        if (found := self.find(api, kind, name, namespace)) is None:
+            raise ApiError(404, "NotFound", f"{kind} {name} not found")
+        return found
+
     def create(self, obj: Object, **_: Any) -> Object:
         return self._put(copy.deepcopy(obj), "create")
 
@@ -146,6 +151,9 @@ class Context:
 
     def env(self) -> Mapping[str, str]:
         return self.environment
+
+    def argv(self) -> list[str]:
+        return [*self.container.get("command", []), *self.container.get("args", [])]
 
     def file(self, path: str) -> bytes | None:
         return self.files.get(path)

@@ -13,7 +13,7 @@ from simulator.world.nodes import nvidia_gpus
 
 NAME = "nvidia-dcgm-exporter"
 PORT = 9400
-_XID_OFF_THE_BUS = 79
+_XID_OFF_THE_BUS, _XID_ROW_REMAPPING = 79, 63
 _BUSY_PERCENT, _USED_SHARE = 98, 0.9
 _MIB_PER_GB = 10**9 / 2**20
 
@@ -30,7 +30,8 @@ def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
     for gpu in nvidia_gpus(hardware):
         holder = next((each.pod for each in holders if gpu.index in each.gpus), None)
         labels = _labels(gpu, hardware.node, holder)
-        xid.samples.append((labels, 0 if gpu.healthy else _XID_OFF_THE_BUS))
+        seen = _XID_ROW_REMAPPING if gpu.remap_pending else 0
+        xid.samples.append((labels, seen if gpu.healthy else _XID_OFF_THE_BUS))
         if gpu.healthy:
             busy = holder is not None and _computes(holder)
             total = gpu.memory_gb * _MIB_PER_GB

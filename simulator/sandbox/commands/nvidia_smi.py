@@ -18,6 +18,8 @@ FIELDS: dict[str, Callable[[dict[str, Any]], str]] = {
     "pci.bus_id": lambda gpu: bus_id(gpu),
     "memory.total": lambda gpu: f"{memory_mib(gpu)} MiB",
     "driver_version": lambda gpu: DRIVER,
+    "remapped_rows.pending": lambda gpu: "Yes" if gpu["remap_pending"] else "No",
+    "clocks_event_reasons.hw_slowdown": lambda gpu: "Active" if gpu["slowed"] else "Not Active",
 }
 LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 

@@ -82,6 +82,8 @@ def _objects() -> Iterator[Object]:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": subjects,
     }
+    runtime: Object = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "nvidia"}
+    yield {**runtime, "metadata": {"name": "nvidia"}}
     for name in priorities.CLASSES:
         made = priorities.priority_class(name)
         head: Object = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": made["metadata"]}
@@ -161,6 +163,7 @@ HERE: Object = {"schedulerName": VOLCANO}
 NO_QUEUE, PAST_IT = "it has no queue", "it would take GPUs past the queue"
 FORGED, PRIORITY = "it is part of another object", "it takes a priority that is no team's"
 SCHEDULER = f"write schedulerName: {VOLCANO}"
+RUNTIME = "its runtime would hand it all GPUs of its node"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
 
@@ -194,6 +197,9 @@ REFUSED: dict[str, tuple[str, Object, str]] = {
     "a job with GPUs for another scheduler": (ALICE, job(pods(8)), SCHEDULER),
     "a pod of one": (JOBS, named("Pod", pods(8), owner="Job"), SCHEDULER),
     "an AppWrapper around one": (ALICE, wrapped(job(pods(8, schedulerName="default-scheduler"))), SCHEDULER),
+    "a job with the runtime of NVIDIA's own pods": (ALICE, job(pods(runtimeClassName="nvidia")), RUNTIME),
+    "a pod with it": (JOBS, named("Pod", pods(runtimeClassName="nvidia"), owner="Job"), RUNTIME),
+    "an AppWrapper around one with it": (ALICE, wrapped(named("Pod", pods(runtimeClassName="nvidia"))), RUNTIME),
 }
 
 ALLOWED: dict[str, tuple[str, Object]] = {

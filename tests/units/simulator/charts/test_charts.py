@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from config.facts.versions import versions
+from operators.autopilot import component as autopilot
 from operators.blob_csi_driver import component as blob_csi_driver
 from operators.gpu_operator import component as gpu_operator
 from operators.kueue import component as kueue
@@ -36,6 +37,7 @@ OBJECTS = {
         "Deployment csi-blob-controller",
         "ClusterRole csi-blob-node-secret-role",
     },
+    autopilot.NAME: {"DaemonSet autopilot", "Service autopilot-metrics-service", "ClusterRole autopilot"},
     # Its release is called `prometheus` in a stack; Helm's templates are given the chart's name here.
     monitoring.NAME: {
         "Deployment kube-prometheus-stack-kube-state-metrics",

@@ -85,6 +85,13 @@ def test_a_gpu_that_fell_off_the_bus_has_its_xid_and_nothing_else() -> None:
     assert not [labels for labels in samples(text, "DCGM_FI_DEV_GPU_UTIL") if 'gpu="5"' in labels]
 
 
+def test_a_gpu_with_a_row_to_be_remapped_has_its_xid_and_works_on() -> None:
+    worn = replace(HARDWARE, gpus=tuple(replace(gpu, remap_pending=gpu.index == 2) for gpu in HARDWARE.gpus))
+    text = dcgm.text(worn, [])
+    assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="2"' in labels] == [63]
+    assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == 8
+
+
 def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
     down = replace(
         HARDWARE, hcas=tuple(replace(hca, state="Down") if not at else hca for at, hca in enumerate(HARDWARE.hcas))

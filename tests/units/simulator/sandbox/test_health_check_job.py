@@ -154,6 +154,12 @@ def test_an_error_of_a_gpu_in_the_nodes_log_fails_the_node(tmp_path: Path) -> No
     assert verdict(log).startswith("VERDICT: FAIL check_gpu_xid: GPU Xid errors detected")
 
 
+def test_a_row_of_memory_that_waits_to_be_remapped_fails_the_node_by_its_xid(tmp_path: Path) -> None:
+    _, log = Check(tmp_path, faults=[new_fault("ecc", NODE, "3")]).run()
+    assert verdict(log).startswith("VERDICT: FAIL check_gpu_xid: GPU Xid errors detected")
+    assert ": 63," in log
+
+
 def test_a_link_that_flaps_fails_the_node(tmp_path: Path) -> None:
     check = Check(tmp_path)
     lost = f"{NODE} systemd-networkd[622]: ib3: Lost carrier"

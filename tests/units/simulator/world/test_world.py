@@ -60,12 +60,16 @@ def test_a_scale_set_is_one_partition_and_a_fault_takes_a_node_out_of_it() -> No
 def test_faults_show_on_their_node_only() -> None:
     faults = (
         new_fault("gpu", NODE, "3"),
+        new_fault("ecc", NODE, "4"),
+        new_fault("thermal", NODE, "5"),
         new_fault("hca", NODE, "mlx5_1"),
         new_fault("link", NODE, "mlx5_2", 100),
         new_fault("node", NODE),
     )
     broken, sibling = _hardware(NODE, *faults), _hardware(SIBLING, *faults)
     assert [gpu.index for gpu in broken.gpus if not gpu.healthy] == [3]
+    assert [gpu.index for gpu in broken.gpus if gpu.remap_pending] == [4]
+    assert [gpu.index for gpu in broken.gpus if gpu.slowed] == [5]
     assert [hca.name for hca in broken.hcas if hca.state == "DOWN"] == ["mlx5_1"]
     assert (broken.hcas[2].gbps, broken.hcas[2].rated_gbps) == (100, 400)
     assert not broken.up
@@ -75,7 +79,7 @@ def test_faults_show_on_their_node_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("disk", NODE), "kinds are node, gpu, hca, link, nvme, partition"),
+        (("disk", NODE), "kinds are node, gpu, ecc, thermal, hca, link, nvme, partition"),
         (("gpu", NODE), "needs --device"),
         (("link", NODE, "mlx5_0"), "needs --gbps"),
         (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),

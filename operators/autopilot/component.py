@@ -1,0 +1,78 @@
+"""Autopilot's release, and what its chart has no values for."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.operators import Installed, Site
+from config.facts.scheduling import ANY_TAINT
+from operators._release import Values, release
+from operators.autopilot.settings import AutopilotSettings
+
+NAME = "autopilot"
+IMAGE_TAG = "v2.1.3"
+"""Of its release. By default the chart has `latest`, which is built from main since: that takes intervals with units
+(IBM/autopilot 09a177d, pkg/cmd/main.go) and ends at once with the whole hours of this chart.
+"""
+NEVER_HOURS = 10 * 365 * 24
+"""Of the checks that take all GPUs of a node past queue and scheduler (pkg/utils/functions.go, CreateJob: `nodeName`).
+0, which is to turn them off, ends Autopilot: `time.NewTicker` panics.
+"""
+CHECKS = ("pciebw", "remapped", "dcgm", "ping", "gpupower")
+_RUNTIME = "nvidia"
+"""RuntimeClass of the GPU Operator (controllers/object_controls.go, DefaultRuntimeClass)."""
+
+
+class Autopilot(Installed):
+    """The release, whose pods get onto the nodes and to their GPUs by a patch."""
+
+    def __init__(
+        self, name: str, site: Site, settings: AutopilotSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        tested = site.settings.shared_class if settings.test_shared_files else None
+        before = [each for other in site.installed.values() for each in (*other.followed, *other.policies)]
+        own = values(tested)
+        installed = release(
+            NAME, site, parent=self, values=own, user_values=settings.values, depends_on=before, awaited=False
+        )
+        kubernetes.apps.v1.DaemonSetPatch(
+            NAME,
+            metadata={"name": NAME, "namespace": site.namespace.metadata["name"], "annotations": _NOT_AWAITED},
+            spec={"template": {"spec": pod()}},
+            opts=self.child(depends_on=[installed]),
+        )
+        self.register_outputs({})
+
+
+_NOT_AWAITED = {"pulumi.com/skipAwait": "true"}
+"""Its pods wait for drivers, which come to each node in their time."""
+
+
+def values(tested_class: str | None = None) -> Values:
+    """Values of the chart. With `tested_class` each round makes and takes away a claim of that storage class.
+
+    A list replaces the chart's whole: the environment has all four of it. What counts as fatal must be there and empty
+    (gpu-dcgm/entrypoint.py, patch_node: else it goes by the letters of that text).
+    """
+    env = {
+        "PERIODIC_CHECKS": ",".join([*CHECKS, *(["pvc"] if tested_class else [])]),
+        "PVC_TEST_STORAGE_CLASS": tested_class or "",
+        "DCGM_FATAL_ERRORS": "",
+        "INVASIVE_JOB_TTLSEC": "",
+    }
+    return {
+        "image": {"tag": IMAGE_TAG},
+        "invasive": NEVER_HOURS,
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+    }
+
+
+def pod() -> Values:
+    """What of its pods the chart has no values for: taints of GPU nodes, and the runtime that gives it their GPUs.
+
+    It asks for none (`nvidia.com/gpu: 0`) and was written for nodes whose runtime is NVIDIA's by default; since 25.10
+    the GPU Operator leaves that as it is (transformToolkitCtrForCDI).
+    """
+    return {"tolerations": ANY_TAINT, "runtimeClassName": _RUNTIME}
