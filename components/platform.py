@@ -24,6 +24,7 @@ from components.operators import Operator, Operators
 from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
+from components.sas_alert import SasAlert
 from components.shared_files import SharedFiles
 from components.storage import Storage
 from components.workspace import Workspace
@@ -32,6 +33,7 @@ from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Settings
 from config.schema.names import WORKLOAD_NAMESPACE
 from config.schema.network import OF_REGISTRY
+from config.schema.operators import MONITORING
 from config.schema.storage import Account
 
 
@@ -126,6 +128,9 @@ class Platform(Component):
         self.workspace = Workspace(
             "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
+        signed = [(access, access.sas) for access in self._containers.values() if access.sas]
+        if signed and (monitoring := self.operators.installed.get(MONITORING)):
+            SasAlert("sas-ends", signed, self.workspace.namespace, monitoring.followed, opts=in_cluster)
         offered = self.shared_files.offer(self.access.provider, hooks) if self.shared_files else None
         self._shared_class = offered.metadata["name"] if offered else None
 

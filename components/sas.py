@@ -164,13 +164,24 @@ def check_expiry(access: ContainerAccess, *, users: Sequence[str] = (), stack: s
 def expiry_warning(
     container: str, start: str, expiry: str, rotation: str, *, now: datetime, stack: str, account_key: str = ""
 ) -> str | None:
-    """What to say of a SAS that has ended, or that has less than a third of its time left (14 days at most)."""
-    begins, ends = instant(start), instant(expiry)
-    if ends - now > min((ends - begins) / 3, LONGEST_WARNING):
+    """What to say of a SAS that has ended, or that ends soon."""
+    ends = instant(expiry)
+    if ends - now > warned_for(start, expiry):
         return None
     verb = "ended" if ends <= now else "ends"
     effect = (
         "mounts and uploads that use it fail" if ends <= now else "mounts and uploads that use it fail from then on"
     )
-    fix = set_command((*account_path(account_key), "rotation"), next_rotation(rotation)).in_stack(stack, ["storage"])
+    fix = renewal(account_key, rotation, stack)
     return f"the SAS of container {container} {verb} at {expiry}, and {effect}. Issue new ones: {fix}"
+
+
+def warned_for(start: str, expiry: str) -> timedelta:
+    """How long before its end it is spoken of: a third of its time, 14 days at most."""
+    return min((instant(expiry) - instant(start)) / 3, LONGEST_WARNING)
+
+
+def renewal(account_key: str, rotation: str, stack: str) -> str:
+    """The command that issues new ones."""
+    path = (*account_path(account_key), "rotation")
+    return str(set_command(path, next_rotation(rotation)).in_stack(stack, ["storage"]))

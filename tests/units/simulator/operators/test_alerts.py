@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from components import sas_alert
 from operators.monitoring import files
 from simulator.host import paths
 from simulator.operators.monitoring.programs import PROMTOOL
@@ -39,6 +40,23 @@ def test_a_rule_that_means_something_else_is_noticed(promtool: Path, tmp_path: P
     wrong.write_text(files.ALERTS.read_text(encoding="utf-8").replace("ERRORS == 79", "ERRORS == 13"), encoding="utf-8")
     assert "GPUFailed" in (done := judged(promtool, tmp_path, wrong)).stdout + done.stderr
     assert done.returncode != 0
+
+
+def test_a_sas_that_ends_is_told_in_time(promtool: Path, tmp_path: Path) -> None:
+    """Prometheus's tests begin in 1970."""
+    made = sas_alert.rule("data", "1970-01-01T00:00:00Z", "1970-01-01T03:00:00Z", fix="pulumi up")
+    rules = tmp_path / "sas.yaml"
+    rules.write_text(yaml.safe_dump(sas_alert.spec([made])), encoding="utf-8")
+    name = sas_alert.ALERT
+    told = {"exp_labels": {"severity": "critical", "container": "data"}, "exp_annotations": made["annotations"]}
+    at = {"1h": [], "2h1m": [told], "5h": [told]}
+    cases = [{"alertname": name, "eval_time": time, "exp_alerts": alerts} for time, alerts in at.items()]
+    test = {"interval": "1m", "input_series": [], "alert_rule_test": cases}
+    (tmp_path / "test.yaml").write_text(yaml.safe_dump({"rule_files": [str(rules)], "tests": [test]}))
+    done = subprocess.run(
+        [promtool, "test", "rules", tmp_path / "test.yaml"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_rule_has_a_case() -> None:
