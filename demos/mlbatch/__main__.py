@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from demos.mlbatch.cluster import Cluster, Denied, Failed
-from demos.mlbatch.picture import held, svg
-from demos.mlbatch.steps import BLUE, GPUS, RED, STEPS, Demonstration
+from demos.mlbatch.picture import drawn, held
+from demos.mlbatch.steps import BLUE, RED, STEPS, Demonstration
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     try:
         Demonstration(cluster, lambda line: print(line, flush=True)).run()
         if picture:
-            picture.write_text(svg(held(cluster, (BLUE, RED), begun, int(time.time())), GPUS), encoding="utf-8")
+            picture.write_text(drawn(held(cluster, (BLUE, RED), begun, int(time.time()))), encoding="utf-8")
             print(f"\n{picture}: GPUs that each team held, by Prometheus")
     except (Failed, Denied) as error:
         print(f"error: {error}", file=sys.stderr)

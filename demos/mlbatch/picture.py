@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import urlencode
-from xml.etree import ElementTree
 
+from demos.chart import Chart, svg
 from demos.mlbatch.cluster import Cluster, Denied, Failed
 
 QUERY = 'count by (exported_namespace) (DCGM_FI_DEV_XID_ERRORS{exported_pod!=""})'
 """As the dashboard of GPU use has it: DCGM's exporter names the pod that holds each GPU."""
 _PROMETHEUS = "/api/v1/namespaces/monitoring/services/prometheus-kube-prometheus-prometheus:http-web/proxy/api/v1"
-_STEP_S, _LABELS = 5, 8
-_WIDTH, _HEIGHT = 880, 300
-_COLOURS = ("#1f77b4", "#d62728")
-"""Of a team each."""
+_STEP_S = 5
 _ON = "pulumi config set -s mlbatch --path operators.kubePrometheusStack.enabled true && pulumi up -s mlbatch"
 
 
@@ -36,45 +32,6 @@ def held(cluster: Cluster, teams: Sequence[str], start: int, end: int) -> Mappin
     return {team: [int(found.get(team, {}).get(at, 0)) for at in range(start, end + 1, _STEP_S)] for team in teams}
 
 
-def svg(by_team: Mapping[str, Sequence[int]], gpus: int) -> str:
-    """The picture, of a cluster with so many GPUs."""
-    return ElementTree.tostring(drawing(by_team, gpus), encoding="unicode") + "\n"
-
-
-def drawing(by_team: Mapping[str, Sequence[int]], gpus: int) -> ElementTree.Element:
-    """What each team held on top of the one before, step by step."""
-    steps = max(len(values) for values in by_team.values())
-    wide, high = _WIDTH / max(1, steps), _HEIGHT / gpus
-    root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif"})
-    root.set("viewBox", f"-60 -40 {_WIDTH + 80} {_HEIGHT + 80}")
-    _text(root, 0, -20, "GPUs held by each team", "start", "16")
-    below = [0] * steps
-    for (team, values), colour in zip(by_team.items(), _COLOURS, strict=False):
-        bars = ElementTree.SubElement(root, "g", {"fill": colour})
-        ElementTree.SubElement(bars, "title").text = team
-        for step, count in enumerate(values):
-            top = _HEIGHT - (below[step] + count) * high
-            box = {
-                "x": f"{step * wide:.1f}",
-                "y": f"{top:.1f}",
-                "width": f"{wide:.1f}",
-                "height": f"{count * high:.1f}",
-            }
-            ElementTree.SubElement(bars, "rect", box)
-            below[step] += count
-    for number, (team, colour) in enumerate(zip(by_team, _COLOURS, strict=False)):
-        _text(root, _WIDTH - 90 * number, -20, team, "end", "14").set("fill", colour)
-    for count in range(0, gpus + 1, 8):
-        _text(root, -8, _HEIGHT - count * high + 4, str(count), "end")
-    for step in range(0, steps, max(1, steps // _LABELS)):
-        minutes, seconds = divmod(step * _STEP_S, 60)
-        _text(root, step * wide, _HEIGHT + 20, f"{minutes}:{seconds:02}", "start")
-    ElementTree.SubElement(root, "path", {"d": f"M0 0V{_HEIGHT}H{_WIDTH}", "fill": "none", "stroke": "#444"})
-    return root
-
-
-def _text(root: ElementTree.Element, x: float, y: float, words: str, anchor: str, size: str = "12") -> Any:
-    where = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor, "font-size": size}
-    text = ElementTree.SubElement(root, "text", where)
-    text.text = words
-    return text
+def drawn(by_team: Mapping[str, Sequence[int]]) -> str:
+    """The picture: what each team held on top of the one before."""
+    return svg([Chart("GPUs held by each team", by_team, _STEP_S, stacked=True)])

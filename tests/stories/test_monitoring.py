@@ -6,17 +6,21 @@ One story, told in the order of the file; its stack has two nodes of eight GPUs,
 from __future__ import annotations
 
 import json
+import math
+import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from config.facts.scheduling import AUTOPILOT_LABEL, GPU_RESOURCE, SPOT_LABEL, VOLCANO
+from demos.chart import Chart, svg
 from diagnosis.cluster import Object, condition
 from operators.kueue.queues import queue_name
 from operators.monitoring.component import NAMESPACE, commands
@@ -220,6 +224,32 @@ def test_each_panel_of_each_dashboard_shows_what_happened(stack: Stack, begun: f
     eventually(lambda: shown(stack, panel, begun) != [], "it has data", 60)
     named = set(re.findall(r"{{(\w+)}}", panel.legend))
     assert all(named <= set(labels) or not labels for labels in shown(stack, panel, begun))
+
+
+@pytest.mark.parametrize("name", dashboards())
+def test_each_dashboard_is_drawn(stack: Stack, begun: float, name: str) -> None:
+    """For the docs, where PICTURES names their folder: `PICTURES=docs/dashboards`."""
+    charts = [chart(stack, panel, begun) for panel in dashboards()[name].panels]
+    folder = Path(os.environ.get("PICTURES", stack.folder))
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.svg").write_text(svg(charts, columns=2), encoding="utf-8")
+    assert all(any(value is not None for values in each.series.values() for value in values) for each in charts)
+
+
+def chart(stack: Stack, panel: Panel, begun: float) -> Chart:
+    """What a panel shows, its series called as its legend has them."""
+    first, last = int(begun), int(time.time())
+    span = {"start": f"{first}", "end": f"{last}", "step": str(STEP_S)}
+    series = {}
+    for each in asked(stack, "query_range", query=panel.query, **span)["result"]:
+        name = re.sub(r"{{(\w+)}}", lambda label, labels=each["metric"]: labels.get(label[1], ""), panel.legend)
+        values = {int(float(at)): float(value) for at, value in each["values"]}
+        series[name] = [_number(values.get(at)) for at in range(first, last + 1, STEP_S)]
+    return Chart(panel.title, series, STEP_S, stacked=panel.stacked)
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def test_all_rules_are_loaded(stack: Stack) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -121,12 +122,14 @@ def test_without_prometheus_it_says_how_to_have_one() -> None:
         picture.held(FakeCluster(refuses="--raw"), ("blue",), 100, 110)
 
 
-def test_the_picture_stacks_the_teams_to_no_more_than_there_is() -> None:
-    drawn = picture.drawing({"blue": [24, 16, 16], "red": [0, 8, 8]}, 24)
+def test_the_picture_stacks_the_teams() -> None:
+    drawn = ElementTree.fromstring(picture.drawn({"blue": [24, 16, 16], "red": [0, 8, 8]}))  # noqa: S314 - our own
     texts = [text.strip() for text in drawn.itertext() if text.strip()]
-    assert {"blue", "red", "GPUs held by each team", "0:10"} <= set(texts)
-    tops = [float(each.attrib["y"]) for each in drawn.iter() if each.tag.endswith("rect")]
-    assert (min(tops), len(tops)) == (0, 6)
+    assert {"blue", "red", "GPUs held by each team", "0:10", "24"} <= set(texts)
+    blue, red = (each.attrib["points"].split() for each in drawn.iter() if each.tag.endswith("polygon"))
+    heights = [[float(point.partition(",")[2]) for point in each[:3]] for each in (blue, red)]
+    assert heights[1] == [0, 0, 0], "all 24 are held, by one or the other"
+    assert heights[0][0] < heights[0][1]
 
 
 def test_the_picture_is_of_what_the_dashboard_shows() -> None:
