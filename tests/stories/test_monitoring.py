@@ -242,10 +242,14 @@ def chart(stack: Stack, panel: Panel, begun: float) -> Chart:
     span = {"start": f"{first}", "end": f"{last}", "step": str(STEP_S)}
     series = {}
     for each in asked(stack, "query_range", query=panel.query, **span)["result"]:
-        name = re.sub(r"{{(\w+)}}", lambda label, labels=each["metric"]: labels.get(label[1], ""), panel.legend)
+        name = _legend(panel, each["metric"])
         values = {int(float(at)): float(value) for at, value in each["values"]}
         series[name] = [_number(values.get(at)) for at in range(first, last + 1, STEP_S)]
     return Chart(panel.title, series, STEP_S, stacked=panel.stacked)
+
+
+def _legend(panel: Panel, labels: dict[str, str]) -> str:
+    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found[1], ""), panel.legend)
 
 
 def _number(value: float | None) -> float | None:
