@@ -29,9 +29,10 @@ class Checkout:
             if name and (paths.ROOT / name).is_file():
                 (folder / "checkout" / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(paths.ROOT / name, folder / "checkout" / name)
-        for link in (paths.ROOT / "simulator" / "charts").iterdir():
-            if link.is_symlink():  # a chart that setting up took out of its Go module
-                (folder / "checkout" / link.relative_to(paths.ROOT)).symlink_to(link.readlink())
+        for place, folders, _ in os.walk(paths.ROOT / "simulator" / "charts"):
+            for link in (Path(place, name) for name in folders):
+                if link.is_symlink():  # a chart, or its CRDs, that setting up took out of a Go module
+                    (folder / "checkout" / link.relative_to(paths.ROOT)).symlink_to(link.readlink())
         (folder / "tmp").mkdir()
         return cls(folder / "checkout", folder / "tmp")
 
