@@ -24,7 +24,7 @@ from components.operators import Operator, Operators
 from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
-from components.shared_files import SharedFiles
+from components.shared_files import SharedFiles, shared_class
 from components.storage import Storage
 from components.workspace import Workspace
 from config.rules import platform_stack
@@ -126,8 +126,9 @@ class Platform(Component):
         self.workspace = Workspace(
             "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
         )
-        offered = self.shared_files.offer(self.access.provider, hooks) if self.shared_files else None
-        self._shared_class = offered.metadata["name"] if offered else None
+        offered = [self.shared_files.offer(self.access.provider, hooks)] if self.shared_files else []
+        after = self.child(provider=self.access.provider, depends_on=[self.workspace])
+        self._shared_class = shared_class(settings, [*offered, *self.operators.provisioners], after)
 
     def _way_in(self, network: Network) -> JumpBox | None:
         chosen = self.settings.network.jump_box
