@@ -9,7 +9,7 @@ import importlib
 from pathlib import Path
 
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot, Page
-from simulator.operators import crds
+from simulator.operators import crds, nfs_subdir
 from simulator.operators.gpu_operator import controller as gpu_operator
 from simulator.operators.gpu_operator import dcgm, gates, gfd, mig
 from simulator.operators.network_operator import controller as network_operator
@@ -42,6 +42,7 @@ PROGRAMS: tuple[ImageProgram, ...] = (
     ImageProgram("dcgm", gate=gates.runtime_gate),
     ImageProgram("dcgm-exporter", gate=gates.runtime_gate, page=Page(lambda _: dcgm.PORT, dcgm.text)),
     ImageProgram("k8s-mig-manager", Controller(mig.run), gate=gates.runtime_gate),
+    ImageProgram("nfs-subdir-external-provisioner", Controller(nfs_subdir.run)),
 )
 
 __all__ = ["PROGRAMS", "REAL"]
