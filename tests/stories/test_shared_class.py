@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from components import images
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, is_ready
 from simulator.host import paths
 from tests.support.world import CommandFailed, Stack, eventually, log, names
 
@@ -83,8 +83,8 @@ def test_the_notebooks_claim_is_of_the_provisioners_class(stack: Stack) -> None:
     volume = kube.get("v1", "PersistentVolume", found["spec"]["volumeName"])
     folder = f"ai-jupyterlab-{CLASS}-{volume['metadata']['name']}"
     assert volume["spec"]["nfs"] == {"server": EXPORT["server"], "path": f"{EXPORT['path']}/{folder}"}
-    (pod,) = kube.list("v1", "Pod", "ai", labels="app.kubernetes.io/name=jupyterlab")
-    assert pod["spec"]["nodeName"]
+    notebook = "app.kubernetes.io/name=jupyterlab"
+    eventually(lambda: any(map(is_ready, kube.list("v1", "Pod", "ai", labels=notebook))), "it runs with that", 180)
     stack.up("--expect-no-changes")
 
 
@@ -120,3 +120,8 @@ def test_a_stack_with_such_a_class_is_refused_before_anything_changes(stack: Sta
         stack.pulumi("preview")
     make(stack, "storage.k8s.io/v1", "StorageClass", "fast", provisioner="example.com/nfs")
     assert "PersistentVolumeClaim" in stack.pulumi("preview")
+
+
+def test_where_there_is_no_cluster_yet_nobody_can_look(new_stack: Callable[..., Stack]) -> None:
+    begun = new_stack("begun", workloads="", storage={"sharedClass": "fast"})
+    assert "StorageClass" in begun.pulumi("preview")
