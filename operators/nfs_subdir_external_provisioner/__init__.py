@@ -35,7 +35,7 @@ class _NfsProvisioner(Operator[NfsProvisionerSettings]):
         for key, example in _EXAMPLES.items():
             if getattr(own, key) is None:
                 path: Path = (*_PATH, key)
-                how = f"pulumi config set --path {path_text(path)} {example}    # with your own"
+                how = f"set it to your server's, as in: pulumi config set --path {path_text(path)} {example}"
                 what = f"is not set, and {self.title} has no server of its own"
                 yield Problem(path, what, f"that of an NFS server, as in {example}", say(how), shows_value=False)
         for value in own_values(own):

@@ -65,7 +65,7 @@ def test_server_and_path_are_asked_for(key: str, example: str) -> None:
     assert refused(**lacking) == [
         (
             f"{KEY}.{key} is not set, and the NFS provisioner has no server of its own",
-            f"pulumi config set --path {KEY}.{key} {example}    # with your own",
+            f"set it to your server's, as in: pulumi config set --path {KEY}.{key} {example}",
         )
     ]
     assert len(refused(enabled=True)) == 2
