@@ -15,9 +15,9 @@ from components.context import WorkloadContext
 from components.identity import Federation
 from components.node_pools import gpu_pools
 from components.sas import check_expiry
+from components.shared_files import shared_class
 from components.workspace import Workspace
 from config.schema.models import Lender, Settings
-from config.schema.storage import SHARED_CLASS
 
 
 class BorrowedPlatform(Component):
@@ -55,6 +55,7 @@ class BorrowedPlatform(Component):
             federation=Federation.of(plain) if plain else None,
             opts=in_cluster,
         )
+        self._shared_class = shared_class(settings, (), self.child(provider=self.provider))
         self.register_outputs({"platform": str(lender.stack)})
 
     def _containers(self) -> dict[str, ContainerAccess]:
@@ -75,7 +76,7 @@ class BorrowedPlatform(Component):
             rdma_resource=self.settings.rdma_resource,
             image=self.image,
             volumes=self.workspace.volumes,
-            shared_class=SHARED_CLASS if self.settings.shared_files == "nfs" else None,
+            shared_class=self._shared_class,
             ready=[],
         )
 

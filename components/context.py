@@ -10,6 +10,7 @@ import pulumi
 
 from config.facts.scheduling import VOLCANO
 from config.facts.skus import VmSku
+from config.schema.storage import SHARED_CLASS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,22 @@ class BlobVolume:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SharedClass:
+    """The StorageClass of shared files."""
+
+    name: str
+    made: Sequence[pulumi.Resource] = ()
+    """What makes it, and its volumes: claims come after that, and go before it."""
+
+    def claim(self, workload: str) -> str:
+        """What the claim of a workload is called.
+
+        Of another class it is another claim: none changes its class, nor goes while a pod has it.
+        """
+        return f"{workload}-{'nfs' if self.name == SHARED_CLASS else self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkloadContext:
     """Everything that a workload may depend on."""
 
@@ -69,8 +86,8 @@ class WorkloadContext:
     """Reference of an image of `docker/`, by the name of its folder."""
     volumes: Mapping[str, BlobVolume]
     """Blob containers of the platform by name."""
-    shared_class: pulumi.Input[str] | None
-    """StorageClass of shared files that all mount by NFS; None where a workload makes its own, of SMB."""
+    shared_class: SharedClass | None
+    """None where a workload makes its own, of SMB."""
     ready: Sequence[pulumi.Resource]
     """Jobs depend on these: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None

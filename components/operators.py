@@ -52,6 +52,8 @@ class Installed(Component):
     webhooks: Sequence[pulumi.Resource] = ()
     """What must answer before jobs are made. Drivers they wait for in their queue, until nodes offer what they request.
     """
+    provisioners: Sequence[pulumi.Resource] = ()
+    """What makes the StorageClass of shared files and its volumes."""
 
 
 class Operator(OperatorSpec[Own], Protocol[Own]):
@@ -145,6 +147,11 @@ class Operators(Component):
     def outputs(self) -> dict[str, Any]:
         """What the stack exports of them."""
         return {name: value for each in self.installed.values() for name, value in each.outputs.items()}
+
+    @property
+    def provisioners(self) -> list[pulumi.Resource]:
+        """What makes the StorageClass of shared files and its volumes."""
+        return [each for operator in self.installed.values() for each in operator.provisioners]
 
     @property
     def webhooks(self) -> list[pulumi.Resource]:

@@ -25,7 +25,7 @@ from components.private_endpoints import PrivateEndpoints
 from components.registry import Registry
 from components.resource_group import ResourceGroup
 from components.sas_alert import SasAlert
-from components.shared_files import SharedFiles
+from components.shared_files import SharedFiles, shared_class
 from components.storage import Storage
 from components.workspace import Workspace
 from config.rules import platform_stack
@@ -131,8 +131,9 @@ class Platform(Component):
         signed = [(access, access.sas) for access in self._containers.values() if access.sas]
         if signed and (monitoring := self.operators.installed.get(MONITORING)):
             SasAlert("sas-ends", signed, self.workspace.namespace, monitoring.followed, opts=in_cluster)
-        offered = self.shared_files.offer(self.access.provider, hooks) if self.shared_files else None
-        self._shared_class = offered.metadata["name"] if offered else None
+        offered = [self.shared_files.offer(self.access.provider, hooks)] if self.shared_files else []
+        after = self.child(provider=self.access.provider, depends_on=[self.workspace])
+        self._shared_class = shared_class(settings, [*offered, *self.operators.provisioners], after)
 
     def _way_in(self, network: Network) -> JumpBox | None:
         chosen = self.settings.network.jump_box

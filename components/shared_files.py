@@ -9,6 +9,7 @@ more. With an account that is there, the driver makes and removes shares through
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -17,8 +18,10 @@ from pulumi_azure_native import storage
 
 from components import roles
 from components._base import Component
+from components.context import SharedClass
 from components.private_endpoints import PrivateEndpoints
 from components.subscription import subscription_id
+from config.facts.storage_classes import aks_classes
 from config.schema.models import Settings
 from config.schema.network import OF_FILES
 from config.schema.storage import SHARED_CLASS
@@ -89,6 +92,18 @@ class SharedFiles(Component):
             **storage_class(self.account_name, self._resource_group),
             opts=self.child(provider=provider, hooks=hooks, depends_on=self._needs),
         )
+
+
+def shared_class(
+    settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
+) -> SharedClass | None:
+    """What claims of shared files are of. A class that somebody else has made is read: without it, previews fail."""
+    name = settings.shared_class
+    if name is None:
+        return None
+    if name == settings.storage.shared_class and name not in (settings.operators.shared_class, *aks_classes().files):
+        made = [kubernetes.storage.v1.StorageClass.get("shared-class", name, opts=opts)]
+    return SharedClass(name=name, made=made)
 
 
 def storage_class(account: str, resource_group: pulumi.Input[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from config.facts.scheduling import COSCHEDULER, VOLCANO, VOLCANO_GROUP
+from diagnosis.claims import without_volume
 from diagnosis.cluster import (
     NODE,
     POD_GROUP,
@@ -61,7 +62,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
         return [off]
     findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)]
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
-    return [*_said(cluster, pods, known=bool(findings)), *findings, *policies]
+    return [*_said(cluster, pods, known=bool(findings)), *findings, *policies, *without_volume(cluster, pods)]
 
 
 def _off(cluster: Cluster, pod: Object) -> Finding | None:

@@ -10,6 +10,8 @@ from config.facts import data
 
 _LONGEST = 200
 """Characters of a name that could be meant for another: all known ones are shorter by far, and comparing takes time."""
+_PLAINLY = 0.85
+"""How alike two names are of which one is the other mistyped (difflib's ratio)."""
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -43,6 +45,15 @@ def _other_names() -> dict[str, set[str]]:
 
 def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
+
+
+def mistyped(name: str, known: Collection[str]) -> list[str]:
+    """Known names that one is plainly meant for, best first. One that goes on where a known one ends is another."""
+    if name in known:
+        return []
+    swapped = [each for each in known if sorted(each) == sorted(name)]
+    alike = difflib.get_close_matches(name[:_LONGEST], known, cutoff=_PLAINLY)
+    return list(dict.fromkeys(each for each in (*swapped, *alike) if not name.startswith(each)))
 
 
 def hint(names: Iterable[str]) -> str:

@@ -45,7 +45,7 @@ def shared_settings(settings: StackFile) -> dict[str, Any]:
     pools = settings.gpu_pools()
     if settings.vm_sku is None or any(pool.disk != FORMER_DISK for pool in pools.values()):
         told["pools"] = {key: _told(pool) for key, pool in pools.items()}
-    if settings.shared_files != "smb":  # by default, that is the network's to say, which is not told
+    if settings.shared_files in ("nfs", "none"):  # by default, that is the network's to say, which is not told
         told.setdefault("storage", {})["sharedFiles"] = settings.shared_files
     return told
 

@@ -1,16 +1,21 @@
-"""What shared files are kept on (`storage.sharedFiles`), and whether the network allows it."""
+"""What shared files are kept on (`storage.sharedFiles`, `storage.sharedClass`), and whether the network allows it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.near import mistyped
+from config.facts.storage_classes import aks_classes
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Edit, Fix, Path, remove_command, set_command
 from config.schema.models import StackFile
 from config.schema.regions import in_public_cloud
+from config.schema.storage import SHARED_CLASS
 from config.schema.workload import Ground
 
 PATH: Path = ("storage", "sharedFiles")
+CLASS: Path = ("storage", "sharedClass")
+_PUBLIC = "files in an account with a public address, and network.private lets data have none"
 
 
 def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
@@ -24,8 +29,26 @@ def shared_files_problems(stack: StackFile) -> Iterator[Problem]:
         what = f"is nfs, and this program knows the private zones of Azure's public cloud only, not {stack.location}'s"
         yield Problem(PATH, what, "smb, or a region of the public cloud", remove_command(PATH))
     elif chosen == "smb" and network.private:
-        what = "is smb, files in an account with a public address, and network.private lets data have none"
-        yield Problem(PATH, what, "nfs or none, or network.private false", set_command(PATH, "nfs"))
+        yield Problem(PATH, f"is smb, {_PUBLIC}", "nfs or none, or network.private false", set_command(PATH, "nfs"))
+    if stack.storage.shared_class:
+        yield from _of_class(stack, stack.storage.shared_class)
+
+
+def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
+    """A class that another key speaks against, that the network does not allow, or that is not there."""
+    chosen, brought = stack.storage.shared_files, stack.operators.shared_class
+    if chosen:
+        what = f"is {name}, and storage.sharedFiles is {chosen}: shared files are kept on one of them"
+        yield Problem(CLASS, what, "one of the two", remove_command(CLASS), others=(remove_command(PATH),))
+    elif name == SHARED_CLASS:
+        what = f"is {name}, the class that storage.sharedFiles nfs makes"
+        yield Problem(CLASS, what, "nothing, or another class", remove_command(CLASS))
+    elif name in aks_classes().files and stack.network.private:
+        by_nfs = Fix((Edit(CLASS), Edit(PATH, "nfs")))
+        yield Problem(CLASS, f"is {name}, {_PUBLIC}", "a class of private files, or network.private false", by_nfs)
+    elif brought and mistyped(name, [brought]):
+        what = f"is {name}, and the one that is made here is {brought}"
+        yield Problem(CLASS, what, f"nothing, or {brought}", remove_command(CLASS))
 
 
 def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:

@@ -24,7 +24,7 @@ from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
 from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
-from config.schema.storage import SHARED_CLASS, SharedFiles, StorageSettings
+from config.schema.storage import SHARED_CLASS, KeptOn, StorageSettings
 from config.schema.teams import Gpus, TeamSettings
 from config.schema.workload import Chosen
 
@@ -201,14 +201,21 @@ class StackFile(Model):
         return prices
 
     @property
-    def shared_files(self) -> SharedFiles:
+    def shared_files(self) -> KeptOn:
         """What shared files are kept on: with `network.private`, on nothing that has a public address."""
-        return self.storage.shared_files or ("none" if self.network.private else "smb")
+        otherwise: KeptOn = "class" if self.shared_class else "none" if self.network.private else "smb"
+        return self.storage.shared_files or otherwise
 
     @property
     def shared_class(self) -> str | None:
-        """The storage class of shared files, if the stack has one."""
-        return SHARED_CLASS if self.shared_files == "nfs" else None
+        """The StorageClass that claims of shared files are of.
+
+        None where a workload makes one of its own (`smb`), and where there are none.
+        """
+        storage = self.storage
+        if storage.shared_files:
+            return SHARED_CLASS if storage.shared_files == "nfs" else None
+        return storage.shared_class or self.operators.shared_class
 
     def entrances(self) -> tuple[Use, ...]:
         """What there are private endpoints for, a use for each."""

@@ -45,6 +45,11 @@ class OperatorSettings(Model):
     enabled: bool = True
     """Whether the stack has it."""
 
+    @property
+    def shared_class(self) -> str | None:
+        """The StorageClass of shared files that it brings."""
+        return None
+
 
 class ChartSettings(OperatorSettings):
     """Of one that is a Helm release; `values` are merged last, over the program's own."""
@@ -136,6 +141,12 @@ class Operators(Model):
         """The settings of one."""
         found: Own | None = getattr(self, field_of(operator.name), None)
         return operator.settings() if found is None else found
+
+    @property
+    def shared_class(self) -> str | None:
+        """The StorageClass of shared files that one of them brings."""
+        settings = (each for _, each in self if isinstance(each, OperatorSettings) and each.enabled)
+        return next(filter(None, (each.shared_class for each in settings)), None)
 
 
 @dataclass(frozen=True)

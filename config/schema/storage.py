@@ -7,10 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from config.facts.blobfuse import profiles
-from config.facts.near import near
+from config.facts.near import hint, mistyped, near
+from config.facts.storage_classes import aks_classes
 from config.problems.fixes import Path
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, unfit
 from config.schema.global_names import global_name
@@ -19,6 +20,7 @@ from config.schema.names import Names
 MAX_ACCOUNT_NAME = 24
 MAX_ACCOUNT_KEY = 10
 """So that a name made of it has room for the stack's."""
+MAX_CLASS_NAME = 63
 MAX_DAYS = 365
 MAX_DELEGATION_DAYS = 7
 """Azure: a key of an Entra login, and what it signs, lives no longer."""
@@ -41,12 +43,40 @@ AccountKey = Annotated[
     StringConstraints(pattern=rf"^[a-z][a-z0-9]{{0,{MAX_ACCOUNT_KEY - 1}}}$"),
     may_be(f"1 to {MAX_ACCOUNT_KEY} lower-case letters and digits, the first a letter"),
 ]
+ClassName = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=MAX_CLASS_NAME
+    ),
+]
+"""Of a StorageClass; Kubernetes allows more characters, but claims are called after it."""
 SasKind = Literal["service", "user-delegation"]
 SharedFiles = Literal["smb", "nfs", "none"]
+KeptOn = SharedFiles | Literal["class"]
+"""What shared files are on; `class`: on volumes of a StorageClass of others than this module."""
 SHARED_CLASS = "shared-files"
 """The StorageClass of `nfs`, which is the whole cluster's."""
 _FILES_KEY = "0files"
 """It begins as no key of an account does, so that no other has a name that is made of it."""
+
+
+def _is_of_files(name: str) -> str:
+    """Refuses a StorageClass that is plainly not there, or whose volumes nodes do not share as files."""
+    known, files = aks_classes(), list(aks_classes().files)
+    if name in known.disks:
+        raise unfit(f"is {name}, AKS's class of disks, each of which is on one node at a time", files)
+    if name in known.blobs:
+        raise unfit(f"is {name}, AKS's class of blobs, in which no file can be locked", files)
+    if likely := mistyped(name, files):
+        raise unfit(f"is {name!r}, and AKS has no such class{hint(likely)}", likely)
+    return name
+
+
+SharedClass = Annotated[
+    ClassName,
+    may_be(f"the name of a StorageClass of files that is there, as in {aks_classes().files[1]}"),
+    AfterValidator(_is_of_files),
+]
 
 
 class ContainerSettings(Model):
@@ -203,8 +233,12 @@ class StorageSettings(AccountSettings):
     shared_files: SharedFiles | None = None
     """What workloads keep shared files on: `smb`, Azure Files in an account with a public address, which AKS makes and
     workloads have a class for; `nfs`, Azure Files in an account of the stack's, which is reached from a network of
-    one's own alone; `none`. By default `smb`, with `network.private` `none`. Another value is other shares: files are
-    not copied.
+    one's own alone; `none`. By default the class of `operators.nfsSubdirExternalProvisioner` where it is on, else
+    `smb`, with `network.private` `none`. Another value is other shares: files are not copied.
+    """
+    shared_class: Annotated[SharedClass | None, EMPTY_IS_UNSET] = None
+    """In its place, a StorageClass of shared files that is there: one of AKS's, or one that you have made. A preview
+    fails that does not find yours in the cluster.
     """
 
     def files_account(self, names: Names, subscription_id: str) -> str:

@@ -17,7 +17,7 @@ from config.schema.base import EMPTY_IS_UNSET, Model
 from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
 from config.schema.references import Image
-from config.schema.storage import SharedFiles, StorageSettings
+from config.schema.storage import KeptOn, StorageSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class Ground:
     """All GPU pools of the platform, by key."""
     storage: StorageSettings
     """Of the platform: its blob containers, and the accounts that they are in."""
-    shared_files: SharedFiles
+    shared_files: KeptOn
     """What the platform keeps shared files on."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""

@@ -19,7 +19,7 @@ class _Autopilot(Operator[AutopilotSettings]):
     summary = "Checks GPUs every hour and labels their nodes; AppWrapper goes by these labels."
     namespace = NAME
     settings = AutopilotSettings
-    follows = (MONITORING, "gpu-operator")
+    follows = (MONITORING, "gpu-operator", "nfs-subdir-external-provisioner")
     needs: Mapping[Capability, str] = {"GPUs": "checks them by the runtime that it brings"}
 
     def problems(self, installation: Installation) -> Iterator[Problem]:

@@ -37,4 +37,4 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
             yield Problem(path, "ends Autopilot as it starts", "whole hours, 1 or more", remove_command(path))
     if settings.test_shared_files and stack.shared_class is None:
         what = "is true, but the stack has no class of shared files"
-        yield Problem(_TEST, what, "false, or storage.sharedFiles nfs", set_command(_TEST, False))
+        yield Problem(_TEST, what, "false, or a stack with storage.sharedClass or storage.sharedFiles nfs", set_command(_TEST, False))

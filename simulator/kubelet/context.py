@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 from diagnosis.cluster import Object
 from simulator.host import files
 from simulator.kube.client import KubeClient
+from simulator.kubelet.csi.confined import contained
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.logs import LogFile
-from simulator.kubelet.volumes import PodVolumes, contained
+from simulator.kubelet.volumes import PodVolumes
 
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 

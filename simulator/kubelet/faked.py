@@ -94,7 +94,7 @@ class FakedPods:
     def _is_waited_for(self, volume: Object) -> bool:
         if "hostPath" in volume:  # which nobody would make where scripts do not run
             return self._catalogue.runs_scripts and str(volume["hostPath"]["path"]).startswith(_TEMPORARY_DISK)
-        return "persistentVolumeClaim" in volume or "ephemeral" in volume
+        return any(kind in volume for kind in ("persistentVolumeClaim", "ephemeral", "nfs"))
 
     def _container_status(self, pod: Object, waiting: dict[str, Waiting], node: Object) -> Object:
         spec = pod["spec"]

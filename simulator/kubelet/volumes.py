@@ -14,6 +14,7 @@ from diagnosis.cluster import Object
 from simulator.host.files import replace
 from simulator.kube.client import ApiError, KubeClient
 from simulator.kubelet.csi.claims import ClaimMounts, Mounted
+from simulator.kubelet.csi.confined import contained
 from simulator.kubelet.downward import field_text, resource_text
 from simulator.kubelet.errors import VolumeNotReady
 
@@ -174,7 +175,9 @@ class PodVolumes:
         return int(source.get("defaultMode", 0o644))
 
     def _claimed(self, volume: Object) -> Mounted | None:
-        """The volume of a claim, one's own or made for the pod (a generic ephemeral volume)."""
+        """The volume of a claim, one's own or made for the pod (a generic ephemeral volume), or a folder by NFS."""
+        if export := volume.get("nfs"):
+            return self.claims.mount_export(export)
         if source := volume.get("persistentVolumeClaim"):
             return self.claims.mount(self.pod, source["claimName"], read_only=bool(source.get("readOnly")))
         if "ephemeral" in volume:
@@ -194,13 +197,6 @@ def _follows_objects(volume: Object) -> bool:
     """Tokens have a life of their own, and what is told of the pod itself is as it was."""
     sources = volume.get("projected", {}).get("sources") or [volume]
     return all("configMap" in source or "secret" in source for source in sources)
-
-
-def contained(root: Path, path: Path) -> Path:
-    """`path`, unless a link that a pod made there leads out of `root`, to files of this machine."""
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise VolumeNotReady(f"the simulator follows no link out of a volume: {path.relative_to(root)}")
-    return path
 
 
 def host_path(node_root: Path, source: Object) -> Path:

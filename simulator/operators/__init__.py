@@ -9,7 +9,7 @@ import importlib
 from pathlib import Path
 
 from simulator.kubelet.programs import Controller, ImageProgram, OneShot, Page
-from simulator.operators import autopilot, crds
+from simulator.operators import autopilot, crds, nfs_subdir
 from simulator.operators.gpu_operator import controller as gpu_operator
 from simulator.operators.gpu_operator import dcgm, gates, gfd, mig
 from simulator.operators.network_operator import controller as network_operator
@@ -48,6 +48,7 @@ PROGRAMS: tuple[ImageProgram, ...] = (
         page=Page(lambda _: autopilot.METRICS_PORT, autopilot.text),
     ),
     ImageProgram("k8s-mig-manager", Controller(mig.run), gate=gates.runtime_gate),
+    ImageProgram("nfs-subdir-external-provisioner", Controller(nfs_subdir.run)),
 )
 
 __all__ = ["PROGRAMS", "REAL"]

@@ -15,6 +15,8 @@ from operators.kueue import component as kueue
 from operators.monitoring import component as monitoring
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
+from operators.nfs_subdir_external_provisioner import component as nfs_provisioner
+from operators.nfs_subdir_external_provisioner.settings import NfsProvisionerSettings
 from operators.scheduler_plugins import component as scheduler_plugins
 from operators.volcano import component as volcano
 from simulator.charts import make_schema
@@ -30,6 +32,7 @@ VALUES: dict[str, dict[str, Any]] = {
     blob_csi_driver.NAME: blob_csi_driver.values(),
     autopilot.NAME: autopilot.values("shared-files"),
     monitoring.NAME: monitoring.values("managed-csi"),
+    nfs_provisioner.NAME: nfs_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai")),
 }
 
 

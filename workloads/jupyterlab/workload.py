@@ -47,8 +47,7 @@ class JupyterLab(Workload[JupyterLabOptions]):
         if options.password is None:
             raise ValueError("JupyterLab needs a password, which `problems` demands long before")
         config = server_config(hashed(options.password.get_secret_value(), owner))
-        # Of another class it is another claim: no claim changes its class, nor goes while a pod has it.
-        claim = NAME if context.shared_class is None else f"{NAME}-nfs"
+        claim = context.shared_class.claim(NAME) if context.shared_class else NAME
         notebook = Notebook.placed(context, placement, "pytorch-notebook", server_config=config, claim=claim)
         needed = [_secret(notebook, context), _claim(notebook, context)]
         _server(notebook, context, needed)
@@ -73,7 +72,8 @@ def _secret(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
 
 def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
     """The claim, of the class that all share files by, or else of its own."""
-    class_name = context.shared_class or _class(context).metadata["name"]
+    shared = context.shared_class
+    class_name = shared.name if shared else _class(context).metadata["name"]
     claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaim(
         NAME,
         metadata={"name": notebook.claim, "namespace": context.namespace},
@@ -82,7 +82,7 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
             "storageClassName": class_name,
             "resources": {"requests": {"storage": f"{notebook.options.fs_size_gi}Gi"}},
         },
-        opts=context.child(),
+        opts=context.child(depends_on=shared.made if shared else []),
     )
     return claim
 

@@ -23,6 +23,7 @@ from diagnosis.cluster import Object, is_ready
 from simulator.kube.client import KubeClient
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.csi import blob, identity, nfs
+from simulator.kubelet.csi.confined import contained
 from simulator.kubelet.csi.mount import BlobMount
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.events import warn
@@ -73,8 +74,17 @@ class ClaimMounts:
             return Mounted(mount.path, read_only or mount.read_only)
         if driver in SHARES:
             return Mounted(self._share(volume, driver), read_only)
-        kind = driver or ", ".join(key for key in volume["spec"] if key in ("nfs", "hostPath", "local", "iscsi"))
+        if export := volume["spec"].get("nfs"):
+            return self.mount_export(export, read_only=read_only)
+        kind = driver or ", ".join(key for key in volume["spec"] if key in ("hostPath", "local", "iscsi"))
         raise VolumeNotReady(f'MountVolume.SetUp failed for volume "{name}" : the simulator cannot mount {kind}')
+
+    def mount_export(self, source: Object, *, read_only: bool = False) -> Mounted:
+        """A folder of an NFS server, the same for all nodes: any server answers, and has what is asked for."""
+        exports = self._folder / "nfs"
+        folder = contained(exports, exports / source["server"] / source["path"].lstrip("/"))
+        folder.mkdir(parents=True, exist_ok=True)
+        return Mounted(folder, read_only or bool(source.get("readOnly")))
 
     def flush(self, pod: Object) -> None:
         """Sends what the pod's containers wrote; called when one has ended."""

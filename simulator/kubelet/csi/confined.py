@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from simulator.kubelet.errors import VolumeNotReady
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _PARTIAL = ".blobfuse-partial-"
 
@@ -20,6 +22,13 @@ _PARTIAL = ".blobfuse-partial-"
 def is_plain(name: str) -> bool:
     """Whether a path is relative and stays where it starts."""
     return bool(name) and "\0" not in name and all(part not in ("", ".", "..") for part in name.split("/"))
+
+
+def contained(root: Path, path: Path) -> Path:
+    """`path`, unless a link that a pod made there leads out of `root`, to files of this machine."""
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise VolumeNotReady(f"the simulator follows no link out of a volume: {path.relative_to(root)}")
+    return path
 
 
 Files = dict[str, os.stat_result]

@@ -111,3 +111,27 @@ def test_a_stack_on_the_platform_has_the_platforms_class() -> None:
     lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
     assert lodger.one(":PersistentVolumeClaim").inputs["spec"]["storageClassName"] == "shared-files"
     assert not lodger.names(":StorageClass")
+
+
+def test_a_class_that_somebody_else_has_made_is_read_from_the_cluster_before_claims_are_of_it() -> None:
+    recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "fast"}}, Azure(), secret=SECRET)
+    claim = recorder.one(":PersistentVolumeClaim")
+    assert claim.inputs["spec"]["storageClassName"] == "fast"
+    assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
+    assert "kubernetes:storage.k8s.io/v1:StorageClass shared-class" in claim.dependencies
+    assert not recorder.names(":StorageClass")
+
+
+def test_a_class_of_akss_is_there_for_certain() -> None:
+    recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}, Azure(), secret=SECRET)
+    claim = recorder.one(":PersistentVolumeClaim")
+    assert claim.inputs["spec"]["storageClassName"] == "azurefile-csi"
+    assert not [each for each in claim.dependencies if "StorageClass" in each]
+
+
+def test_a_stack_on_the_platform_reads_it_too() -> None:
+    platform = program({**OWN, "storage": {"sharedClass": "fast"}}, Azure())
+    lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
+    claim = lodger.one(":PersistentVolumeClaim")
+    assert claim.inputs["spec"]["storageClassName"] == "fast"
+    assert "kubernetes:storage.k8s.io/v1:StorageClass shared-class" in claim.dependencies

@@ -49,7 +49,8 @@ def on_dev(row: dict[str, Any]) -> dict[str, Any]:
         stack["workloads"] = [*names, *others] if isinstance(names, list) else ",".join([names, *others])
     stack["cluster"] = {}  # that one allows local accounts, without which nobody could log in
     found: dict[str, Any] = laid(stack, {key: value for key, value in row.items() if key != "workloads"})
-    if isinstance(network := found.get("network"), dict) and network.get("private"):
+    private = isinstance(network := found.get("network"), dict) and network.get("private")
+    if private and "sharedClass" not in found["storage"]:
         found["storage"] = {"sharedFiles": "nfs"} | found["storage"]  # a private stack has to say, for the notebook
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import Cluster, Kind, Object
+from diagnosis.cluster import CLAIM, Cluster, Kind, Object
 from diagnosis.report import report
 from tests.units.diagnosis import objects as make
 
@@ -246,3 +246,33 @@ def test_system_nodes_are_no_matter_to_pods_that_want_devices() -> None:
     system["metadata"]["labels"]["kubernetes.azure.com/mode"] = "system"
     other = [make.worker(f"olmo-{name}", "olmo", on=name) for name in ("a", "b")]
     assert told(free("a"), free("b"), (kind, system), *other)[0].endswith("taken by ai/olmo on nodes a and b")
+
+
+def claim(phase: str = "Pending") -> tuple[Kind, Object]:
+    metadata = {"name": "work", "uid": "claim", "namespace": "ai"}
+    return CLAIM, {"metadata": metadata, "status": {"phase": phase}}
+
+
+def mounting(*more: tuple[Kind, Object]) -> list[str]:
+    """Of a job whose pods mount the claim."""
+    pods = [make.worker(f"train-{number}") for number in range(2)]
+    for _, pod in pods:
+        pod["spec"]["volumes"] = [{"name": "own"}, {"name": "work", "persistentVolumeClaim": {"claimName": "work"}}]
+    return lines(make.cluster(make.volcano_job(), *pods, free("a"), free("b"), *more))
+
+
+def test_a_class_that_does_not_exist_is_told_of_the_claim() -> None:
+    why = 'storageclass.storage.k8s.io "fast" not found'
+    waits = make.event(claim(), "ExternalProvisioning", "waiting for a volume", at="2026-11-22T11:00:00Z")
+    assert mounting(claim(), make.event(claim(), "ProvisioningFailed", why), waits) == [
+        f"waits: claim work has no volume: {why}",
+        "do: kubectl describe pvc -n ai work",
+    ]
+
+
+def test_a_claim_with_its_volume_is_no_cause() -> None:
+    assert mounting(claim("Bound"), make.event(claim(), "ProvisioningFailed", "of earlier")) == SOON
+
+
+def test_a_disk_that_waits_for_its_pod_is_no_cause() -> None:
+    assert mounting(claim(), make.event(claim(), "WaitForFirstConsumer", "waiting for first consumer")) == SOON

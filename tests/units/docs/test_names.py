@@ -14,7 +14,15 @@ from simulator.world.faults import FaultKind
 from tests.support.pages import PAGES, code, links
 
 COMMANDS = ROOT / "docs" / "commands.md"
-NOT_HERE = (".simulator", "nvidia.com/", "hyperv/", "ai-on-aks/", "autopilot.ibm.com/", "workload.codeflare.dev.")
+NOT_HERE = (
+    ".simulator",
+    "nvidia.com/",
+    "hyperv/",
+    "ai-on-aks/",
+    "autopilot.ibm.com/",
+    "workload.codeflare.dev.",
+    "k8s-sigs.io/",
+)
 """Beginnings of what looks like a file of the checkout and is none."""
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
 SUFFIXES = {".md", ".py", ".yaml", ".yml", ".sh", ".txt", ".in", ".toml"}

@@ -14,7 +14,7 @@ import workloads
 from config.problems.errors import SettingsError
 from config.problems.fixes import path_text
 from config.schema.pools import PoolSettings
-from config.schema.storage import SharedFiles, StorageSettings
+from config.schema.storage import KeptOn, StorageSettings
 from config.schema.workload import Ground
 from tests.support.pools import H100, RDMA, pool
 from tests.support.settings import load
@@ -47,7 +47,7 @@ def container(**options: Any) -> dict[str, Any]:
     return found
 
 
-def problems(shared_files: SharedFiles = "smb", **options: Any) -> list[tuple[str, str, str]]:
+def problems(shared_files: KeptOn = "smb", **options: Any) -> list[tuple[str, str, str]]:
     settings = PoolSettings(vm_sku=H100)
     ground = Ground(
         pool_key="gpu",

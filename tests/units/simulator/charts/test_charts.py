@@ -18,6 +18,7 @@ from operators.kueue import component as kueue
 from operators.monitoring import component as monitoring
 from operators.network_operator import component as network_operator
 from operators.nfd import component as nfd
+from operators.nfs_subdir_external_provisioner import component as nfs_provisioner
 from operators.scheduler_plugins import component as scheduler_plugins
 from operators.volcano import component as volcano
 from simulator.charts import make_schema
@@ -44,6 +45,7 @@ OBJECTS = {
         "StatefulSet kube-prometheus-stack-grafana",
         "DaemonSet kube-prometheus-stack-prometheus-node-exporter",
     },
+    nfs_provisioner.NAME: {"Deployment nfs-subdir-external-provisioner", "StorageClass nfs-client-pokprod"},
 }
 
 

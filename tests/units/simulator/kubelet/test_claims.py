@@ -261,3 +261,33 @@ def test_a_share_needs_its_driver(cluster: Cluster) -> None:
 def test_other_drivers_are_refused_by_name(cluster: Cluster) -> None:
     cluster.has(volume(driver="secrets-store.csi.k8s.io"))
     assert "the simulator cannot mount secrets-store.csi.k8s.io" in cluster.failure()
+
+
+# -- NFS ---------------------------------------------------------------------------------------------------------------
+
+
+def exported(server: str = "10.1.0.4", path: str = "/exports/ai", **more: object) -> dict[str, object]:
+    made = volume()
+    del made["spec"]["csi"]
+    made["spec"]["nfs"] = {"server": server, "path": path, **more}
+    return made
+
+
+def test_a_folder_of_an_nfs_server_is_the_same_for_all_nodes_and_outlives_pods(cluster: Cluster) -> None:
+    cluster.has(exported(path="/exports/ai/team"))
+    (cluster.mount("a").path / "note").write_text("mine")
+    cluster.claims.keep([], NODES)
+    assert (cluster.mount("b", "n2").path / "note").exists()
+    whole = cluster.claims.mount_export({"server": "10.1.0.4", "path": "/exports/ai"})
+    assert (whole.path / "team/note").exists()
+
+
+def test_a_folder_of_an_nfs_server_that_is_mounted_read_only(cluster: Cluster) -> None:
+    cluster.has(exported(readOnly=True))
+    assert cluster.mount().read_only
+
+
+@pytest.mark.parametrize("where", [{"server": "..", "path": "/shares"}, {"path": "/../../../etc"}])
+def test_no_nfs_server_leads_out_of_the_clusters_folder(cluster: Cluster, where: dict[str, str]) -> None:
+    cluster.has(exported(**where))
+    assert "the simulator follows no link out of a volume" in cluster.failure()
