@@ -36,5 +36,5 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
             path = (*_KEY, "values", name)
             yield Problem(path, "ends Autopilot as it starts", "whole hours, 1 or more", remove_command(path))
     if settings.test_shared_files and stack.shared_class is None:
-        what = "is true, but the stack has no class of shared files"
-        yield Problem(_TEST, what, "false, or a stack with storage.sharedClass or storage.sharedFiles nfs", set_command(_TEST, False))
+        what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"
+        yield Problem(_TEST, what, allowed, set_command(_TEST, False))

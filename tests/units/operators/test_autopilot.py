@@ -71,6 +71,13 @@ def test_shared_files_are_tested_only_where_there_are_some() -> None:
     assert "pulumi config set -s dev --path operators.autopilot.testSharedFiles false" in text
 
 
+def test_the_claim_is_of_the_stacks_class_of_shared_files() -> None:
+    operators = {"autopilot": {**ON, "testSharedFiles": True}}
+    made = program({"vmSku": H100, "nodeCount": 2, "operators": operators, "storage": {"sharedClass": "team-files"}})
+    given = env(made.one(":Release", "autopilot").inputs["values"])
+    assert given["PVC_TEST_STORAGE_CLASS"] == "team-files"
+
+
 def test_without_the_gpu_operator_it_has_no_gpus() -> None:
     off = {"gpuOperator": {"enabled": False}, "autopilot": ON}
     with pytest.raises(SettingsError, match="autopilot"):
