@@ -34,6 +34,8 @@ VALUES: dict[str, dict[str, Any]] = {
     monitoring.NAME: monitoring.values("managed-csi"),
     nfs_provisioner.NAME: nfs_provisioner.values(NfsProvisionerSettings(server="10.1.0.4", path="/exports/ai")),
 }
+RELEASES = {nfs_provisioner.NAME: nfs_provisioner.RELEASE, monitoring.NAME: monitoring.RELEASE}
+"""What the program calls the releases of these; of all others, as their charts are."""
 
 
 def helm(
@@ -42,7 +44,7 @@ def helm(
     file = folder / "values.yaml"
     file.write_text(yaml.safe_dump(values))
     where = str(charts / chart)
-    names = [chart, where] if command == "template" else [where]
+    names = [RELEASES.get(chart, chart), where] if command == "template" else [where]
     argv = [str(paths.tool("helm")), command, *names, "-n", "ns", "-f", str(file), "--kube-version", "1.35.4", *more]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")

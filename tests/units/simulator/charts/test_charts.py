@@ -39,13 +39,12 @@ OBJECTS = {
         "ClusterRole csi-blob-node-secret-role",
     },
     autopilot.NAME: {"DaemonSet autopilot", "Service autopilot-metrics-service", "ClusterRole autopilot"},
-    # Its release is called `prometheus` in a stack; Helm's templates are given the chart's name here.
     monitoring.NAME: {
-        "Deployment kube-prometheus-stack-kube-state-metrics",
-        "StatefulSet kube-prometheus-stack-grafana",
-        "DaemonSet kube-prometheus-stack-prometheus-node-exporter",
+        "Deployment prometheus-kube-state-metrics",
+        "StatefulSet prometheus-grafana",
+        "DaemonSet prometheus-prometheus-node-exporter",
     },
-    nfs_provisioner.NAME: {"Deployment nfs-subdir-external-provisioner", "StorageClass nfs-client-pokprod"},
+    nfs_provisioner.NAME: {"Deployment pokprod-nfs-subdir-external-provisioner", "StorageClass nfs-client-pokprod"},
 }
 
 
