@@ -6,20 +6,19 @@ One story, told in the order of the file. Periods are shortened by the annotatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from components import images
 from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
 from operators.appwrapper.component import CONFIG_MAP, NAMESPACE
+from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
+TOOLS = "appwrapper-manager,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "kueue": {"enabled": True},
@@ -33,45 +32,23 @@ LOOKS_S = 150
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    made = new_stack("wrapped", workloads="", nodeCount=2, operators=OPERATORS, teams=teams)
-    made.up()
-    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8] * 2, "GPUs", 300)
-    return made
-
-
-def gpus(node: Object) -> int:
-    return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
-
-
-def kubectl(stack: Stack, *arguments: str) -> str:
-    """What it prints. Raises CommandFailed."""
-    return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
+    return shared_stack(new_stack, "wrapped", TOOLS, nodes=2, operators=OPERATORS, teams=teams)
 
 
 def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: str = "", **periods: str) -> None:
-    """A Job of one pod on a whole node, in an AppWrapper, from a file of the user's."""
-    own = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
-    limits = {"cpu": 1, "memory": "1Gi", GPU_RESOURCE: 8}
-    container = {
-        "name": "main",
-        "image": image or own,
-        "command": ["bash", "-c", script],
-        "resources": {"limits": limits},
-    }
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    """A Job of one pod on a whole node, in an AppWrapper."""
+    main = container(stack, "bash", "-c", script) | ({"image": image} if image else {})
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
     metadata = {"name": name, **({"namespace": elsewhere} if elsewhere else {})}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": pod}}}
     annotations = {f"workload.codeflare.dev.appwrapper/{key}": value for key, value in (QUICKLY | periods).items()}
-    labels = {"kueue.x-k8s.io/queue-name": "default-queue"}
     wrapper = {
         "apiVersion": API,
         "kind": "AppWrapper",
-        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "metadata": {"name": name, "labels": QUEUED, "annotations": annotations},
         "spec": {"components": [{"template": job}]},
     }
-    file = Path(stack.folder, f"{name}.yaml")
-    file.write_text(yaml.safe_dump(wrapper))
-    kubectl(stack, "apply", "--as", USER, "-n", TEAM, "-f", str(file))
+    apply(stack, wrapper, TEAM, USER)
 
 
 def status(stack: Stack, name: str) -> Object:

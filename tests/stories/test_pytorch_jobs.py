@@ -5,26 +5,21 @@ One story, told in the order of the file; its stack has two nodes of eight GPUs,
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from operators.training_operator.component import NAME
+from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER, NAMESPACE = "kubeflow.org/v1", "blue", "alice", "mlbatch-system"
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
-QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 TELLS = "echo rank $RANK of $WORLD_SIZE, the first at $MASTER_ADDR:$MASTER_PORT"
 TOOLS = "training-operator-manager,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {
@@ -36,35 +31,14 @@ OPERATORS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    made = new_stack("pytorch", workloads="", nodeCount=2, operators=OPERATORS, teams=teams)
-    made.up()
-    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8] * 2, "GPUs", 300)
-    return made
-
-
-def gpus(node: Object) -> int:
-    return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
-
-
-def kubectl(stack: Stack, *arguments: str) -> str:
-    """What it prints. Raises CommandFailed."""
-    return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
+    return shared_stack(new_stack, "pytorch", TOOLS, nodes=2, operators=OPERATORS, teams=teams)
 
 
 def submit(stack: Stack, name: str, script: str, *, labels: Any = QUEUED, masters: int = 1, workers: int = 1) -> None:
     """A PyTorchJob with a whole node for each pod, from a file of the user's."""
-    image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
-    limits = {"cpu": 1, "memory": "1Gi", GPU_RESOURCE: 8}
-    container = {
-        "name": "pytorch",
-        "image": image,
-        "command": ["bash", "-c", f"{TELLS}; {script}"],
-        "resources": {"limits": limits},
-    }
-    pods = {"template": {"spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}}}
+    main = container(stack, "bash", "-c", f"{TELLS}; {script}", name="pytorch")
+    pods = {"template": {"spec": {"terminationGracePeriodSeconds": 0, "containers": [main]}}}
     replicas = {
         kind: {"replicas": count, "restartPolicy": "Never", **pods}
         for kind, count in {"Master": masters, "Worker": workers}.items()
@@ -75,9 +49,7 @@ def submit(stack: Stack, name: str, script: str, *, labels: Any = QUEUED, master
         "metadata": {"name": name, "labels": labels},
         "spec": {"pytorchReplicaSpecs": replicas},
     }
-    file = Path(stack.folder, f"{name}.yaml")
-    file.write_text(yaml.safe_dump(job))
-    kubectl(stack, "apply", "--as", USER, "-n", TEAM, "-f", str(file))
+    apply(stack, job, TEAM, USER)
 
 
 def job(stack: Stack, name: str) -> Object:
@@ -103,9 +75,7 @@ def is_held(stack: Stack, name: str) -> bool:
 
 def reserved(stack: Stack, name: str) -> Object:
     """What Kueue says of a job's quota; empty before it has seen the job."""
-    found = stack.kube.list(queues.API, "Workload", TEAM)
-    own = (each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name)
-    return next((condition(each, "QuotaReserved") for each in own), {})
+    return condition(workload(stack, TEAM, name), "QuotaReserved")
 
 
 def test_the_operator_is_up_for_pytorchjobs_alone_and_nothing_is_left_to_do(stack: Stack) -> None:

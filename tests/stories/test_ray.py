@@ -6,45 +6,26 @@ here: its pods are faked, and no job begins in them.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.facts.scheduling import GPU_RESOURCE, VOLCANO
 from diagnosis.cluster import Object, condition
 from operators.kueue import queues
+from tests.stories.team_jobs import QUEUED, apply, kubectl, shared_stack, workload
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER, NAMESPACE = "ray.io/v1", "blue", "alice", "mlbatch-system"
-QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 OPERATORS: dict[str, Any] = {"kueue": {"enabled": True}, "kuberay": {"enabled": True}}
 
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
-    tools = "kuberay-operator,kueue-manager"
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    made = new_stack("ray", workloads="", nodeCount=2, operators=OPERATORS, teams=teams)
-    made.up()
-    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8] * 2, "GPUs", 300)
-    return made
-
-
-def gpus(node: Object) -> int:
-    return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
-
-
-def kubectl(stack: Stack, *arguments: str) -> str:
-    """What it prints. Raises CommandFailed."""
-    return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
+    return shared_stack(new_stack, "ray", "kuberay-operator,kueue-manager", nodes=2, operators=OPERATORS, teams=teams)
 
 
 def cluster(workers: int) -> Object:
@@ -64,11 +45,8 @@ def cluster(workers: int) -> Object:
 
 
 def submit(stack: Stack, kind: str, name: str, spec: Object, labels: Any = QUEUED) -> None:
-    """From a file of the user's."""
     made = {"apiVersion": API, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec}
-    file = Path(stack.folder, f"{name}.yaml")
-    file.write_text(yaml.safe_dump(made))
-    kubectl(stack, "apply", "--as", USER, "-n", TEAM, "-f", str(file))
+    apply(stack, made, TEAM, USER)
 
 
 def pods(stack: Stack, name: str) -> list[Object]:
@@ -89,9 +67,7 @@ def gpu_places(stack: Stack, name: str) -> list[str]:
 
 def reserved(stack: Stack, name: str) -> Object:
     """What Kueue says of the quota of a job or cluster; empty before it has seen it."""
-    found = stack.kube.list(queues.API, "Workload", TEAM)
-    own = (each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name)
-    return next((condition(each, "QuotaReserved") for each in own), {})
+    return condition(workload(stack, TEAM, name), "QuotaReserved")
 
 
 def test_the_operator_is_up_and_nothing_is_left_to_do(stack: Stack) -> None:

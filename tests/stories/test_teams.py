@@ -5,62 +5,42 @@ One story, told in the order of the file; its stack has three nodes of eight GPU
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from components import images
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
-from diagnosis.cluster import Object, condition
+from diagnosis.cluster import condition
 from operators.kueue import queues
-from tests.support.world import CommandFailed, Stack, eventually, eventually_equals, gpu_nodes
+from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.support.world import CommandFailed, Stack, eventually, eventually_equals
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
 TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 MEMBER = {"blue": "alice", "red": "bob"}
-QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
 SECONDS = 20
 """Within so many an owner has back what others have borrowed, on this machine."""
 
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     operators = {"kueue": {"enabled": True}, "scheduler": COSCHEDULER}
-    made = new_stack("teams", workloads="", nodeCount=3, operators=operators, teams=TEAMS, slackGpus=8)
-    made.up()
-    eventually(lambda: [gpus(node["status"]["allocatable"]) for node in gpu_nodes(made.kube)] == [8] * 3, "GPUs", 300)
-    return made
-
-
-def gpus(amounts: Object) -> int:
-    return int(amounts.get(GPU_RESOURCE, 0))
-
-
-def kubectl(stack: Stack, *arguments: str) -> str:
-    """What it prints. Raises CommandFailed."""
-    return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig('teams')}", "kubectl", *arguments]).stdout
+    return shared_stack(new_stack, "teams", TOOLS, nodes=3, operators=operators, teams=TEAMS, slackGpus=8)
 
 
 def submit(
     stack: Stack, namespace: str, name: str, *, user: str = "", labels: Any = QUEUED, count: int = 8, **more: str
 ) -> None:
-    """A plain Job from a file, of a user's: by default a member's, elsewhere the administrator's.
+    """A plain Job of a user's: by default a member's, elsewhere the administrator's.
 
     `more` is of its pods; by default they name the stack's scheduler. Raises CommandFailed where it is refused.
     """
-    image = images.own("nccl-test", login_server=stack.outputs()["registry"], mirror=None)
-    limits = {"cpu": 1, "memory": "1Gi", **({GPU_RESOURCE: count} if count else {})}
-    container = {"name": "main", "image": image, "command": ["sleep", "900"], "resources": {"limits": limits}}
-    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}
+    main = container(stack, "sleep", "900", gpus=count)
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [main]}
     pod |= {"schedulerName": COSCHEDULER} | more
     job = {
         "apiVersion": "batch/v1",
@@ -68,10 +48,7 @@ def submit(
         "metadata": {"name": name, "labels": labels},
         "spec": {"template": {"spec": pod}},
     }
-    file = Path(stack.folder, f"{name}.yaml")
-    file.write_text(yaml.safe_dump(job))
-    someone = user or MEMBER.get(namespace)
-    kubectl(stack, "apply", *(["--as", someone] if someone else []), "-n", namespace, "-f", str(file))
+    apply(stack, job, namespace, user or MEMBER.get(namespace, ""))
 
 
 def runs(stack: Stack, team: str, name: str) -> bool:
@@ -104,12 +81,6 @@ def borrows(stack: Stack, team: str, count: int) -> None:
         return next(int(each["borrowed"]) for each in flavor["resources"] if each["name"] == GPU_RESOURCE)
 
     eventually_equals(borrowed, count, SECONDS)
-
-
-def workload(stack: Stack, team: str, name: str) -> Object:
-    """Kueue's own record of a job; empty until there is one."""
-    found = stack.kube.list(queues.API, "Workload", team)
-    return next((each for each in found if each["metadata"]["ownerReferences"][0]["name"] == name), {})
 
 
 def test_every_queue_is_open(stack: Stack) -> None:
