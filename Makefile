@@ -1,7 +1,7 @@
 # The commands of this project; docs/commands.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench conformance kills up down clean shell env start stop status test test-long demo-mlbatch check tools images \
+.PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check tools images \
 	lock-images lock-manifests own-state stack-file upstream upstream-charts
 
 STACK ?= dev
@@ -10,6 +10,7 @@ INSIDE ?=
 ENTER = $(if $(INSIDE),--inside $(INSIDE))
 # Made before the stack is: Helm waits ten minutes only for the pods that would make them.
 TEAM_TOOLS = kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics
+TORCH_PYTHON ?= python3
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
 export PYTHONDONTWRITEBYTECODE :=
@@ -73,6 +74,9 @@ test-long: ## the tests that are marked long: recovery, adding a workload, drift
 	@$(RUN) "$$python" -m simulator.tools; failed=0; \
 		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile tests || failed=$$?; \
 		"$$python" -m pytest -m "long and alone" -n 0 tests || failed=$$?; exit $$failed
+
+test-training: ## the trainer of docker/pytorch-pretraining, by a Python that has torch, numpy and pytest: TORCH_PYTHON
+	@cd tests/training && exec $(TORCH_PYTHON) -m pytest -q -c /dev/null --rootdir . --confcutdir . .
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m pytest -m conformance -n 0 tests/truth/conformance tests/truth/azure_sdks

@@ -1,0 +1,1 @@
+"""Pre-training of a decoder-only transformer on one or many nodes, by torchrun."""

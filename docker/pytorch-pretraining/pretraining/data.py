@@ -1,0 +1,106 @@
+"""What is learnt: a source whose entropy is known, or files of token numbers. A batch is a function of its number.
+
+So a training that begins again at a step sees what it would have seen, on as many GPUs as there are then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
+
+
+class DataError(ValueError):
+    """The text is for the user."""
+
+
+class Source(Protocol):
+    """Where sequences come from."""
+
+    def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
+        """Of these numbers, each of `length` + 1 tokens: (len(numbers), length + 1) on the CPU or a GPU."""
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """After each of 256 tokens one of four comes, each as likely: no model's loss is below `entropy` for long."""
+
+    vocabulary: int
+    seed: int
+    device: torch.device
+
+    @property
+    def entropy(self) -> float:
+        """Nats per token."""
+        return math.log(_CHOICES)
+
+    def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
+        spread = torch.Generator(self.device).manual_seed(self.seed)
+        names = torch.randperm(self.vocabulary, generator=spread, device=self.device)[:_SYMBOLS]
+        rows = []
+        for number in numbers:
+            chance = torch.Generator(self.device).manual_seed(self.seed * 1_000_003 + number + 1)
+            steps = torch.randint(_CHOICES, (length + 1,), generator=chance, device=self.device) * _STRIDE + 1
+            rows.append(names[steps.cumsum(0) % _SYMBOLS])
+        return torch.stack(rows)
+
+
+class TokenFiles:
+    """Files `*.bin` of a folder, of little-endian numbers of 16 bits, or 32 where the vocabulary needs them.
+
+    Sequences lie end to end; each round through all of them is in another order.
+    """
+
+    def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:
+        """Raises DataError."""
+        files = sorted(folder.glob("*.bin"))
+        if not files:
+            raise DataError(f"{folder} has no file *.bin of token numbers")
+        self.vocabulary, self.seed = vocabulary, seed
+        kind = np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
+        odd = [file.name for file in files if file.stat().st_size % kind.itemsize]
+        if odd:
+            raise DataError(f"{', '.join(odd)} of {folder}: no whole number of {8 * kind.itemsize} bits")
+        self._files = [np.memmap(file, kind, "r") for file in files if file.stat().st_size]
+        if not self._files:
+            raise DataError(f"all files of {folder} are empty")
+        self._ends = np.cumsum([len(each) for each in self._files])
+
+    def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
+        """Raises DataError for tokens that are not of the vocabulary, and where there is not one whole sequence."""
+        count = (int(self._ends[-1]) - 1) // length
+        if count < 1:
+            raise DataError(f"there are {self._ends[-1]} tokens, and a sequence has {length + 1}")
+        rows = [
+            self._read(self._order(number // count, count)[number % count] * length, length + 1) for number in numbers
+        ]
+        found = np.stack(rows).astype(np.int64)
+        if (most := int(found.max())) >= self.vocabulary:
+            raise DataError(
+                f"token {most} is not of a vocabulary of {self.vocabulary}: another tokenizer made these files"
+            )
+        return torch.from_numpy(found)
+
+    def _order(self, round_: int, count: int) -> np.ndarray:
+        if getattr(self, "_shuffled", None) != (round_, count):
+            self._shuffled = (round_, count)
+            self._places = np.random.default_rng([self.seed, round_]).permutation(count)
+        return self._places
+
+    def _read(self, start: int, length: int) -> np.ndarray:
+        first = int(np.searchsorted(self._ends, start, side="right"))
+        parts = []
+        while length > 0:
+            offset = start - (int(self._ends[first - 1]) if first else 0)
+            part = self._files[first][offset : offset + length]
+            parts.append(part)
+            start, length, first = start + len(part), length - len(part), first + 1
+        return np.concatenate(parts)
