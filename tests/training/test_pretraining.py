@@ -43,6 +43,13 @@ def losses(folder: Path) -> dict[int, float]:
     return {each["step"]: each["loss"] for each in found}
 
 
+def wait_for_checkpoint(training: subprocess.Popen[str], folder: Path) -> None:
+    """Until there is any: old ones go."""
+    while not [each for each in folder.glob("checkpoints/step-*") if each.suffix != ".unfinished"]:
+        assert training.poll() is None
+        time.sleep(0.02)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
     """An unbroken run."""
@@ -63,10 +70,8 @@ def test_two_processes_learn_the_same(whole: dict[int, float], tmp_path: Path) -
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_that_is_killed_goes_on_to_the_same_loss(whole: dict[int, float], tmp_path: Path, processes: int) -> None:
     """With another number of processes it reads the same checkpoint, and sums in another order."""
-    started = subprocess.Popen(command(tmp_path, "--steps", "60"), cwd=FOLDER, env=environment())
-    while not (tmp_path / "checkpoints" / "step-20").exists():
-        assert started.poll() is None
-        time.sleep(0.02)
+    started = subprocess.Popen(command(tmp_path, "--steps", "60"), cwd=FOLDER, env=environment(), text=True)
+    wait_for_checkpoint(started, tmp_path)
     started.kill()
     started.wait()
     answer = trained(tmp_path, "--steps", "60", processes=processes)
@@ -80,8 +85,7 @@ def test_one_that_is_told_to_stop_saves_its_step(tmp_path: Path) -> None:
     started = subprocess.Popen(
         command(tmp_path, "--steps", "100000"), cwd=FOLDER, env=environment(), stdout=subprocess.PIPE, text=True
     )
-    while not (tmp_path / "checkpoints" / "step-10").exists():
-        time.sleep(0.02)
+    wait_for_checkpoint(started, tmp_path)
     started.send_signal(signal.SIGTERM)
     said, _ = started.communicate(timeout=60)
     assert started.returncode == 143
