@@ -34,6 +34,7 @@ DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 JOB = Kind("batch/v1", "Job", "jobs")
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
+QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
 

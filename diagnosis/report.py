@@ -11,10 +11,12 @@ from diagnosis.cluster import (
     JOB,
     POD,
     POD_GROUP,
+    QUEUED,
     REPLICA_SET,
     VOLCANO_JOB,
     Cluster,
     Object,
+    condition,
     has_ended,
     is_ready,
     owners_of,
@@ -128,16 +130,16 @@ def _phase(workload: Object) -> tuple[str, str]:
     if "state" in status:  # Volcano
         state = status["state"]
         return state.get("phase") or PENDING, state.get("message", "")
-    for condition in status.get("conditions") or []:
-        if condition["type"] in ("Complete", "Failed", "Available") and condition["status"] == "True":
-            return condition["type"], condition.get("message", "")
+    for each in status.get("conditions") or []:
+        if each["type"] in ("Complete", "Failed", "Available") and each["status"] == "True":
+            return each["type"], each.get("message", "")
     return (RUNNING if status.get("ready") else PENDING), ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
     pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
     if workload["spec"].get("suspend"):
-        yield Finding("it is suspended", f"kubectl get {kind} -n {_namespace(workload)} {workload['metadata']['name']}")
+        yield from _suspended(cluster, workload, kind)
         return
     # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
     counts = [pod for pod in pods if not has_ended(pod) or kind == "vcjob" or phase == PENDING]
@@ -147,6 +149,18 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         yield from _not_made(cluster, workload, kind)
         pods = _templates(cluster, workload) if phase == PENDING else []
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
+
+
+def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
+    """In Kueue's words, where it is Kueue that holds it back."""
+    namespace = _namespace(workload)
+    for queued in cluster.owned(QUEUED, namespace, [workload["metadata"]["uid"]]):
+        quota = condition(queued, "QuotaReserved")
+        if quota.get("status") == "False":
+            why = f"it has no quota in its queue {queued['spec'].get('queueName', '')}: {one_line(quota['message'])}"
+            yield Finding(why, f"kubectl describe {QUEUED.resource} -n {namespace} {queued['metadata']['name']}")
+            return
+    yield Finding("it is suspended", f"kubectl get {kind} -n {namespace} {workload['metadata']['name']}")
 
 
 def _not_made(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:

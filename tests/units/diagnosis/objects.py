@@ -13,6 +13,7 @@ from diagnosis.cluster import (
     NODE,
     POD,
     POD_GROUP,
+    QUEUED,
     VOLCANO_JOB,
     Cluster,
     Kind,
@@ -109,6 +110,16 @@ def volcano_job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
 
 def job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
     return JOB, {"metadata": {"name": name, "uid": name, "namespace": "ai"}, "spec": spec, "status": {}}
+
+
+def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:
+    """Kueue's record of a job."""
+    condition = {"type": "QuotaReserved", "status": reserved, "message": message}
+    return QUEUED, {
+        "metadata": {"name": f"job-{owner}", "namespace": "ai", "ownerReferences": owned_by(owner)},
+        "spec": {"queueName": queue},
+        "status": {"conditions": [condition]},
+    }
 
 
 def group(name: str = "train", owner: str = "train") -> tuple[Kind, Object]:
