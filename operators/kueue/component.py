@@ -51,7 +51,9 @@ def configuration(warm_up_minutes: int) -> Values:
     never starts; elsewhere Kueue leaves all jobs alone. What has room is admitted; whose pods are not ready in time
     goes back into its queue, and waits longer each time.
     """
-    concurrency = {"Job.batch": 5, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
+    # AppWrappers as many at once as Jobs: one by one, the first of many starts when the last has its Workload.
+    jobs = {"Job.batch": 5, "AppWrapper.workload.codeflare.dev": 5}
+    concurrency = {**jobs, "Workload.kueue.x-k8s.io": 10, "LocalQueue.kueue.x-k8s.io": 5}
     requeuing = {"timestamp": "Eviction", "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
