@@ -31,6 +31,10 @@ BAD_NODE = "ai-on-aks/gpu-health=failed"
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
 """Autopilot's: what its checks of a node's GPUs have found (IBM/autopilot, pkg/utils/nodelabels.go)."""
 GPU_RESOURCE = "nvidia.com/gpu"
+NVIDIA_RUNTIME = "nvidia"
+"""RuntimeClass of the GPU Operator's own pods (NVIDIA/gpu-operator v26.7.0, controllers/object_controls.go,
+DefaultRuntimeClass); names of its others begin so, too.
+"""
 VOLCANO: Final = "volcano"
 COSCHEDULER: Final = "scheduler-plugins-scheduler"
 """These, as pods name them, may place pods on GPU nodes. A stack has one of them, for a second would give away devices

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Site
-from config.facts.scheduling import ANY_TAINT
+from config.facts.scheduling import ANY_TAINT, NVIDIA_RUNTIME
 from operators._release import Values, release
 from operators.autopilot.settings import AutopilotSettings
 
@@ -20,8 +20,6 @@ NEVER_HOURS = 10 * 365 * 24
 0, which is to turn them off, ends Autopilot: `time.NewTicker` panics.
 """
 CHECKS = ("pciebw", "remapped", "dcgm", "ping", "gpupower")
-_RUNTIME = "nvidia"
-"""RuntimeClass of the GPU Operator (controllers/object_controls.go, DefaultRuntimeClass)."""
 
 
 class Autopilot(Installed):
@@ -73,6 +71,10 @@ def pod() -> Values:
     """What of its pods the chart has no values for: taints of GPU nodes, and the runtime that gives it their GPUs.
 
     It asks for none (`nvidia.com/gpu: 0`) and was written for nodes whose runtime is NVIDIA's by default; since 25.10
-    the GPU Operator leaves that as it is (transformToolkitCtrForCDI).
+    the GPU Operator leaves that as it is (v26.7.0, controllers/object_controls.go, transformToolkitCtrForCDI). With the
+    class, the runtime gives a container what its environment names, and its image, of nvidia/cuda, names all GPUs.
+
+    Helm leaves fields alone that neither the old nor the new chart has (helm v3, pkg/kube/client.go, createPatch: a
+    three-way merge); the kubernetes plugin is not on Helm 4 yet (pulumi/pulumi-kubernetes#4190).
     """
-    return {"tolerations": ANY_TAINT, "runtimeClassName": _RUNTIME}
+    return {"tolerations": ANY_TAINT, "runtimeClassName": NVIDIA_RUNTIME}

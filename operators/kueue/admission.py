@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from config.facts.scheduling import TEAM_LABELS
+from config.facts.scheduling import GPU_RESOURCE, NVIDIA_RUNTIME, TEAM_LABELS
 from operators.kueue.priorities import CLASSES
 from operators.kueue.queues import LOCAL_QUEUE
 from operators.kueue.rights import FRAMEWORKS
 
-QUEUES, PODS = "team-queues", "team-pods"
-"""The two policies, and their bindings."""
+QUEUES, PODS, HOPELESS = "team-queues", "team-pods", "team-hopeless-jobs"
+"""The policies, and their bindings. The last one only warns."""
 LABEL = "kueue.x-k8s.io/queue-name"
 _QUEUE_IT = f"put the label {LABEL}: {LOCAL_QUEUE} into its metadata"
 _CONTROLLER = (
@@ -37,16 +37,19 @@ _SPECS = {
 """Where the pods of a kind are described; in all others it is as in Jobs."""
 
 
-def policies(scheduler: str | None) -> dict[str, dict[str, Any]]:
-    """The specs of all by their names; `scheduler` is what alone places pods on GPU nodes, if anything does."""
-    return {QUEUES: _queues(), PODS: _pods(scheduler)}
+def policies(scheduler: str | None, gpus: int) -> dict[str, dict[str, Any]]:
+    """The specs of all by their names.
+
+    `scheduler` is what alone places pods on GPU nodes, if anything does; `gpus` is how many all quotas have together.
+    """
+    return {QUEUES: _queues(), PODS: _pods(scheduler), HOPELESS: _hopeless(gpus)}
 
 
 def binding(policy: str) -> dict[str, Any]:
     """Where it holds: in namespaces of teams."""
     return {
         "policyName": policy,
-        "validationActions": ["Deny"],
+        "validationActions": ["Warn" if policy == HOPELESS else "Deny"],
         "matchResources": {"namespaceSelector": {"matchLabels": TEAM_LABELS}},
     }
 
@@ -92,12 +95,59 @@ def _queues() -> dict[str, Any]:
     }
 
 
+def _hopeless(gpus: int) -> dict[str, Any]:
+    """Jobs that wait as long as quotas and queues are as they are, of the kinds whose pods are counted here. Somebody
+    may change either, so they are taken.
+    """
+    return {
+        "failurePolicy": "Ignore",
+        "matchConstraints": {
+            "resourceRules": [
+                _rule("batch", ["jobs"], "CREATE"),
+                _rule("kubeflow.org", ["pytorchjobs"], "CREATE"),
+                _rule("workload.codeflare.dev", ["appwrappers"], "CREATE"),
+            ],
+        },
+        "variables": [{"name": "gpus", "expression": _gpus_of_job()}],
+        "validations": [
+            _validation(
+                f"object.metadata.?labels[?'{LABEL}'].orValue('') in ['', '{LOCAL_QUEUE}']",
+                f"it waits until somebody makes the queue that it names: teams have one, {LOCAL_QUEUE}",
+            ),
+            _validation(
+                f"variables.gpus <= {gpus}",
+                f"it waits for more GPUs than all quotas have together, which are {gpus}: ask for fewer",
+            ),
+        ],
+    }
+
+
+def _gpus_of_job() -> str:
+    """All of its pods' together."""
+
+    def of(replicas: str, pod: str) -> str:
+        limits = f"{pod}.containers.map(c, dyn(c.?resources.?limits[?'{GPU_RESOURCE}'].orValue('0')))"
+        each = f"{limits}.map(limit, type(limit) == int ? limit : int(limit)).sum()"
+        return f"int({replicas}.orValue(1)) * {each}"
+
+    wrapped, trained = "dyn(object).spec.components", "dyn(object).spec.pytorchReplicaSpecs"
+    of_wrapped = of("each.template.spec.?parallelism", "each.template.spec.template.spec")
+    of_trained = of(f"{trained}[kind].?replicas", f"{trained}[kind].template.spec")
+    return (
+        "request.kind.kind == 'AppWrapper' ? "
+        f"{wrapped}.map(each, each.template.kind == 'Job' ? {of_wrapped} : 0).sum() : "
+        f"(request.kind.kind == 'PyTorchJob' ? {trained}.map(kind, {of_trained}).sum() : "
+        f"{of('dyn(object).spec.?parallelism', 'dyn(object).spec.template.spec')})"
+    )
+
+
 def _pods(scheduler: str | None) -> dict[str, Any]:
     """Pods, and what describes some: whatever is told of a Job at once, its user sees; of pods it is too late for that.
 
     Kueue's own record of a job has the pods of all kinds that queue. With the runtime class of NVIDIA's own pods, a
     container has the GPUs that its environment names, whether it asked for any or not (nvidia-container-toolkit,
-    api/config/v1/config.go: accept-nvidia-visible-devices-envvar-when-unprivileged is true by default).
+    internal/modifier/cdi.go, by VisibleDevices of internal/config/image/cuda_image.go: also of one without privileges,
+    as accept-nvidia-visible-devices-envvar-when-unprivileged is true by default, api/config/v1/config.go).
     """
     described = "has(dyn(object).spec.template) ? [dyn(object).spec.template.spec] : []"
     for kind, expression in _SPECS.items():
@@ -136,7 +186,7 @@ def _pods(scheduler: str | None) -> dict[str, Any]:
                 f"{', '.join(CLASSES)}, or nothing",
             ),
             _validation(
-                "variables.pods.all(pod, !pod.?runtimeClassName.orValue('').startsWith('nvidia'))",
+                f"variables.pods.all(pod, !pod.?runtimeClassName.orValue('').startsWith('{NVIDIA_RUNTIME}'))",
                 "its runtime would hand it all GPUs of its node, which it then has past the queue: leave "
                 "runtimeClassName out, GPUs come by their resource",
             ),

@@ -38,7 +38,8 @@ class Teams(Component):
         role = kubernetes.rbac.v1.ClusterRole(
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
-        rules = [role, *self._rules(scheduler, kueue)]
+        gpus = settings.slack_gpus + sum(team.gpus for team in settings.teams.values())
+        rules = [role, *self._rules(scheduler, gpus, kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
@@ -55,14 +56,14 @@ class Teams(Component):
             before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))
         return _made("ResourceFlavor", name, spec, opts=self.child(depends_on=[before]))
 
-    def _rules(self, scheduler: str | None, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
+    def _rules(self, scheduler: str | None, gpus: int, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""
         for name in priorities.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
             )
         kinds = kubernetes.admissionregistration.v1
-        for name, spec in admission.policies(scheduler).items():
+        for name, spec in admission.policies(scheduler, gpus).items():
             policy = kinds.ValidatingAdmissionPolicy(
                 f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=[kueue])
             )

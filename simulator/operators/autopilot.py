@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from config.facts import skus
-from config.facts.scheduling import AUTOPILOT_LABEL
+from config.facts.scheduling import AUTOPILOT_LABEL, NVIDIA_RUNTIME
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import Holder, PodContext
@@ -40,7 +40,7 @@ def gate(ctx: PodContext) -> str | None:
     """
     if reason := gates.runtime_gate(ctx):
         return reason
-    named = str(ctx.pod["spec"].get("runtimeClassName", "")).startswith("nvidia")
+    named = str(ctx.pod["spec"].get("runtimeClassName", "")).startswith(NVIDIA_RUNTIME)
     return None if named or _is_default(ctx) else "waiting for nvidia device plug-in to be setup"
 
 

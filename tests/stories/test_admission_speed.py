@@ -50,7 +50,7 @@ kueue.values = lambda *given, **more: {"controllerManager": values(*given, **mor
 queues.cluster_queue_spec = lambda *given: {
     key: value for key, value in cluster_queue_spec(*given).items() if key in ("namespaceSelector", "resourceGroups")
 }
-admission.policies = lambda _: {}
+admission.policies = lambda *_: {}
 """
 """Manifests and the chart's configuration as they are, a queue in no cohort, and nothing refused."""
 
@@ -157,7 +157,7 @@ def test_the_other_cluster_has_what_is_released(stacks: dict[str, Stack]) -> Non
     assert '"userRBACAdmissionCheck":true' in kubectl(stacks[RELEASED], "logs", "-n", NAMESPACE, OPERATOR)
     policies = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     ours, theirs = (set(names(stacks[name].kube.list(*policies))) for name in (OURS, RELEASED))
-    assert ours - theirs == {admission.QUEUES, admission.PODS}
+    assert ours - theirs == {admission.QUEUES, admission.PODS, admission.HOPELESS}
 
 
 def test_a_thousand_are_admitted_as_fast_as_by_what_is_released(

@@ -25,6 +25,7 @@ ALICE, ADMIN = "alice", "admin"
 JOBS, APPWRAPPER = "system:serviceaccount:kube-system:job-controller", "system:serviceaccount:appwrapper-system:manager"
 KUEUE, COLLECTOR = "system:serviceaccount:mlbatch-system:kueue", "system:serviceaccount:kube-system:garbage-collector"
 OWN_POD = "system:serviceaccount:blue:default"
+ALL_GPUS = 24
 QUEUE = {"kueue.x-k8s.io/queue-name": "default-queue"}
 VERSIONS = {
     "Pod": "v1",
@@ -70,7 +71,7 @@ def _objects() -> Iterator[Object]:
     for kind in DEFINED:
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"
-    for name, spec in admission.policies(VOLCANO).items():
+    for name, spec in admission.policies(VOLCANO, ALL_GPUS).items():
         yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
         yield {**bound, "spec": admission.binding(name)}
@@ -123,11 +124,16 @@ def patch_refused(user: str, name: str, metadata: Object) -> str:
     return _said(user, "patch", "job", name, "--namespace=blue", "--type=merge", f"--patch={change}")
 
 
-def _said(user: str, verb: str, *arguments: str, text: str = "") -> str:
+def warned(user: str, made: Object) -> str:
+    """What is said of what is taken."""
+    return _said(user, "create", "-f-", text=json.dumps(made), taken=True)
+
+
+def _said(user: str, verb: str, *arguments: str, text: str = "", taken: bool = False) -> str:
     config = paths.home() / "clusters" / "admission" / "admin.kubeconfig"
     command = [str(paths.tool("kubectl")), f"--kubeconfig={config}", verb, "--dry-run=server", "--as", user, *arguments]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    return done.stderr if done.returncode else ""
+    return done.stderr if taken is not bool(done.returncode) else ""
 
 
 def pods(gpus: int = 0, **more: Any) -> Object:
@@ -234,6 +240,54 @@ def test_what_is_let_pass(row: tuple[str, Object]) -> None:
     assert refused(*row) == ""
 
 
+def trained(workers: int, gpus: int) -> Object:
+    template = {"template": {"spec": pods(gpus, **HERE)}}
+    replicas = {"Master": template, "Worker": {"replicas": workers, **template}}
+    return named("PyTorchJob", {"pytorchReplicaSpecs": replicas}, labels=QUEUE)
+
+
+def parallel(count: int, gpus: int, queue: str = "default-queue") -> Object:
+    labels = {"kueue.x-k8s.io/queue-name": queue}
+    return named("Job", {"parallelism": count, "template": {"spec": pods(gpus, **HERE)}}, labels=labels)
+
+
+def in_numbers(made: Object) -> Object:
+    """With its GPUs as people write them in YAML."""
+    changed: Object = json.loads(re.sub(r'"nvidia.com/gpu": "(\d+)"', r'"nvidia.com/gpu": \1', json.dumps(made)))
+    return changed
+
+
+TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together, which are 24", "until somebody makes the queue"
+HOPELESS: dict[str, tuple[Object, str]] = {
+    "a queue that is not there": (parallel(1, 1, "nope"), NO_SUCH_QUEUE),
+    "a job for more GPUs than there are": (parallel(4, 8), TOO_MANY),
+    "a PyTorchJob of four nodes": (trained(3, 8), TOO_MANY),
+    "an AppWrapper that says it in numbers": (wrapped(in_numbers(parallel(4, 8))), TOO_MANY),
+    "an AppWrapper around two jobs": (wrapped(parallel(2, 8), parallel(2, 8)), TOO_MANY),
+}
+HOPEFUL = {
+    "a job for all": parallel(3, 8),
+    "a PyTorchJob for all": trained(2, 8),
+    "wrapped ones for all, and a config map": wrapped(
+        parallel(2, 8), parallel(1, 8), {"apiVersion": "v1", "kind": "ConfigMap"}
+    ),
+    "a job without GPUs": parallel(1000, 0),
+}
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("row", HOPELESS.values(), ids=HOPELESS.keys())
+def test_a_job_that_could_only_wait_is_taken_with_a_warning(row: tuple[Object, str]) -> None:
+    made, why = row
+    assert why in warned(ALICE, made)
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("made", HOPEFUL.values(), ids=HOPEFUL.keys())
+def test_of_one_that_may_come_to_run_nothing_is_said(made: Object) -> None:
+    assert warned(ALICE, made) == ""
+
+
 @pytest.mark.usefixtures("cluster")
 def test_what_the_page_tells_teams_to_write_is_taken() -> None:
     page = Path(paths.ROOT, "docs", "teams.md").read_text(encoding="utf-8")
@@ -275,5 +329,5 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(VOLCANO))
-    assert "schedulerName" not in json.dumps(admission.policies(None))
+    assert "schedulerName" in json.dumps(admission.policies(VOLCANO, ALL_GPUS))
+    assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS))
