@@ -76,16 +76,19 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:
-    """More than the cluster can have: each is held against what those before it leave. With no node, nothing runs."""
-    total = left = _all_gpus(stack)
-    asked: list[tuple[Path, int]] = [(("slackGpus",), stack.slack_gpus)]
-    asked += [(("teams", name, "gpus"), team.gpus) for name, team in sorted(stack.teams.items())]
-    for path, gpus in asked if total else ():
-        if gpus > left:
-            what = f"is {gpus}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
-            lacking = ("pools",) if stack.pools else ("nodeCount",)
-            yield Problem(path, what, f"0 to {left}, or more nodes", set_command(path, left), lacking=lacking)
-        left -= min(gpus, left)
+    """More than the cluster can have. What is nobody's gives way first, where that is enough, and else the largest
+    quota, which is the likeliest to be mistyped. With no node, nothing runs.
+    """
+    total, slack = _all_gpus(stack), ("slackGpus",)
+    given: dict[Path, int] = {slack: stack.slack_gpus}
+    given |= {("teams", name, "gpus"): team.gpus for name, team in sorted(stack.teams.items())}
+    while total and (over := sum(given.values()) - total) > 0:
+        path = slack if given[slack] >= over else max(given, key=given.__getitem__)
+        left = max(0, given[path] - over)
+        what = f"is {given[path]}, but {left or 'none'} of the {total} GPUs that the cluster can have {_are(left)} left"
+        lacking = ("pools",) if stack.pools else ("nodeCount",)
+        yield Problem(path, what, f"0 to {left}, or more nodes", set_command(path, left), lacking=lacking)
+        given[path] = left
 
 
 def _all_gpus(stack: StackFile) -> int:
