@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator
 
+from config.facts.storage_classes import aks_classes
 from config.schema.base import may_be, unfit
 from config.schema.operators import ChartSettings
+from config.schema.storage import SHARED_CLASS, ClassName
 
 DISKS = "managed-csi"
 """AKS's class of Standard SSDs (aks-docs, concepts-storage.md)."""
-_SHARES = ("azurefile", "azureblob")
-"""How names of AKS's classes of file shares and blobs begin."""
 
 
 def _is_of_disks(name: str) -> str:
     """Prometheus keeps its data on no share: its documentation (storage.md) rules out NFS, and what is not POSIX."""
-    if name.startswith(_SHARES):
+    if name in (SHARED_CLASS, *aks_classes().files, *aks_classes().blobs):
         raise unfit(f"is {name}, a class of shares, on which Prometheus's data do not keep", DISKS)
     return name
 
@@ -28,8 +28,7 @@ class MonitoringSettings(ChartSettings):
     enabled: bool = False
     """Whether the stack has it."""
     storage_class: Annotated[
-        str,
-        StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$", max_length=253),
+        ClassName,
         may_be(f"a storage class of disks, as in {DISKS}"),
         AfterValidator(_is_of_disks),
     ] = DISKS
