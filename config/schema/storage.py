@@ -74,7 +74,7 @@ def _is_of_files(name: str) -> str:
 
 SharedClass = Annotated[
     ClassName,
-    may_be(f"the name of a StorageClass of files that is there, as in {aks_classes().files[1]}"),
+    may_be(f"the name of a StorageClass of files that is there, as in {aks_classes().files[0]}"),
     AfterValidator(_is_of_files),
 ]
 

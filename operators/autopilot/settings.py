@@ -34,7 +34,9 @@ def problems(stack: StackFile, settings: AutopilotSettings) -> Iterator[Problem]
         given = settings.values.get(name)
         if isinstance(given, int) and given < 1:
             path = (*_KEY, "values", name)
-            yield Problem(path, "ends Autopilot as it starts", "whole hours, 1 or more", remove_command(path))
+            yield Problem(
+                path, f"is {given}, which ends Autopilot as it starts", "whole hours, 1 or more", remove_command(path)
+            )
     if settings.test_shared_files and stack.shared_class is None:
         what, allowed = "is true, but the stack has no class of shared files", "false, or storage.sharedClass"
         yield Problem(_TEST, what, allowed, set_command(_TEST, False))
