@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ class Authority:
         return str(self.folder / f"{name}.{kind}")
 
     def issue(
-        self, name: str, common_name: str, organization: str = "", hosts: tuple[str, ...] = (), *, server: bool = False
+        self, name: str, common_name: str, organization: str = "", hosts: Sequence[str] = (), *, server: bool = False
     ) -> None:
         """Issues `<name>.crt` and `<name>.key` unless they are there. `hosts` are DNS names or IP addresses."""
         if (self.folder / f"{name}.crt").exists():
@@ -101,6 +102,14 @@ class Authority:
         _write_key(self.folder / "ca.key", key)
         certificate = builder.sign(key, hashes.SHA256())
         files.replace(self.folder / "ca.crt", certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def serving_certificate(hosts: Sequence[str]) -> dict[str, bytes]:
+    """Of a server with these names, by a CA that is for nothing else: `tls.key`, `tls.crt` and `ca.crt`."""
+    common_name = hosts[-1][:64]  # X.509 allows no more
+    with tempfile.TemporaryDirectory() as folder:
+        Authority(Path(folder), common_name).issue("tls", common_name, hosts=hosts, server=True)
+        return {name: Path(folder, name).read_bytes() for name in ("tls.key", "tls.crt", "ca.crt")}
 
 
 def cluster_certificates(folder: Path, names: Sequence[str] = ()) -> Authority:

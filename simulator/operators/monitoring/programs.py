@@ -12,7 +12,7 @@ from pathlib import Path
 from simulator.host import paths
 from simulator.kubelet.programs import Controller, HostProcess, ImageProgram, OneShot, Page, PodContext
 from simulator.operators._real import pins
-from simulator.operators.monitoring import node_exporter, reloader
+from simulator.operators.monitoring import certgen, node_exporter, reloader
 
 _PINS = pins(Path(__file__).parent)
 OPERATOR, PROMETHEUS, PROMTOOL, STATE_METRICS = _PINS.tools
@@ -74,6 +74,8 @@ PROGRAMS = (
         "kube-state-metrics/kube-state-metrics",
         _program(_state_metrics, [STATE_METRICS], *_STATE_METRICS_PORTS.values()),
     ),
+    ImageProgram("kube-webhook-certgen", OneShot(certgen.create), command="create"),
+    ImageProgram("kube-webhook-certgen", OneShot(certgen.patch), command="patch"),
     # Grafana's disk is given to its user before it starts: simulated disks have no owners.
     ImageProgram(
         "library/busybox", OneShot(lambda ctx: ctx.log("simulated: disks have no owners")), "chown -R 472:472"

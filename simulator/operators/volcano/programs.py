@@ -11,12 +11,11 @@ import functools
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from simulator.host import paths
-from simulator.host.certificates import Authority
+from simulator.host.certificates import serving_certificate
 from simulator.kube.client import ApiError
 from simulator.kubelet.programs import HostProcess, ImageProgram, OneShot, PodContext
 from simulator.operators._real import pins
@@ -124,7 +123,8 @@ def make_admission_secret(ctx: PodContext) -> None:
     """What the hook Job's gen-admission-secret.sh does: a CA and a serving certificate for the webhook's Service."""
     options = _options(ctx.argv())
     service, namespace, name = options["--service"], options.get("--namespace", "default"), options["--secret"]
-    data = {key: base64.b64encode(value).decode() for key, value in _certificates(service, namespace).items()}
+    names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
+    data = {key: base64.b64encode(value).decode() for key, value in serving_certificate(names).items()}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}, "data": data}
     try:
         ctx.kube.create(secret)
@@ -140,14 +140,6 @@ def _options(argv: list[str]) -> dict[str, str]:
     """`--service x` pairs, also where they stand in one shell line."""
     words = " ".join(argv).replace("=", " ").split()
     return {word: words[i + 1] for i, word in enumerate(words[:-1]) if word.startswith("--")}
-
-
-def _certificates(service: str, namespace: str) -> dict[str, bytes]:
-    names = (service, f"{service}.{namespace}", f"{service}.{namespace}.svc")
-    common_name = names[-1][:64]  # X.509 allows no more
-    with tempfile.TemporaryDirectory() as folder:
-        Authority(Path(folder), common_name).issue("tls", common_name, hosts=names, server=True)
-        return {name: Path(folder, name).read_bytes() for name in ("tls.key", "tls.crt", "ca.crt")}
 
 
 _PINS = pins(Path(__file__).parent)

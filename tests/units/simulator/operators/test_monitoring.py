@@ -15,7 +15,7 @@ from diagnosis.cluster import Object
 from simulator.host import paths
 from simulator.kubelet.programs import Holder, HostProcess
 from simulator.operators.gpu_operator import dcgm
-from simulator.operators.monitoring import node_exporter, programs, reloader
+from simulator.operators.monitoring import certgen, node_exporter, programs, reloader
 from simulator.world.hardware import node_hardware
 from tests.support.fake_kube import Context, FakeKube
 
@@ -90,6 +90,28 @@ def test_a_gpu_with_a_row_to_be_remapped_has_its_xid_and_works_on() -> None:
     text = dcgm.text(worn, [])
     assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="2"' in labels] == [63]
     assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == 8
+
+
+def certgen_context(kube: FakeKube, *arguments: str) -> Context:
+    of_secret = ("--namespace=monitoring", "--secret-name=admission")
+    return Context(kube, container={"name": "create", "args": [*arguments, *of_secret]})
+
+
+def test_a_hooks_certificate_is_made_once_and_its_authority_is_handed_to_the_webhooks() -> None:
+    kinds = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+    kube = FakeKube(
+        *({"kind": kind, "metadata": {"name": "w"}, "webhooks": [{"name": "a", "clientConfig": {}}]} for kind in kinds)
+    )
+    made = certgen_context(kube, "create", "--host=operator.monitoring.svc,operator")
+    certgen.create(made.as_pod_context())
+    secret = kube.objects[("Secret", "monitoring", "admission")]["data"]
+    certgen.create(made.as_pod_context())
+    assert kube.objects[("Secret", "monitoring", "admission")]["data"] == secret
+    assert secret.keys() == {"ca", "cert", "key"}
+    certgen.patch(certgen_context(kube, "patch", "--webhook-name=w", "--patch-failure-policy=Fail").as_pod_context())
+    for kind in kinds:
+        (webhook,) = kube.objects[(kind, "", "w")]["webhooks"]
+        assert (webhook["clientConfig"]["caBundle"], webhook["failurePolicy"]) == (secret["ca"], "Fail")
 
 
 def test_ports_of_infiniband_tell_their_state_and_rate_in_bytes() -> None:
