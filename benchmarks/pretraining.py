@@ -2,6 +2,7 @@
 
 `ours`, `fp8` and `hf` keep bf16 weights with fp32 masters, add gradients up in fp32, clip, and update by our optimizer;
 `hf-autocast` and `plain` keep fp32 weights, as is usual with autocast, and update by torch's fused AdamW.
+By `torchrun --nproc-per-node N benchmarks/pretraining.py ours` it runs on several GPUs, each with its own batch.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "docker" / "pytorch-pretraining"))
+from pretraining import memory
 from pretraining.fp8 import Linear8
 from pretraining.model import Shape, Transformer, attention
-from pretraining.optimizer import MasterAdamW
+from pretraining.optimizer import MasterAdamW, world
 
 PEAK = 989e12
 SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20)}
@@ -171,24 +174,28 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         for _ in range(options.steps):
             loss = step()
         torch.cuda.synchronize()
-    taken = time.monotonic() - begun
+    taken, processes = time.monotonic() - begun, world()[1]
     if options.profile:
         with context, torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
             step()
             torch.cuda.synchronize()
         print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=80))
-    rate = options.steps * options.accumulate * options.batch * shape.sequence / taken
+    rate = processes * options.steps * options.accumulate * options.batch * shape.sequence / taken
     flops = shape_of(options.size).flops_per_token
+    eight = options.what == "fp8"
+    needed = memory.needed(shape, options.batch, processes, fp8=eight) if options.what in ("ours", "fp8") else 0
     return {
         "what": options.what,
         "size": options.size,
         "batch": options.batch,
         "accumulate": options.accumulate,
         "heads": shape.heads,
+        "gpus": processes,
         "tokens/s": round(rate),
-        "mfu": round(rate * flops / PEAK, 4),
+        "mfu": round(rate * flops / PEAK / processes, 4),
         "loss": round(loss.item(), 3),
         "GiB": round(torch.cuda.max_memory_allocated() / 2**30, 1),
+        "estimated GiB": round(needed / 2**30, 1),
         "compiled_s": round(compiled),
     }
 
@@ -247,6 +254,13 @@ def timed(run: Callable[[], object], times: int = 20) -> float:
     return (time.monotonic() - begun) / times
 
 
+def join() -> None:
+    """Takes this process's GPU, and its place among the others where torchrun has begun several."""
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        distributed.init_process_group("cpu:gloo,cuda:nccl")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=[*MADE, "ceiling"])
@@ -257,4 +271,9 @@ if __name__ == "__main__":
     parser.add_argument("--heads", type=int, default=0)
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
-    print(json.dumps(ceiling(chosen) if chosen.what == "ceiling" else measure(chosen)), flush=True)
+    join()
+    found = ceiling(chosen) if chosen.what == "ceiling" else measure(chosen)
+    if world()[0] == 0:
+        print(json.dumps(found), flush=True)
+    if distributed.is_initialized():
+        distributed.destroy_process_group()

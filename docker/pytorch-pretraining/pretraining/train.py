@@ -77,7 +77,9 @@ class Training:
         """Raises ValueError (also DataError and CheckpointError) with what is to be told."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
-        self.micro = memory.micro_batch(self.shape, chosen.batch, world()[1], device, chosen.micro_batch)
+        self.micro = memory.micro_batch(
+            self.shape, chosen.batch, world()[1], device, chosen.micro_batch, fp8=chosen.fp8
+        )
         self.accumulate = chosen.batch // world()[1] // self.micro
         self.source = self._source()
         torch.manual_seed(chosen.seed)
@@ -148,10 +150,10 @@ class Training:
             yield self.source.sequences(numbers, self.shape.sequence).to(self.device, non_blocking=True)
 
     def _all_stop(self) -> bool:
-        """Whether any process was told to: all save the same step."""
+        """Whether any process was told to: all save the same step. Asked on the CPU, so that no GPU is waited for."""
         if world()[1] == 1:
             return self.stopped
-        told = torch.tensor(int(self.stopped), device=self.device)
+        told = torch.tensor(int(self.stopped))
         distributed.all_reduce(told, distributed.ReduceOp.MAX)
         return bool(told.item())
 
@@ -178,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if cuda:
         torch.cuda.set_device(device)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        distributed.init_process_group("nccl" if cuda else "gloo")
+        distributed.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
     chosen.output.mkdir(parents=True, exist_ok=True)
     try:
         return Training(chosen, device).run()
