@@ -97,12 +97,15 @@ class SharedFiles(Component):
 def shared_class(
     settings: Settings, made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions
 ) -> SharedClass | None:
-    """What claims of shared files are of. A class that somebody else has made is read: without it, previews fail."""
+    """What claims of shared files are of.
+
+    A class that somebody else has made is read: without it previews fail, with this resource's name, which is the key.
+    """
     name = settings.shared_class
     if name is None:
         return None
     if name == settings.storage.shared_class and name not in (settings.operators.shared_class, *aks_classes().files):
-        made = [kubernetes.storage.v1.StorageClass.get("shared-class", name, opts=opts)]
+        made = [kubernetes.storage.v1.StorageClass.get("storage.sharedClass", name, opts=opts)]
     return SharedClass(name=name, made=made)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from config.facts.storage_classes import aks_classes
 from config.schema.base import EMPTY_IS_UNSET, may_be, unfit
@@ -22,12 +22,14 @@ Server = Annotated[
         pattern=rf"^([a-z]([a-z0-9-]*[a-z0-9])?(\.{_LABEL})*|\d{{1,3}}(\.\d{{1,3}}){{3}})$", max_length=253
     ),
     may_be("the name or the IPv4 address of an NFS server, as in 10.1.0.4"),
+    Field(examples=["10.1.0.4"]),
 ]
 """The chart has it in YAML without quotation marks, where what begins with a digit may be a number."""
 Export = Annotated[
     str,
     StringConstraints(pattern=rf"^/({_FOLDER}(/{_FOLDER})*)?$", max_length=255),
     may_be("the path of a folder on that server, as in /exports/ai"),
+    Field(examples=["/exports/ai"]),
 ]
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from components import images
+from config.facts.scheduling import AUTOPILOT_LABEL
 from diagnosis.cluster import Object, is_ready
 from simulator.host import paths
 from tests.support.world import CommandFailed, Stack, eventually, log, names
@@ -106,6 +107,27 @@ def test_the_folder_of_a_claim_that_is_gone_is_kept_under_another_name(stack: St
     assert says(stack, "owner", f"ls /data; cat /data/{kept}/shard", {"nfs": EXPORT}).split("\n")[-1] == "17 tokens"
 
 
+def test_autopilot_claims_some_of_the_class_on_each_node_and_can_go_and_come_again(stack: Stack) -> None:
+    kube = stack.kube
+    (node,) = names(kube.list("v1", "Node", labels="kubernetes.azure.com/mode=user"))
+    provisioner = {"nfsSubdirExternalProvisioner": {"enabled": True, **EXPORT}}
+    for turn in ("once", "twice"):
+        stack.set(operators={**provisioner, "autopilot": {"enabled": True, "testSharedFiles": True}})
+        stack.up()
+
+        def verdict() -> str | None:
+            found: str | None = kube.get("v1", "Node", node)["metadata"]["labels"].get(AUTOPILOT_LABEL)
+            return found
+
+        eventually(lambda: verdict() == "PASS", f"it has looked at the node {turn}", 240)
+        kept = says(stack, turn, "ls /data", {"nfs": EXPORT}).split()
+        assert [folder for folder in kept if folder.startswith("archived-autopilot-")], kept
+        stack.set(operators=provisioner)
+        stack.up()
+        assert not kube.find("apps/v1", "DaemonSet", "autopilot", "autopilot")
+        kube.patch("v1", "Node", node, None, {"metadata": {"labels": {AUTOPILOT_LABEL: None}}})
+
+
 def test_a_claim_of_a_class_that_does_not_exist_is_told_of_its_job(stack: Stack) -> None:
     claim(stack, "lost", storageClassName="fast")
     template = {"spec": pod_of(stack, "true", claimed("lost"))}
@@ -116,8 +138,9 @@ def test_a_claim_of_a_class_that_does_not_exist_is_told_of_its_job(stack: Stack)
 
 def test_a_stack_with_such_a_class_is_refused_before_anything_changes(stack: Stack) -> None:
     stack.set(storage={"sharedClass": "fast"})
-    with pytest.raises(CommandFailed, match="resource 'fast' does not exist"):
+    with pytest.raises(CommandFailed, match="resource 'fast' does not exist") as refused:
         stack.pulumi("preview")
+    assert "StorageClass (storage.sharedClass)" in str(refused.value), "the resource is called as its key"
     make(stack, "storage.k8s.io/v1", "StorageClass", "fast", provisioner="example.com/nfs")
     assert "PersistentVolumeClaim" in stack.pulumi("preview")
 

@@ -118,7 +118,7 @@ def test_a_class_that_somebody_else_has_made_is_read_from_the_cluster_before_cla
     claim = recorder.one(":PersistentVolumeClaim")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
     assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
-    assert "kubernetes:storage.k8s.io/v1:StorageClass shared-class" in claim.dependencies
+    assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies
     assert not recorder.names(":StorageClass")
 
 
@@ -134,4 +134,4 @@ def test_a_stack_on_the_platform_reads_it_too() -> None:
     lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
     claim = lodger.one(":PersistentVolumeClaim")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
-    assert "kubernetes:storage.k8s.io/v1:StorageClass shared-class" in claim.dependencies
+    assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.scheduling import TEAM_LABELS, VOLCANO
+from config.facts.scheduling import TEAM_LABELS, COSCHEDULER
 from operators.kueue import admission, priorities
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import paths
@@ -71,7 +71,7 @@ def _objects() -> Iterator[Object]:
     for kind in DEFINED:
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"
-    for name, spec in admission.policies(VOLCANO, ALL_GPUS).items():
+    for name, spec in admission.policies(COSCHEDULER, ALL_GPUS).items():
         yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
         yield {**bound, "spec": admission.binding(name)}
@@ -165,10 +165,10 @@ def wrapped(*templates: Object, labels: Object = QUEUE) -> Object:
     return named("AppWrapper", {"components": [{"template": each} for each in templates]}, labels=labels)
 
 
-HERE: Object = {"schedulerName": VOLCANO}
+HERE: Object = {"schedulerName": COSCHEDULER}
 NO_QUEUE, PAST_IT = "it has no queue", "it would take GPUs past the queue"
 FORGED, PRIORITY = "it is part of another object", "it takes a priority that is no team's"
-SCHEDULER = f"write schedulerName: {VOLCANO}"
+SCHEDULER = f"write schedulerName: {COSCHEDULER}"
 RUNTIME = "its runtime would hand it all GPUs of its node"
 SYSTEM: Object = {"priorityClassName": "system-node-critical"}
 NONE = {**pods()["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "0"}}}
@@ -329,5 +329,5 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(VOLCANO, ALL_GPUS))
+    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS))
     assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS))

@@ -90,6 +90,8 @@ def test_what_is_no_server_path_or_name(key: str, value: str, what: str) -> None
     ((said, fix),) = refused(**ON | {key: value})
     assert said == f"{KEY}.{key} {what}"
     assert f" --path {KEY}.{key}" in fix
+    if key in ON:
+        assert fix == f"pulumi config set --path {KEY}.{key} {ON[key]}"
 
 
 @pytest.mark.parametrize(
