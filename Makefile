@@ -8,7 +8,7 @@ STACK ?= dev
 export STACK
 INSIDE ?=
 ENTER = $(if $(INSIDE),--inside $(INSIDE))
-# Made before the stack is: Helm waits ten minutes only for the pods that would make them.
+# Made before a stack is, or a test begins: Helm and pytest wait some minutes only for what would make them.
 TEAM_TOOLS = kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics
 TORCH_PYTHON ?= python3
 CHARTS ?= .simulator/upstream-charts
@@ -71,9 +71,9 @@ test: ## the tests, but for the suites below
 
 # What is marked alone measures, so that nothing else may run beside it.
 test-long: ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
-	@$(RUN) "$$python" -m simulator.tools; failed=0; \
-		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile tests || failed=$$?; \
-		"$$python" -m pytest -m "long and alone" -n 0 tests || failed=$$?; exit $$failed
+	@$(RUN) "$$python" -m simulator.tools; "$$python" -m simulator.tools --only $(TEAM_TOOLS); failed=0; \
+		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile || failed=$$?; \
+		"$$python" -m pytest -m "long and alone" -n 0 || failed=$$?; exit $$failed
 
 test-training: ## the trainer of docker/pytorch-pretraining, by a Python that has torch, numpy and pytest: TORCH_PYTHON
 	@cd tests/training && exec $(TORCH_PYTHON) -m pytest -q -c /dev/null --rootdir . --confcutdir . .
@@ -85,7 +85,8 @@ upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-c
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
 
 upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
-	@$(RUN) UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
+	@$(RUN) "$$python" -m simulator.tools --only $(TEAM_TOOLS); \
+		UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
 		--dist loadfile tests/truth/upstream tests/stories
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests
