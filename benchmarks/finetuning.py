@@ -72,6 +72,7 @@ class Clock:
     def step(self, tokens: int | torch.Tensor) -> None:
         """Before each step."""
         if self.steps == WARM_UP:
+            torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()
             self.begun = time.monotonic()
         if self.steps >= WARM_UP:
@@ -92,7 +93,7 @@ class Clock:
 def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     count = (WARM_UP + chosen.steps) * chosen.pack * 2 // sum(LENGTHS) + 64
     given = f"--model none --output none --evaluation 0 --batch 1 --pack {chosen.pack} --rank {chosen.rank}"
-    options = train.options([*given.split(), "--alpha", str(ALPHA), "--targets", *TARGETS])
+    options = train.parser().parse_args([*given.split(), "--alpha", str(ALPHA), "--targets", *TARGETS])
     training = train.Training(options, base(chosen.size, "cuda", torch.bfloat16), sequences(count))
     clock = Clock()
     for step in range(1, WARM_UP + chosen.steps + 1):
@@ -160,7 +161,7 @@ def profile(run: Any) -> None:
 def check() -> dict[str, Any]:
     """Losses of the same batch, in fp32 on the CPU: ours of packed rows, peft's padded; and LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
-    options = train.options("--model none --output none --evaluation 0 --batch 8 --pack 128 --longest 64".split())
+    options = train.parser().parse_args("--model none --output none --evaluation 0 --batch 8 --pack 128 --longest 64".split())
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)
     theirs = with_peft(base("tiny", "cpu", torch.float32), options.rank)
     own = dict(theirs.named_parameters())

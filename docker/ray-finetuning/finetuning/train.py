@@ -26,15 +26,16 @@ from finetuning.checkpoint import CheckpointError, Checkpoints
 from finetuning.data import DataError, Example
 from finetuning.model import Learner, ModelError, adapted, load
 
+transformers.utils.logging.disable_progress_bar()
 EVICTED = 143
 """Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
 _SYNTHETIC = (2048, (32, 512))
 """How many examples there are without data, and how long they are."""
 
 
-def options(arguments: Sequence[str] | None = None, **more: argparse.ArgumentParser) -> argparse.Namespace:
-    """What to train, from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m finetuning.train", description=__doc__, **more)
+def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
+    """Of what to train."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=__doc__)
     parser.add_argument("--model", required=True, help="folder, or name on Hugging Face's hub")
     parser.add_argument("--data", type=Path, help="file of JSON lines, or folder of *.jsonl; else synthetic tokens")
     parser.add_argument("--output", type=Path, required=True, help="checkpoints, metrics and adapter")
@@ -51,7 +52,7 @@ def options(arguments: Sequence[str] | None = None, **more: argparse.ArgumentPar
     parser.add_argument("--checkpoint-steps", type=int, default=50)
     parser.add_argument("--log-steps", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args(arguments)
+    return parser
 
 
 def world() -> tuple[int, int]:
@@ -222,7 +223,7 @@ def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 where it is trained, 2 for what is wrong with its options, 143 where it was told to stop."""
-    chosen = options(arguments)
+    chosen = parser().parse_args(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
