@@ -14,20 +14,26 @@ from typing import Any
 import ray
 from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchTrainer, get_device
+from torch import distributed
 
 from finetuning import train
 
 _RETRIES = 3
 
 
-def loop(chosen: Mapping[str, Any]) -> None:
-    """In each worker. What is wrong with the options is told as the last metric, since no retry mends it."""
+def loop(chosen: Mapping[str, Any]) -> str | None:
+    """In each worker; what is wrong with the options, in any worker: no retry would mend it."""
+    training, wrong = None, None
     try:
         training = train.prepared(argparse.Namespace(**chosen), get_device())
     except ValueError as error:
-        ray.train.report({"error": str(error)})
-        return
-    training.run(report=lambda found: ray.train.report(dict(found)))
+        wrong = str(error)
+    all_wrong: list[str | None] = [None] * train.world()[1]
+    distributed.all_gather_object(all_wrong, wrong)
+    told = next(filter(None, all_wrong), None)
+    if not told:
+        training.run(report=lambda found: ray.train.report(dict(found)))
+    return told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,11 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failure_config=FailureConfig(max_failures=_RETRIES),
         ),
     )
-    result = trainer.fit()
-    if "error" in result.metrics:
-        print(f"error: {result.metrics['error']}", file=sys.stderr)
-        return 2
-    return 0
+    told = trainer.fit().return_value
+    if told:
+        print(f"error: {told}", file=sys.stderr)
+    return 2 if told else 0
 
 
 if __name__ == "__main__":

@@ -110,6 +110,7 @@ class Training:
             each.grad = torch.zeros_like(each)
         self.optimizer = torch.optim.AdamW(self.weights.values(), weight_decay=0.0, fused=True)
         self.checkpoints = Checkpoints(chosen.output / "checkpoints", self._about(base.config))
+        self.begun, self.before = self.checkpoints.load(self.weights, self.optimizer)
         self.stopped = False
 
     def _about(self, config: Any) -> dict[str, Any]:
@@ -128,12 +129,11 @@ class Training:
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
         """The exit code: 0 where all steps are done. `report` is given all metrics, in every process."""
-        begun, before = self.checkpoints.load(self.weights, self.optimizer)
-        before = self.evaluate() if before is None else before
+        before = self.evaluate() if self.before is None else self.before
         count = sum(each.numel() for each in self.weights.values())
-        tell(f"{count:,} weights learn {len(self.examples)} examples in {self.steps} steps; from step {begun}, loss {before:.4f}")
+        tell(f"{count:,} weights learn {len(self.examples)} examples in {self.steps} steps, from step {self.begun}; loss {before:.4f}")
         since, seen = time.monotonic(), 0
-        for step in range(begun + 1, self.steps + 1):
+        for step in range(self.begun + 1, self.steps + 1):
             loss, norm, tokens = self.step(step)
             seen += tokens
             if step % self.chosen.log_steps == 0 or step == self.steps:
