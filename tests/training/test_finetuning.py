@@ -179,9 +179,10 @@ def test_loss_and_gradients_are_those_of_peft(tmp_path: Path, kind: str) -> None
 
 def test_what_it_saves_peft_loads(base: Path, lines: Path, tmp_path: Path) -> None:
     """Its loss of what was not learnt is the same, sequence by sequence, in peft's own hands."""
-    answer = tuned(base, tmp_path, "--data", str(lines), "--epochs", "4")
+    argv = command(base, tmp_path, "--data", str(lines), "--epochs", "4")
+    answer = subprocess.run(argv, cwd=FOLDER, env=environment(), capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
-    chosen = train.parser().parse_args(command(base, tmp_path, "--data", str(lines))[3:])
+    chosen = train.parser().parse_args(argv[3:])
     held = train.Training(chosen, model.load(str(base), torch.device("cpu")), train.examples_of(chosen, 64)).held
     theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), tmp_path / "adapter").eval()
     total = 0.0
