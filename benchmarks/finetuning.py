@@ -90,10 +90,16 @@ class Clock:
         }
 
 
+def settings(**those: int) -> argparse.Namespace:
+    """Of our loop."""
+    those = {"alpha": ALPHA, "evaluation": 0, "batch": 1, **those}
+    given = [f"--{name}={value}" for name, value in those.items()]
+    return train.parser().parse_args(["--model=none", "--output=none", *given, "--targets", *TARGETS])
+
+
 def ours(chosen: argparse.Namespace) -> dict[str, Any]:
     count = (WARM_UP + chosen.steps) * chosen.pack * 2 // sum(LENGTHS) + 64
-    given = f"--model none --output none --evaluation 0 --batch 1 --pack {chosen.pack} --rank {chosen.rank}"
-    options = train.parser().parse_args([*given.split(), "--alpha", str(ALPHA), "--targets", *TARGETS])
+    options = settings(pack=chosen.pack, rank=chosen.rank)
     training = train.Training(options, base(chosen.size, "cuda", torch.bfloat16), sequences(count))
     clock = Clock()
     for step in range(1, WARM_UP + chosen.steps + 1):
@@ -115,7 +121,8 @@ class Measured(Trainer):
 
 def collator() -> DataCollatorForLanguageModeling:
     """Pads to the longest of a batch, and on to a multiple of 8, as tensor cores want."""
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel({"<pad>": 1})), pad_token="<pad>")
+    words = Tokenizer(models.WordLevel({"<pad>": 1}))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>")  # noqa: S106 - a word
     return DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=8)
 
 
@@ -147,7 +154,8 @@ def peft_trainer(chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def with_peft(model: nn.Module, rank: int, **more: Any) -> nn.Module:
-    return get_peft_model(model, LoraConfig(r=rank, lora_alpha=ALPHA, target_modules=TARGETS, task_type="CAUSAL_LM"), **more)
+    config = LoraConfig(r=rank, lora_alpha=ALPHA, target_modules=TARGETS, task_type="CAUSAL_LM")
+    return get_peft_model(model, config, **more)
 
 
 def profile(run: Any) -> None:
@@ -158,10 +166,10 @@ def profile(run: Any) -> None:
     print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=90))
 
 
-def check() -> dict[str, Any]:
+def check(_: argparse.Namespace) -> dict[str, Any]:
     """Losses of the same batch, in fp32 on the CPU: ours of packed rows, peft's padded; and LoRA's gradients."""
     examples = data.synthetic(VOCABULARY, 1, 4, (16, 64))
-    options = train.parser().parse_args("--model none --output none --evaluation 0 --batch 8 --pack 128 --longest 64".split())
+    options = settings(batch=8, pack=128, longest=64)
     training = train.Training(options, base("tiny", "cpu", torch.float32), examples)
     theirs = with_peft(base("tiny", "cpu", torch.float32), options.rank)
     own = dict(theirs.named_parameters())
@@ -174,16 +182,17 @@ def check() -> dict[str, Any]:
     reference.backward()
     share = 1 / sum(each.learnt for each in examples)
     loss = sum(training.learner.loss(row, share, learn=True) for row in training.rows)
-    apart = max(float((each.grad - own[name].grad).norm() / own[name].grad.norm()) for name, each in training.weights.items())
-    return {"ours": loss.item(), "peft": reference.item(), "gradients_apart": apart}
+    apart = [(each.grad - own[name].grad).norm() / own[name].grad.norm() for name, each in training.weights.items()]
+    return {"ours": loss.item(), "peft": reference.item(), "gradients_apart": float(max(apart))}
 
 
-MADE = {"ours": ours, **dict.fromkeys(("peft-trainer", "peft-trainer-compiled", "peft-trainer-bf16"), peft_trainer)}
+TRAINERS = ("peft-trainer", "peft-trainer-compiled", "peft-trainer-bf16")
+MADE = {"ours": ours, "check": check, **dict.fromkeys(TRAINERS, peft_trainer)}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=[*MADE, "check"])
+    parser.add_argument("what", choices=MADE)
     parser.add_argument("--size", default="1.3b", choices=SIZES)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--pack", type=int, default=16384, help="tokens at once, of ours")
@@ -192,5 +201,5 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=50, help="as many as the Trainer groups at once")
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
-    found = check() if chosen.what == "check" else {"what": chosen.what, "size": chosen.size, **MADE[chosen.what](chosen)}
-    print(json.dumps(found), flush=True)
+    found = MADE[chosen.what](chosen)
+    print(json.dumps({"what": chosen.what, "size": chosen.size, **found}), flush=True)

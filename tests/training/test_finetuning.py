@@ -15,21 +15,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-torch = pytest.importorskip("torch")
-pytest.importorskip("peft")
 import numpy as np
+import pytest
+import torch
 from peft import PeftModel
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import AutoModelForCausalLM, LlamaConfig, OPTConfig, PreTrainedTokenizerFast
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "docker" / "ray-finetuning"
-sys.path.insert(0, str(FOLDER))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "ray-finetuning"))
 from finetuning import data, model, train
 
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docker" / "ray-finetuning"
 WORDS = [f"w{number}" for number in range(60)]
 SMALL = "--rank 4 --pack 256 --longest 64 --batch 4 --evaluation 8 --rate 1e-2 --warmup 5".split()  # noqa: SIM905 - as on the command line
 OFTEN = ["--log-steps", "5", "--checkpoint-steps", "10"]
@@ -90,7 +87,7 @@ def command(model: Path, output: Path, *options: str, processes: int = 1) -> lis
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"}
 
 
 def tuned(model: Path, output: Path, *options: str, processes: int = 1) -> subprocess.CompletedProcess[str]:
@@ -159,8 +156,10 @@ def test_loss_and_gradients_are_those_of_peft(tmp_path: Path, kind: str) -> None
     """Of a padded batch whose prompts are not learnt."""
     ours, adapted = learner(kind, tmp_path)
     adapted.save_pretrained(tmp_path / "adapter")
-    theirs = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tmp_path), tmp_path / "adapter", is_trainable=True)
-    examples = [data.Example(each.tokens, first) for each, first in zip(data.synthetic(64, 1, 3, (20, 40)), (1, 7, 19), strict=True)]
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path)
+    theirs = PeftModel.from_pretrained(plain, tmp_path / "adapter", is_trainable=True)
+    made, prompts = data.synthetic(64, 1, 3, (20, 40)), (1, 7, 19)
+    examples = [data.Example(each.tokens, first) for each, first in zip(made, prompts, strict=True)]
     tokens, labels, mask = (torch.full((3, 40), filled) for filled in (0, data.IGNORED, 0))
     for row, each in enumerate(examples):
         stop = len(each.tokens)

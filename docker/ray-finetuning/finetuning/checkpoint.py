@@ -44,10 +44,10 @@ class Checkpoints:
             return 0, None
         device = next(iter(weights.values())).device
         state = torch.load(complete[-1], map_location=device, weights_only=True)
-        theirs = state["about"]
-        other = [f"{key} {theirs.get(key)} and not {ours}" for key, ours in self.about.items() if theirs.get(key) != ours]
-        if other:
-            told = ", ".join(other)
+        other = {key: (state["about"].get(key), ours) for key, ours in self.about.items()}
+        wrong = [f"{key} {theirs} and not {ours}" for key, (theirs, ours) in other.items() if theirs != ours]
+        if wrong:
+            told = ", ".join(wrong)
             raise CheckpointError(f"{complete[-1]} is of another training: {told}. Take another --output for this one")
         with torch.no_grad():
             for name, parameter in weights.items():

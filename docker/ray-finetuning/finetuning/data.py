@@ -89,7 +89,7 @@ def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _example(line: Any, tokenizer: Any) -> Example:
-    """Raises ValueError."""
+    """Raises DataError."""
     said = line if isinstance(line, Mapping) else {}
     text, prompt, completion = (said.get(key) for key in ("text", "prompt", "completion"))
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
@@ -99,10 +99,10 @@ def _example(line: Any, tokenizer: Any) -> Example:
     elif isinstance(text, str):
         before, tokens = [], tokenizer(text).input_ids + end
     else:
-        raise ValueError("neither `text` nor `prompt` and `completion`, as strings")
+        raise DataError("neither `text` nor `prompt` and `completion`, as strings")
     first = max(1, len(before))
     if len(tokens) <= first:
-        raise ValueError("no token to learn")
+        raise DataError("no token to learn")
     return Example(np.array(tokens), first)
 
 

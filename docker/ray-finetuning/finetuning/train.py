@@ -1,6 +1,6 @@
 """`python -m finetuning.train`: fine-tunes a model by LoRA, resumes where it was, and stops within its grace.
 
-What a step learns is planned beforehand from data, seed and sizes, so that it does not depend on how many GPUs learn it.
+What a step learns is planned beforehand, of data, seed and sizes, and does not depend on how many GPUs learn it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import transformers
 from torch import Tensor, distributed, nn
 
 from finetuning import data
-from finetuning.checkpoint import CheckpointError, Checkpoints
+from finetuning.checkpoint import Checkpoints
 from finetuning.data import DataError, Example
-from finetuning.model import Learner, ModelError, adapted, load
+from finetuning.model import Learner, adapted, load
 
 transformers.utils.logging.disable_progress_bar()
 EVICTED = 143
 """Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
-_SYNTHETIC = (2048, (32, 512))
-"""How many examples there are without data, and how long they are."""
+_SYNTHETIC = (2048, 32, 512)
+"""How many examples there are without data; the shortest and the longest."""
 
 
 def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
@@ -70,8 +70,9 @@ def tell(text: str) -> None:
 def examples_of(chosen: argparse.Namespace, vocabulary: int) -> list[Example]:
     """Raises DataError."""
     if not chosen.data:
-        count, (shortest, longest) = _SYNTHETIC
-        return data.synthetic(vocabulary, chosen.seed, count, (min(shortest, chosen.longest), min(longest, chosen.longest)))
+        count, *lengths = _SYNTHETIC
+        shortest, longest = (min(each, chosen.longest) for each in lengths)
+        return data.synthetic(vocabulary, chosen.seed, count, (shortest, longest))
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(chosen.model)
     except (OSError, ValueError) as error:
@@ -130,8 +131,7 @@ class Training:
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
         """The exit code: 0 where all steps are done. `report` is given all metrics, in every process."""
         before = self.evaluate() if self.before is None else self.before
-        count = sum(each.numel() for each in self.weights.values())
-        tell(f"{count:,} weights learn {len(self.examples)} examples in {self.steps} steps, from step {self.begun}; loss {before:.4f}")
+        tell(f"{len(self.examples)} examples in {self.steps} steps, from step {self.begun}; loss {before:.4f}")
         since, seen = time.monotonic(), 0
         for step in range(self.begun + 1, self.steps + 1):
             loss, norm, tokens = self.step(step)
@@ -142,9 +142,9 @@ class Training:
                 since, seen = time.monotonic(), 0
                 self.log(found, report)
             stop = self._any_stops()
-            if stop or step % self.chosen.checkpoint_steps == 0 or step == self.steps:
-                if world()[0] == 0:
-                    self.checkpoints.save(step, self.weights, self.optimizer, before)
+            due = stop or step % self.chosen.checkpoint_steps == 0 or step == self.steps
+            if due and world()[0] == 0:
+                self.checkpoints.save(step, self.weights, self.optimizer, before)
             if stop:
                 tell(f"told to stop: step {step} is saved")
                 return EVICTED
@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         training = prepared(chosen, device)
         signal.signal(signal.SIGTERM, lambda *_: setattr(training, "stopped", True))
         return training.run()
-    except (ValueError, DataError, ModelError, CheckpointError) as error:
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     finally:
