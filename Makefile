@@ -75,7 +75,7 @@ test-long: ## the tests that are marked long: recovery, adding a workload, drift
 		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile || failed=$$?; \
 		"$$python" -m pytest -m "long and alone" -n 0 || failed=$$?; exit $$failed
 
-test-training: ## the trainer of docker/pytorch-pretraining, by a Python that has torch, numpy and pytest: TORCH_PYTHON
+test-training: ## the trainers of docker/, by a Python that has pytest, torch and numpy; transformers, peft, accelerate and ray for LoRA: TORCH_PYTHON
 	@cd tests/training && exec $(TORCH_PYTHON) -m pytest -q -c /dev/null --rootdir . --confcutdir . .
 
 conformance: ## the kubernetes plugin's behaviour as a table: of the official one in CONFORMANCE_PULUMI_HOME, else of the stand-in

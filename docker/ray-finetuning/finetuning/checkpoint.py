@@ -1,0 +1,56 @@
+"""Checkpoints: LoRA's weights and the optimizer's state, which are small, in one file for each, whole or not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+_UNFINISHED = ".unfinished"
+
+
+class CheckpointError(ValueError):
+    """The text is for the user."""
+
+
+class Checkpoints:
+    """Of one training, in one folder that all processes see."""
+
+    def __init__(self, folder: Path, about: Mapping[str, Any], keep: int = 2) -> None:
+        """`about` is what must be the same for a checkpoint to be of this training."""
+        self.folder, self.about, self.keep = folder, dict(about), keep
+
+    def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
+        """`before` is the loss that training began with. One process of all does this."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        unfinished = self.folder / f"step-{steps}.pt{_UNFINISHED}"
+        state = {"about": self.about, "steps": steps, "before": before}
+        torch.save({**state, "weights": dict(weights), "optimizer": optimizer.state_dict()}, unfinished)
+        unfinished.rename(unfinished.with_name(unfinished.name.removesuffix(_UNFINISHED)))
+        for old in self._complete()[: -self.keep]:
+            old.unlink()
+
+    def _complete(self) -> list[Path]:
+        """Oldest first."""
+        return sorted(self.folder.glob("step-*.pt"), key=lambda each: int(each.stem.partition("-")[2]))
+
+    def load(self, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> tuple[int, float | None]:
+        """Restores the newest; its steps and `before`, 0 and None without any. Raises CheckpointError."""
+        complete = self._complete()
+        if not complete:
+            return 0, None
+        device = next(iter(weights.values())).device
+        state = torch.load(complete[-1], map_location=device, weights_only=True)
+        other = {key: (state["about"].get(key), ours) for key, ours in self.about.items()}
+        wrong = [f"{key} {theirs} and not {ours}" for key, (theirs, ours) in other.items() if theirs != ours]
+        if wrong:
+            told = ", ".join(wrong)
+            raise CheckpointError(f"{complete[-1]} is of another training: {told}. Take another --output for this one")
+        with torch.no_grad():
+            for name, parameter in weights.items():
+                parameter.copy_(state["weights"][name])
+        optimizer.load_state_dict(state["optimizer"])
+        return int(state["steps"]), float(state["before"])

@@ -1,0 +1,160 @@
+"""What is learnt: files of JSON lines, or a source whose entropy is known; packed end to end into rows of one length.
+
+Packing leaves no padding to compute but a row's last tokens, and gives all rows the same shape, so that they are
+compiled once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+IGNORED = -100
+"""A target that is not learnt, as transformers has it."""
+_SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
+_OPEN, _TOLD = 16, 5
+
+
+class DataError(ValueError):
+    """The text is for the user."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sequence of token numbers; those before `first`, 1 or more, are a prompt, which is not learnt."""
+
+    tokens: np.ndarray
+    first: int = 1
+
+    @property
+    def learnt(self) -> int:
+        """Tokens that are."""
+        return len(self.tokens) - self.first
+
+
+def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) -> list[Example]:
+    """After each of at most 256 tokens one of four comes, each as likely: no loss is below ln 4 for long.
+
+    Lengths are uniform, both ends included.
+    """
+    chance = np.random.default_rng(seed)
+    names = chance.permutation(vocabulary)[:_SYMBOLS]
+    found = []
+    for length in chance.integers(*lengths, count, endpoint=True):
+        steps = chance.integers(_CHOICES, size=length) * _STRIDE + 1
+        found.append(Example(names[steps.cumsum() % len(names)]))
+    return found
+
+
+def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
+    """Examples of a file of JSON lines, or of a folder's *.jsonl, and how many of them were cut to `longest` tokens.
+
+    A line has `text`, or `prompt` and `completion`, of which the second is learnt. Raises DataError.
+    """
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not files or not files[0].exists():
+        raise DataError(f"{path} has no file *.jsonl" if path.is_dir() else f"{path} is not there")
+    examples, wrong = [], []
+    for where, line in _lines(files):
+        try:
+            examples.append(_example(json.loads(line), tokenizer))
+        except ValueError as error:
+            what = "not JSON" if isinstance(error, json.JSONDecodeError) else error
+            wrong.append(f"{where}: {what}")
+    if wrong:
+        more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
+        raise DataError("; ".join(wrong[:_TOLD]) + more)
+    if not examples:
+        raise DataError(f"{path} is empty")
+    if (most := max(int(each.tokens.max()) for each in examples)) >= vocabulary:
+        raise DataError(f"token {most} is not of the model's {vocabulary}: its tokenizer is another model's")
+    cut = sum(len(each.tokens) > longest for each in examples)
+    kept = [Example(each.tokens[:longest], each.first) for each in examples if each.first < longest]
+    if not kept:
+        raise DataError(f"every prompt of {path} has {longest} tokens or more: nothing of a completion is left")
+    return kept, cut
+
+
+def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        with file.open(encoding="utf-8") as lines:
+            yield from ((f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
+
+
+def _example(line: Any, tokenizer: Any) -> Example:
+    """Raises DataError."""
+    said = line if isinstance(line, Mapping) else {}
+    text, prompt, completion = (said.get(key) for key in ("text", "prompt", "completion"))
+    end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
+    if isinstance(prompt, str) and isinstance(completion, str):
+        before = tokenizer(prompt).input_ids
+        tokens = before + tokenizer(completion, add_special_tokens=False).input_ids + end
+    elif isinstance(text, str):
+        before, tokens = [], tokenizer(text).input_ids + end
+    else:
+        raise DataError("neither `text` nor `prompt` and `completion`, as strings")
+    first = max(1, len(before))
+    if len(tokens) <= first:
+        raise DataError("no token to learn")
+    return Example(np.array(tokens), first)
+
+
+def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
+    """Rows of at most `size` tokens: each example, in this order, goes into the first of the last rows with room."""
+    rows: list[list[int]] = []
+    left: list[int] = []
+    for example in order:
+        length = lengths[example]
+        fitting = (row for row in range(max(0, len(rows) - _OPEN), len(rows)) if left[row] >= length)
+        row = next(fitting, len(rows))
+        if row == len(rows):
+            rows.append([])
+            left.append(size)
+        rows[row].append(example)
+        left[row] -= length
+    return rows
+
+
+@dataclass(frozen=True)
+class Row:
+    """Examples end to end, then padding; (1, size) where nothing else is said.
+
+    `ends` are where sequences end, after a 0, as int32. `learnt` are the places (n,) from which a next token is learnt,
+    and `targets` (n,) those tokens; n is a multiple of `unit`, filled up with IGNORED.
+    """
+
+    tokens: Tensor
+    positions: Tensor
+    ends: Tensor
+    learnt: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, examples: Sequence[Example], size: int, longest: int, unit: int, device: torch.device) -> Row:
+        tokens, positions, targets = np.zeros(size, int), np.zeros(size, int), np.full(size, IGNORED)
+        ends = [0]
+        for each in examples:
+            start, stop = ends[-1], ends[-1] + len(each.tokens)
+            tokens[start:stop], positions[start:stop] = each.tokens, np.arange(stop - start)
+            targets[start + each.first - 1 : stop - 1] = each.tokens[each.first :]
+            ends.append(stop)
+        while ends[-1] < size:  # padding is sequences too, none longer than attention expects
+            ends.append(min(size, ends[-1] + longest))
+        learnt = np.flatnonzero(targets != IGNORED)
+        missing = -len(learnt) % unit
+        chosen = np.concatenate([targets[learnt], np.full(missing, IGNORED)])
+        learnt = np.concatenate([learnt, np.zeros(missing, int)])
+        arrays = (tokens[None], positions[None], np.array(ends, np.int32), learnt, chosen)
+        return cls(*(_moved(torch.from_numpy(each), device) for each in arrays))
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """Pinned first, so that the GPU is not waited for."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

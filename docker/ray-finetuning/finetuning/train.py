@@ -1,0 +1,244 @@
+"""`python -m finetuning.train`: fine-tunes a model by LoRA, resumes where it was, and stops within its grace.
+
+What a step learns is planned beforehand, of data, seed and sizes, and does not depend on how many GPUs learn it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch import Tensor, distributed, nn
+
+from finetuning import data
+from finetuning.checkpoint import Checkpoints
+from finetuning.data import DataError, Example
+from finetuning.model import Learner, adapted, load
+
+transformers.utils.logging.disable_progress_bar()
+EVICTED = 143
+"""Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
+_SYNTHETIC = (2048, 32, 512)
+"""How many examples there are without data; the shortest and the longest."""
+
+
+def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
+    """Of what to train."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=__doc__)
+    parser.add_argument("--model", required=True, help="folder, or name on Hugging Face's hub")
+    parser.add_argument("--data", type=Path, help="file of JSON lines, or folder of *.jsonl; else synthetic tokens")
+    parser.add_argument("--output", type=Path, required=True, help="checkpoints, metrics and adapter")
+    parser.add_argument("--rank", type=int, default=16)
+    parser.add_argument("--alpha", type=int, default=32)
+    parser.add_argument("--targets", nargs="+", help="layers with LoRA, as q_proj v_proj; peft's usual ones")
+    parser.add_argument("--longest", type=int, default=2048, help="tokens of an example: more are cut off")
+    parser.add_argument("--pack", type=int, default=8192, help="tokens that a GPU takes at once")
+    parser.add_argument("--batch", type=int, default=8, help="packs of a step, of all GPUs together")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
+    parser.add_argument("--warmup", type=int, default=10, help="steps")
+    parser.add_argument("--evaluation", type=int, default=64, help="examples that are not learnt")
+    parser.add_argument("--checkpoint-steps", type=int, default=50)
+    parser.add_argument("--log-steps", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def world() -> tuple[int, int]:
+    """Rank and number of processes."""
+    if not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def tell(text: str) -> None:
+    if world()[0] == 0:
+        print(text, flush=True)
+
+
+def examples_of(chosen: argparse.Namespace, vocabulary: int) -> list[Example]:
+    """Raises DataError."""
+    if not chosen.data:
+        count, *lengths = _SYNTHETIC
+        shortest, longest = (min(each, chosen.longest) for each in lengths)
+        return data.synthetic(vocabulary, chosen.seed, count, (shortest, longest))
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(chosen.model)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{chosen.model} has no tokenizer to be had: {str(error).splitlines()[0]}") from error
+    found, cut = data.read(chosen.data, tokenizer, vocabulary, chosen.longest)
+    if cut:
+        tell(f"{cut} examples have more than {chosen.longest} tokens, and are cut")
+    return found
+
+
+class Training:
+    """One training in one process of several."""
+
+    def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
+        """Raises ValueError (also DataError, ModelError and CheckpointError) with what is to be told."""
+        if chosen.batch % world()[1]:
+            near = max(1, round(chosen.batch / world()[1])) * world()[1]
+            raise ValueError(f"{chosen.batch} packs do not divide among {world()[1]} GPUs: take --batch {near}")
+        if chosen.longest > chosen.pack:
+            raise ValueError(f"a pack of {chosen.pack} tokens has no room for an example of {chosen.longest}")
+        if len(examples) <= chosen.evaluation:
+            raise DataError(f"{len(examples)} examples are too few: --evaluation takes {chosen.evaluation} of them")
+        self.chosen = chosen
+        order = np.random.default_rng(chosen.seed).permutation(len(examples))
+        self.held, self.examples = np.split(np.array(examples, object)[order], [chosen.evaluation])
+        self.rows = self._packed(self.examples, range(chosen.epochs))
+        self.steps = -(-len(self.rows) // chosen.batch)
+        torch.manual_seed(chosen.seed)
+        self.model = adapted(base, chosen.rank, chosen.alpha, chosen.targets)
+        self.learner = Learner(self.model, chosen.pack, chosen.longest)
+        self.learner.check(max(self.examples, key=lambda each: len(each.tokens)))
+        if self.learner.device.type == "cuda":
+            self.learner.compile()
+        self.weights = {name: each for name, each in self.model.named_parameters() if each.requires_grad}
+        for each in self.weights.values():
+            each.grad = torch.zeros_like(each)
+        self.optimizer = torch.optim.AdamW(self.weights.values(), weight_decay=0.0, fused=True)
+        self.checkpoints = Checkpoints(chosen.output / "checkpoints", self._about(base.config))
+        self.begun, self.before = self.checkpoints.load(self.weights, self.optimizer)
+        self.stopped = False
+
+    def _about(self, config: Any) -> dict[str, Any]:
+        model = {key: getattr(config, key) for key in ("model_type", "num_hidden_layers", "hidden_size", "vocab_size")}
+        learnt = {"examples": len(self.examples), "tokens": int(sum(len(each.tokens) for each in self.examples))}
+        plan = {key: getattr(self.chosen, key) for key in ("rank", "alpha", "pack", "batch", "epochs", "seed")}
+        return {**model, "targets": sorted(self.model.peft_config["default"].target_modules), **learnt, **plan}
+
+    def _packed(self, examples: Sequence[Example], rounds: Sequence[int]) -> list[list[Example]]:
+        lengths = [len(each.tokens) for each in examples]
+        found = []
+        for number in rounds:
+            order = np.random.default_rng([self.chosen.seed, number]).permutation(len(lengths))
+            found += [[examples[each] for each in row] for row in data.pack(lengths, order, self.chosen.pack)]
+        return found
+
+    def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
+        """The exit code: 0 where all steps are done. `report` is given all metrics, in every process."""
+        before = self.evaluate() if self.before is None else self.before
+        tell(f"{len(self.examples)} examples in {self.steps} steps, from step {self.begun}; loss {before:.4f}")
+        since, seen = time.monotonic(), 0
+        for step in range(self.begun + 1, self.steps + 1):
+            loss, norm, tokens = self.step(step)
+            seen += tokens
+            if step % self.chosen.log_steps == 0 or step == self.steps:
+                found = {"step": step, "loss": loss.item(), "gradient": norm.item()}  # waits for the GPU
+                found["tokens_per_s"] = seen / (time.monotonic() - since)
+                since, seen = time.monotonic(), 0
+                self.log(found, report)
+            stop = self._any_stops()
+            due = stop or step % self.chosen.checkpoint_steps == 0 or step == self.steps
+            if due and world()[0] == 0:
+                self.checkpoints.save(step, self.weights, self.optimizer, before)
+            if stop:
+                tell(f"told to stop: step {step} is saved")
+                return EVICTED
+        self.finish({"before": before, "after": self.evaluate(), "steps": self.steps}, report)
+        return 0
+
+    def step(self, step: int) -> tuple[Tensor, Tensor, int]:
+        """Mean loss of the batch and the norm of its gradient, still on the GPU; its tokens, without padding."""
+        batch = self.rows[(step - 1) * self.chosen.batch : step * self.chosen.batch]
+        share = 1 / sum(each.learnt for row in batch for each in row)
+        rank, processes = world()
+        loss = torch.zeros((), device=self.learner.device)
+        for row in batch[rank::processes]:
+            loss += self.learner.loss(row, share, learn=True)
+        gradients = [each.grad for each in self.weights.values()]
+        if processes > 1:
+            together = nn.utils.parameters_to_vector([loss, *gradients])
+            distributed.all_reduce(together)
+            nn.utils.vector_to_parameters(together, [loss, *gradients])
+        norm = nn.utils.clip_grad_norm_(self.weights.values(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate(step)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
+        return loss, norm, sum(len(each.tokens) for row in batch for each in row)
+
+    def rate(self, step: int) -> float:
+        """Up to the highest in the warm-up, then along a cosine to nothing; the first step is 1."""
+        if step <= self.chosen.warmup:
+            return self.chosen.rate * step / self.chosen.warmup
+        done = (step - self.chosen.warmup) / max(1, self.steps + 1 - self.chosen.warmup)
+        return self.chosen.rate * 0.5 * (1 + math.cos(math.pi * done))
+
+    def evaluate(self) -> float:
+        """Mean loss, per token, of the examples that are not learnt; nan where there are none."""
+        share = 1 / max(1, sum(each.learnt for each in self.held))
+        rows = self._packed(self.held, [0])[world()[0] :: world()[1]]
+        loss = torch.zeros((), device=self.learner.device)
+        for row in rows:
+            loss += self.learner.loss(row, share, learn=False)
+        if world()[1] > 1:
+            distributed.all_reduce(loss)
+        return loss.item() if len(self.held) else math.nan
+
+    def _any_stops(self) -> bool:
+        """Whether any process was told to: all save the same step."""
+        if world()[1] == 1:
+            return self.stopped
+        told = torch.tensor(int(self.stopped), device=self.learner.device)
+        distributed.all_reduce(told, distributed.ReduceOp.MAX)
+        return bool(told.item())
+
+    def log(self, found: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
+        """A line for people, and one of metrics.jsonl."""
+        tell("step {step}: loss {loss:.4f}, gradient {gradient:.2f}, {tokens_per_s:,.0f} tokens/s".format_map(found))
+        if world()[0] == 0:
+            with (self.chosen.output / "metrics.jsonl").open("a") as file:
+                file.write(json.dumps(found) + "\n")
+        report(found)
+
+    def finish(self, result: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
+        """Saves the adapter as peft reads it, and result.json."""
+        if world()[0] == 0:
+            self.model.save_pretrained(self.chosen.output / "adapter", save_embedding_layers=False)
+            (self.chosen.output / "result.json").write_text(json.dumps(result))
+        tell("loss of what was not learnt: {before:.4f} before, {after:.4f} after".format_map(result))
+        report(result)
+
+
+def prepared(chosen: argparse.Namespace, device: torch.device) -> Training:
+    """Loads model and data. Raises ValueError."""
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    base = load(chosen.model, device)
+    return Training(chosen, base, examples_of(chosen, base.config.vocab_size))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 where it is trained, 2 for what is wrong with its options, 143 where it was told to stop."""
+    chosen = parser().parse_args(arguments)
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        distributed.init_process_group("nccl" if cuda else "gloo")
+    try:
+        training = prepared(chosen, device)
+        signal.signal(signal.SIGTERM, lambda *_: setattr(training, "stopped", True))
+        return training.run()
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
