@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.namespace import namespace
-from config.facts.scheduling import TEAM_LABELS
+from config.facts.scheduling import LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
@@ -97,10 +97,10 @@ class Team(Component):
         space = namespace(name, "baseline", parent=self, hooks=None, labels=TEAM_LABELS, depends_on=[queue])
         inside = space.metadata["name"]
         kubernetes.apiextensions.CustomResource(
-            f"{name}-{queues.LOCAL_QUEUE}",
+            f"{name}-{LOCAL_QUEUE}",
             api_version=queues.API,
             kind="LocalQueue",
-            metadata={"name": queues.LOCAL_QUEUE, "namespace": inside},
+            metadata={"name": LOCAL_QUEUE, "namespace": inside},
             spec={"clusterQueue": queue_name},
             opts=self.child(),
         )
