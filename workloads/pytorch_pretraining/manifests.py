@@ -100,7 +100,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
             "GPUS_PER_NODE": str(run.gpus),
         },
         mounts=[own.mount(), *run.mounts],
-        gpus=run.gpus if run.nodes == 1 else run.options.gpus,
+        gpus=run.gpus if run.nodes == 1 else None,
         spec={
             "restartPolicy": restart_policy,
             "terminationGracePeriodSeconds": grace_seconds(run),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from config.facts.skus import VmSku, catalogue, gpu_models
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, set_command
+from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._containers import container_problems
 from workloads._team import most_gpus, team_problems
@@ -59,10 +59,25 @@ def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
         able = ", ".join(sorted({size.gpu_model for size in _sizes() if _has_fp8(size)}))
         what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
         yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
-    if ground.nodes > 1 and not sku.infiniband:
-        where: Path = (*_OPTIONS, "numNodes")
+    if ground.nodes > 1:
+        yield from _between_nodes(options, ground)
+
+
+def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """InfiniBand, which whole nodes have alone, and whose memory is pinned."""
+    sku, where = ground.pool.sku, (*_OPTIONS, "numNodes")
+    if not sku.infiniband:
         what = f"is {ground.nodes}, but nodes of {sku.name} have no InfiniBand between them"
         yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
+        return
+    if options.gpus is not None and options.gpus < sku.gpus:
+        what = f"is {options.gpus}, but a job of {ground.nodes} nodes takes whole ones, which have InfiniBand alone"
+        yield Problem((*_OPTIONS, "gpus"), what, "nothing, or numNodes 1", remove_command((*_OPTIONS, "gpus")))
+    team = ground.teams.get(str(options.team))
+    if team and not team.pins_memory:
+        path: Path = ("teams", str(options.team), "pinsMemory")
+        what = f"is false, and pods of workload {NAME} on {ground.nodes} nodes pin memory for InfiniBand"
+        yield Problem(path, what, "true, or numNodes 1", set_command(path, True), others=(set_command(where, 1),))
 
 
 def _has_fp8(sku: VmSku) -> bool:
