@@ -120,9 +120,14 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """Pods of the workload with that uid, or of what it has made to make them: ReplicaSets, a job in an AppWrapper."""
-    makers = [each for kind in (REPLICA_SET, PYTORCH_JOB) for each in cluster.owned(kind, namespace, [uid])]
-    return cluster.owned(POD, namespace, [uid, *(maker["metadata"]["uid"] for maker in makers)])
+    """Of the workload with that uid."""
+    return cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+
+
+def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
+    """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, or of the job that it wraps."""
+    made = [each for kind in (REPLICA_SET, PYTORCH_JOB) for each in cluster.owned(kind, namespace, [uid])]
+    return [uid, *(each["metadata"]["uid"] for each in made)]
 
 
 def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:

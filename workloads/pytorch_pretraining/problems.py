@@ -89,8 +89,12 @@ def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     sku, gpus = ground.pool.sku, _gpus(options, ground)
     if fits(options, sku, gpus) or not sku.gpu_bf16_tflops:
         return
-    ways = [*_shorter(options, sku, gpus), *_more_gpus(options, ground), *_smaller(options, sku, gpus)]
-    ways = ways or list(_on_other_gpus(options, ground, gpus))
+    ways = [
+        *_shorter(options, sku, gpus),
+        *_more_gpus(options, ground),
+        *_smaller(options, sku, gpus),
+        *_on_other_gpus(options, ground, gpus),
+    ]
     needed, usable = bytes_per_gpu(options, gpus) / GB, usable_bytes(sku) / GB
     where: Path = (*_OPTIONS, "modelSize")
     what = (
@@ -119,12 +123,16 @@ def _more_gpus(options: PretrainingOptions, ground: Ground) -> Iterator[Way]:
     sku = ground.pool.sku
     most = most_gpus(options, ground) or 0
     per_node = options.gpus_on(sku)
+
+    def will_do(gpus: int) -> bool:
+        return gpus <= most and options.sequences % gpus == 0 and fits(options, sku, gpus)
+
     for count in range(per_node + 1, sku.gpus + 1):
-        if ground.nodes * count <= most and fits(options, sku, ground.nodes * count):
+        if will_do(ground.nodes * count):
             yield f"{count} GPUs of each node", set_command((*_OPTIONS, "gpus"), count)
             return
     for nodes in range(ground.nodes + 1, ground.pool.max_nodes + 1 if sku.infiniband else 0):
-        if nodes * per_node <= most and fits(options, sku, nodes * per_node):
+        if will_do(nodes * per_node):
             yield f"{nodes} nodes", set_command((*_OPTIONS, "numNodes"), nodes)
             return
 
@@ -155,7 +163,7 @@ def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
 def _batch(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     """Every GPU takes as many sequences, whole ones."""
     gpus, batch = _gpus(options, ground), options.sequences
-    if batch % gpus:
+    if batch % gpus and options.gpus_on(ground.pool.sku) <= ground.pool.sku.gpus:
         near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
         nearest = min(near, key=lambda each: abs(each - batch))
         where: Path = (*_OPTIONS, "batch")
