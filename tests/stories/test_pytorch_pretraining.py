@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -119,5 +120,9 @@ def test_it_finishes(platform: Stack, stack: Stack) -> None:
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v1", "PyTorchJob")):
-        eventually(lambda api=api, kind=kind: not platform.kube.list(api, kind, TEAM), f"no {kind} is left")
+        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
     assert platform.kube.get("v1", "Namespace", TEAM)
+
+
+def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
+    return not platform.kube.list(api, kind, TEAM)
