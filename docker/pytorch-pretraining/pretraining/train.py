@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, distributed, nn
 
 from pretraining import memory, options, report
-from pretraining.checkpoint import CheckpointError, Checkpoints
-from pretraining.data import DataError, Source, Synthetic, TokenFiles
+from pretraining.checkpoint import Checkpoints
+from pretraining.data import Source, Synthetic, TokenFiles
 from pretraining.fp8 import Linear8
 from pretraining.model import Transformer, attention
 from pretraining.optimizer import MasterAdamW, world
@@ -46,7 +46,7 @@ class Training:
     """One training in one process of several."""
 
     def __init__(self, chosen: argparse.Namespace, device: torch.device) -> None:
-        """Raises ValueError (also DataError and CheckpointError) with what is to be told."""
+        """Raises ValueError, of which DataError and CheckpointError are, with what is to be told."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
         gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen.output.mkdir(parents=True, exist_ok=True)
     try:
         return Training(chosen, device).run()
-    except (ValueError, DataError, CheckpointError) as error:
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return options.UNFIT
     finally:
