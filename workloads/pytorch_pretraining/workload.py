@@ -12,7 +12,7 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
-from workloads._pods import Mount, blob
+from workloads._pods import NOT_AWAITED, Mount, blob
 from workloads._team import name_of
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import CHECKPOINTS, CONTAINER, DATA, Run
@@ -58,16 +58,17 @@ class PytorchPretraining(Workload[PretrainingOptions]):
 
 
 def _checkpoints(context: WorkloadContext, name: str, options: PretrainingOptions) -> Mount:
-    """A container, or a claim of the class of shared files."""
+    """A container, or a claim of the class of shared files, which members of teams may not read: so nothing waits."""
     if options.checkpoint_container:
         return blob("checkpoints", context.volumes[options.checkpoint_container], CHECKPOINTS)
     shared = context.shared_class
     if shared is None:
         raise ValueError("the platform has no class of shared files, which `problems` demands long before")
     gib = max(_LEAST_GIB, -(-_KEPT * WRITTEN * parameters(options) // 2**30))
+    metadata = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
     claim = kubernetes.core.v1.PersistentVolumeClaim(
         f"{NAME}-checkpoints",
-        metadata={"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace},
+        metadata={**metadata, "annotations": NOT_AWAITED},
         spec={
             "accessModes": ["ReadWriteMany"],
             "storageClassName": shared.name,
