@@ -33,7 +33,7 @@ OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "trainingOperator": {"enabled": True},
 }
-OPTIONS = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
+OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
 LOOKS_S = 300
 """Within it AppWrapper, which looks once a minute, has taken a job away and started it anew."""
 
@@ -115,6 +115,28 @@ def test_it_finishes(platform: Stack, stack: Stack) -> None:
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert step(platform) == OPTIONS["steps"]
+
+
+def test_with_more_steps_it_is_another_job_that_goes_on_where_the_first_has_ended(
+    platform: Stack, stack: Stack
+) -> None:
+    (label, _, _) = BAD_NODE.partition("=")
+    kubectl(platform, "label", "nodes", "--all", f"{label}-")
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000}})
+    assert stack.steps() == {f"kubernetes:workload.codeflare.dev/v1beta2:AppWrapper {NAME}": "delete-replaced"}
+    eventually(lambda: f"from step {OPTIONS['steps']}\n" in said(platform), "it goes on", LOOKS_S)
+    eventually(lambda: step(platform) >= OPTIONS["steps"] + 200, "it has saved again", LOOKS_S)
+
+
+def test_when_its_node_is_lost_it_goes_on_elsewhere_from_its_last_checkpoint(platform: Stack) -> None:
+    lost = node(platform)
+    platform.world.simulator("fault", "node", "--node", lost)
+    eventually(lambda: node(platform) not in ("", lost), "it runs on the other node", 900)
+    begun = re.compile(r"from step (\d+)$", re.MULTILINE)
+    eventually(lambda: begun.search(said(platform)), "it has read its checkpoint", LOOKS_S)
+    (at,) = map(int, begun.findall(said(platform)))
+    assert at > OPTIONS["steps"]
+    assert at % OPTIONS["checkpointSteps"] == 0, "nobody told it to stop"
 
 
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:

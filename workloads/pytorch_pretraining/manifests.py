@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.facts.allocatable import allocatable
+from config.facts.scheduling import tolerations
 from workloads import _base
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
@@ -29,6 +30,11 @@ _WRITE_BYTES_S = 0.5e9
 """A node's, to blob storage or a share: est."""
 _LAST_STEP_S = 120
 """For the step that runs, and what is written already."""
+_LOST = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    for what in ("not-ready", "unreachable")
+]
+"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 _ANNOTATION = "workload.codeflare.dev.appwrapper"
 
@@ -102,6 +108,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
         mounts=[own.mount(), *run.mounts],
         gpus=run.gpus if run.nodes == 1 else None,
         spec={
+            "tolerations": [*tolerations(run.pool.taints), *_LOST],
             "restartPolicy": restart_policy,
             "terminationGracePeriodSeconds": grace_seconds(run),
             "automountServiceAccountToken": False,
@@ -157,5 +164,5 @@ def wrapper_annotations(run: Run) -> Manifest:
     return {
         f"{_ANNOTATION}/retryLimit": str(run.options.restarts),
         f"{_ANNOTATION}/terminalExitCodes": str(UNFIT),
-        f"{_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{max(10, minutes)}m",
+        f"{_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
     }

@@ -117,6 +117,12 @@ def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
         assert int(forced.removesuffix("m")) * 60 > manifests.grace_seconds(each)
 
 
+def test_a_node_that_is_gone_is_given_up_sooner_than_others_do() -> None:
+    found = manifests.template(run(), "Never")["spec"]["tolerations"]
+    waits = {each["key"]: each.get("tolerationSeconds") for each in found}
+    assert waits == {"sku": None, "node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}
+
+
 def test_pods_have_no_token_of_the_cluster() -> None:
     assert manifests.template(run(), "Never")["spec"]["automountServiceAccountToken"] is False
 
