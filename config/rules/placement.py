@@ -143,6 +143,7 @@ class Placer:
             guest=self._stack.platform_stack is not None,
             teams=self._stack.teams,
             slack_gpus=self._stack.slack_gpus,
+            scheduler=self._stack.operators.scheduler,
             operators=[key_of(each.name) for each in self._installation.enabled()],
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
+from config.facts.scheduling import VOLCANO
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
@@ -124,6 +125,8 @@ class Ground:
     """GPUs that all of its teams may borrow."""
     operators: Collection[str] = ()
     """Keys of the operators that are on."""
+    scheduler: str = VOLCANO
+    """What alone places pods on its GPU nodes."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
         """The pool cannot have as many nodes as the workload needs."""

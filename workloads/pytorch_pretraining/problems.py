@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.scheduling import COSCHEDULER
 from config.facts.skus import VmSku, catalogue, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, set_command
@@ -38,9 +39,13 @@ def _gpus(options: PretrainingOptions, ground: Ground) -> int:
 
 
 def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Of the platform. Its scheduler is the one beside which Kueue holds back PyTorchJobs here."""
+    """Of the platform: what makes the job's pods, and what places them. With Volcano no such job has been tried."""
     if not ground.guest:
         return
+    if ground.scheduler != COSCHEDULER:
+        where: Path = ("operators", "scheduler")
+        what = f"is {ground.scheduler}, and gangs of workload {NAME} have been tried with {COSCHEDULER} alone"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {NAME}", set_command(where, COSCHEDULER))
     needs = {"trainingOperator": "is a PyTorchJob", **({"appwrapper": "is wrapped"} if options.app_wrapper else {})}
     for key, why in needs.items():
         if key not in ground.operators:
@@ -59,6 +64,10 @@ def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
         able = ", ".join(sorted({size.gpu_model for size in _sizes() if _has_fp8(size)}))
         what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
         yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
+    if ground.pool.shares > 1:
+        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} trains on whole ones"
+        yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
     if ground.nodes > 1:
         yield from _between_nodes(options, ground)
 

@@ -104,6 +104,18 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
             "appwrapper.enabled of stack teams is false, but workload pytorch-pretraining is wrapped",
             "operators.appwrapper.enabled true",
         ),
+        (
+            {},
+            {"operators": {**OPERATORS, "scheduler": "volcano"}},
+            "operators.scheduler of stack teams is volcano, and gangs of workload",
+            "operators.scheduler scheduler-plugins-scheduler",
+        ),
+        (
+            {"gpus": 4},
+            {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "gpuSlices": 2}}},
+            "pools.gpu.gpuSlices of stack teams shares each GPU of pool gpu",
+            "pulumi config rm -s teams --path pools.gpu.gpuSlices",
+        ),
         ({}, {"storage": None}, "has no class of shared files", "storage.sharedClass azurefile-csi"),
         ({"numNodes": 2}, {}, "pinsMemory of stack teams is false", "teams.blue.pinsMemory true"),
         ({"fp8": True}, {"vmSku": A100}, "fp8 is true, and A100 multiplies nothing in FP8", "fp8 false"),
