@@ -1,7 +1,7 @@
 # The commands of this project; docs/commands.md tells what each does. STACK chooses the stack of `up` and `down` (default dev).
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check tools images \
+.PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check tools team-tools images \
 	lock-images lock-manifests own-state stack-file upstream upstream-charts
 
 STACK ?= dev
@@ -49,10 +49,12 @@ env: ## the same environment as shell lines: eval "$$(make -s env)"
 tools: ## the tools alone
 	@$(RUN) exec "$$python" -m simulator.tools
 
+team-tools: ## the tools, and those of the stack mlbatch
+	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools --only $(TEAM_TOOLS)
+
 demo-mlbatch: export STACK := mlbatch
-demo-mlbatch: own-state stack-file ## brings the stack mlbatch up, and shows on it what teams get
-	@$(RUN) "$$python" -m simulator.tools && "$$python" -m simulator.tools --only $(TEAM_TOOLS) && \
-		"$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
+demo-mlbatch: own-state stack-file team-tools ## brings the stack mlbatch up, and shows on it what teams get
+	@$(RUN) "$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
 		--context ai-on-aks-mlbatch+ai-on-aks-mlbatch --picture .simulator/gpu-use.svg
 
 images: ## builds docker/ and pushes it to REGISTRY; without one, registers its tags in the simulator

@@ -38,7 +38,7 @@ def main() -> None:
         pulumi.log.warn(warning)
     for placement in settings.placements.values():
         pulumi.log.info(str(placement))
-    if quotas := quota_table(settings):
+    if not settings.lender and (quotas := quota_table(settings)):
         pulumi.log.info(quotas)
     made = _all_that_is_made()
     settings, platform = _platform(settings, known_operators)
@@ -46,12 +46,11 @@ def main() -> None:
         _export(platform)
         pulumi.log.warn(way_in.after_first_phase(settings, settings.names.resource_group))
         return
-    context = platform.context()
     where = settings.placements
-    deployed = {name: workloads.deploy(known[at.workload], context, at) for name, at in where.items()}
+    deployed = {name: workloads.deploy(known[at.workload], platform.context_of(at), at) for name, at in where.items()}
 
     if isinstance(platform, Platform):
-        PlatformGuard("guard", context, tuple(made))
+        PlatformGuard("guard", platform.context, tuple(made))
     _export(platform)
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}

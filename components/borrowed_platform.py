@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import pulumi
@@ -16,15 +17,19 @@ from components.identity import Federation
 from components.node_pools import gpu_pools
 from components.sas import check_expiry
 from components.shared_files import shared_class
+from components.team_space import TeamSpace
 from components.workspace import Workspace
-from config.schema.models import Lender, Settings
+from config.schema.models import Lender, Placement, Settings
+from config.schema.workload import Member
 
 
 class BorrowedPlatform(Component):
-    """A way into the other stack's cluster, and a namespace there with this stack's name."""
+    """A way into the other stack's cluster, and a namespace there with this stack's name.
+
+    Workloads of teams are in the teams' namespaces instead: where all are, the stack makes none.
+    """
 
     provider: kubernetes.Provider
-    workspace: Workspace
 
     def __init__(
         self, name: str, settings: Settings, lender: Lender, opts: pulumi.ResourceOptions | None = None
@@ -41,22 +46,41 @@ class BorrowedPlatform(Component):
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
-        containers = self._containers()
-        for container, access in containers.items():
+        self._in_cluster = in_cluster
+        self._access = self._containers()
+        for container, access in self._access.items():
             check_expiry(access, users=settings.users(container), stack=str(lender.stack))
-        mounted = {name: access for name, access in containers.items() if settings.users(name)}
-        plain = lender.lending.federation
-        self.workspace = Workspace(
+        self._shared_class = shared_class(settings, (), self.child(provider=self.provider))
+        self.register_outputs({"platform": str(lender.stack)})
+
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The namespace of this stack's name, made for the first workload that is there."""
+        own = [placed for placed in self.settings.placements.values() if placed.options.member is None]
+        used = {container for placed in own for container in placed.options.containers}
+        plain = self.lender.lending.federation
+        return Workspace(
             "workspace",
-            settings.stack,
-            mounted,
+            self.settings.stack,
+            {name: access for name, access in self._access.items() if name in used},
             None,
             platform_guard.GUEST_LABELS,
             federation=Federation.of(plain) if plain else None,
-            opts=in_cluster,
+            opts=self._in_cluster,
         )
-        self._shared_class = shared_class(settings, (), self.child(provider=self.provider))
-        self.register_outputs({"platform": str(lender.stack)})
+
+    def _team_space(self, placed: Placement[Any], member: Member, prefix: str) -> TeamSpace:
+        used = placed.options.containers
+        return TeamSpace(
+            placed.name,
+            team=member.team,
+            user=member.user or self.settings.teams[member.team].users[0],
+            prefix=f"{prefix}{placed.name}-",
+            containers={name: access for name, access in self._access.items() if name in used},
+            kubeconfig=self._outputs.require_output("kubeconfig"),
+            cluster=self._outputs.require_output("clusterId"),
+            opts=self._in_cluster,
+        )
 
     def _containers(self) -> dict[str, ContainerAccess]:
         sas = self._outputs.require_output("sas")
@@ -66,18 +90,32 @@ class BorrowedPlatform(Component):
         """Reference of an image of `docker/`."""
         return images.own(name, login_server=self.lender.lending.login_server, mirror=self.settings.images.registry)
 
-    def context(self) -> WorkloadContext:
-        """What workloads are given. The platform is up already, so there is nothing to wait for."""
+    def context_of(self, placed: Placement[Any]) -> WorkloadContext:
+        """What a workload is given."""
+        prefix = f"{self.settings.stack}-"
+        if member := placed.options.member:
+            space = self._team_space(placed, member, prefix)
+            return self._context(
+                provider=space.provider,
+                namespace=member.team,
+                service_account="default",
+                volumes=space.volumes,
+                prefix=prefix,
+            )
+        own = self.workspace
+        return self._context(
+            provider=self.provider, namespace=own.namespace, service_account=own.account, volumes=own.volumes
+        )
+
+    def _context(self, **place: Any) -> WorkloadContext:
+        """The platform is up already, so there is nothing to wait for."""
         return WorkloadContext(
-            provider=self.provider,
-            namespace=self.workspace.namespace,
-            service_account=self.workspace.account,
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,
             image=self.image,
-            volumes=self.workspace.volumes,
             shared_class=self._shared_class,
             ready=[],
+            **place,
         )
 
     def outputs(self) -> Mapping[str, Any]:

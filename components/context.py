@@ -88,6 +88,8 @@ class WorkloadContext:
     """Blob containers of the platform by name."""
     shared_class: SharedClass | None
     """None where a workload makes its own, of SMB."""
+    prefix: str = ""
+    """Of all names in a namespace that is a team's, where other stacks have theirs; else none."""
     ready: Sequence[pulumi.Resource]
     """Jobs depend on these: the registry of their images, the pools that they name, and the scheduler's webhook."""
     parent: pulumi.Resource | None = None

@@ -60,3 +60,12 @@ def _without(args: list[Any], options: Iterable[str]) -> list[Any]:
             position = left.index(option)
             del left[position : position + 2]
     return left
+
+
+def as_user(kubeconfig: str, user: str) -> str:
+    """The same, but all is done as that user: whoever logs in must be allowed to impersonate (the field `as`)."""
+    config = yaml.safe_load(kubeconfig)
+    for each in config["users"]:
+        each["user"]["as"] = user
+    text: str = yaml.safe_dump(config, sort_keys=False)
+    return text

@@ -10,10 +10,13 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 
+Level = Literal["baseline", "privileged"]
+"""What pods of a namespace may do, as Kubernetes' pod-security standards have it."""
+
 
 def namespace(
     name: str,
-    level: Literal["baseline", "privileged"],
+    level: Level,
     *,
     parent: Component,
     hooks: pulumi.ResourceHookBinding | None,

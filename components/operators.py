@@ -6,21 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from types import MappingProxyType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.context import GpuPool
-from components.namespace import namespace
+from components.namespace import Level, namespace
 from components.node_pools import gpu_pools
 from config.problems.errors import Problem
 from config.schema.models import Settings, StackFile
 from config.schema.operators import Capability, Installation, OperatorSpec, Own
-
-Level = Literal["baseline", "privileged"]
-"""What pods of a namespace may do, as Kubernetes' pod-security standards have it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import pulumi
@@ -30,7 +31,7 @@ from components.storage import Storage
 from components.workspace import Workspace
 from config.rules import platform_stack
 from config.rules.cost import OUTPUT, Cost
-from config.schema.models import Settings
+from config.schema.models import Placement, Settings
 from config.schema.names import WORKLOAD_NAMESPACE
 from config.schema.network import OF_REGISTRY
 from config.schema.operators import MONITORING
@@ -179,8 +180,13 @@ class Platform(Component):
         mirror = self.settings.images.registry
         return images.own(name, login_server=self.registry.login_server, mirror=mirror)
 
+    def context_of(self, _: Placement[Any]) -> WorkloadContext:
+        """What a workload is given: all of them are in one namespace."""
+        return self.context
+
+    @cached_property
     def context(self) -> WorkloadContext:
-        """What workloads are given."""
+        """What is there for workloads."""
         return WorkloadContext(
             provider=self.access.provider,
             namespace=self.workspace.namespace,

@@ -35,12 +35,13 @@ class ContainerVolume(Component):
         access: ContainerAccess,
         *,
         namespace: str,
-        space: core.Namespace,
+        space: core.Namespace | None,
         hooks: pulumi.ResourceHookBinding | None,
+        prefix: str = "",
         identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`space` is the namespace; `hooks` are its own; `identity` opens what no SAS does.
+        """`space` is the namespace, if the stack makes it; `hooks` are its own; `identity` opens what no SAS does.
 
         The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
         killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
@@ -48,8 +49,8 @@ class ContainerVolume(Component):
         storage object in use protection keeps it, and only the namespace's end is theirs too.
         """
         super().__init__(name, opts)
-        self._names = VolumeNames(access, namespace)
-        self._space = space
+        self._names = VolumeNames(access, namespace, prefix)
+        self._after = [space] if space else []
         sas = access.sas
         secrets = [self._mount_secret(name, access, sas)] if sas else []
         volume = core.PersistentVolume(
@@ -62,7 +63,7 @@ class ContainerVolume(Component):
             f"claim-{name}",
             metadata={"name": self._names.claim, "namespace": namespace},
             spec=claim_spec(access, volume.metadata["name"]),
-            opts=self.child(depends_on=[space, *secrets], deleted_with=space),
+            opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space),
         )
         upload = self._upload(f"upload-{name}", access.url, sas.upload) if sas and sas.upload is not None else None
         digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
@@ -90,7 +91,7 @@ class ContainerVolume(Component):
             name,
             metadata={"name": object_name, "namespace": self._names.namespace},
             string_data=data,
-            opts=self.child(depends_on=[self._space]),
+            opts=self.child(depends_on=self._after),
         )
 
 
@@ -100,21 +101,23 @@ class VolumeNames:
 
     access: ContainerAccess
     namespace: str
+    prefix: str = ""
+    """Of all of them, where other stacks have theirs in the same namespace."""
 
     @property
     def claim(self) -> str:
         """Of the claim in the namespace."""
-        return f"{self.access.container}-{self.access.generation}"
+        return f"{self.prefix}{self.access.container}-{self.access.generation}"
 
     @property
     def secret(self) -> str:
         """Of the secret that the driver reads."""
-        return f"{self.access.container}-sas-{self.access.generation}"
+        return f"{self.prefix}{self.access.container}-sas-{self.access.generation}"
 
     @property
     def upload(self) -> str:
         """Of the secret that uploads read."""
-        return f"{self.access.container}-upload-{self.access.generation}"
+        return f"{self.prefix}{self.access.container}-upload-{self.access.generation}"
 
     @property
     def volume(self) -> str:

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-n", "--namespace", default=WORKLOAD_NAMESPACE, help=f"of the workloads ({WORKLOAD_NAMESPACE})"
     )
-    parser.add_argument("workload", nargs="*", help="name of a Job, of a Volcano Job or of a Deployment")
+    parser.add_argument("workload", nargs="*", help="name of a Job, Volcano Job, Deployment, AppWrapper or PyTorchJob")
     options = parser.parse_args(argv)
     cluster = Cluster(kubectl.read)
     try:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from config.facts.scheduling import VOLCANO_GROUP
 from diagnosis.cluster import (
+    APP_WRAPPER,
     DEPLOYMENT,
     JOB,
     POD,
     POD_GROUP,
+    PYTORCH_JOB,
     QUEUED,
     REPLICA_SET,
     VOLCANO_JOB,
@@ -35,9 +37,15 @@ GONE = "Gone"
 PENDING = "Pending"
 RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
-DONE = ("Completed", "Complete", "Available")
-_KINDS = {"vcjob": VOLCANO_JOB, "job": JOB, "deployment": DEPLOYMENT}
-"""By their names for kubectl."""
+DONE = ("Completed", "Complete", "Available", "Succeeded")
+_KINDS = {
+    "vcjob": VOLCANO_JOB,
+    "job": JOB,
+    "deployment": DEPLOYMENT,
+    "appwrapper": APP_WRAPPER,
+    "pytorchjob": PYTORCH_JOB,
+}
+"""By their names for kubectl; a job in an AppWrapper has the name of that, which comes first."""
 _CONTROLLER_PODS = {"app": "volcano-controller"}
 _NOT_MADE = ("FailedCreate", "PodGroupError", "PluginError")
 """Events of what makes pods, when it cannot: a namespace's quota, a webhook (Volcano's job_controller_actions.go)."""
@@ -112,9 +120,14 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """Pods of the workload with that uid; those of a Deployment are made by its ReplicaSets."""
-    sets = [found["metadata"]["uid"] for found in cluster.owned(REPLICA_SET, namespace, [uid])]
-    return cluster.owned(POD, namespace, [uid, *sets])
+    """Of the workload with that uid."""
+    return cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+
+
+def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
+    """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, or of the job that it wraps."""
+    made = [each for kind in (REPLICA_SET, PYTORCH_JOB) for each in cluster.owned(kind, namespace, [uid])]
+    return [uid, *(each["metadata"]["uid"] for each in made)]
 
 
 def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:
@@ -130,15 +143,18 @@ def _phase(workload: Object) -> tuple[str, str]:
     if "state" in status:  # Volcano
         state = status["state"]
         return state.get("phase") or PENDING, state.get("message", "")
+    if "phase" in status:  # AppWrapper
+        return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
     for each in status.get("conditions") or []:
-        if each["type"] in ("Complete", "Failed", "Available") and each["status"] == "True":
+        if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message", "")
-    return (RUNNING if status.get("ready") else PENDING), ""
+    runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # a PyTorchJob says so
+    return (RUNNING if runs else PENDING), ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
     pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
-    if workload["spec"].get("suspend"):
+    if workload["spec"].get("suspend") or workload["spec"].get("runPolicy", {}).get("suspend"):
         yield from _suspended(cluster, workload, kind)
         return
     # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
@@ -183,6 +199,8 @@ def _under_way(cluster: Cluster, workload: Object, kind: str) -> Iterable[Findin
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:
     """Its pods as they will be: Volcano makes a job's only once it has let the gang in."""
     spec, uid = workload["spec"], workload["metadata"]["uid"]
+    if "template" not in spec and "tasks" not in spec:
+        return []
     tasks = spec.get("tasks", [{"replicas": spec.get("parallelism", 1), **spec}])
     groups = [
         group["metadata"]["name"] for group in cluster.all(POD_GROUP, _namespace(workload)) if uid in owners_of(group)

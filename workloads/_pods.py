@@ -15,7 +15,7 @@ from config.schema.overrides import merge
 Manifest = dict[str, Any]
 
 NOT_AWAITED = {"pulumi.com/skipAwait": "true", "pulumi.com/deletionPropagationPolicy": "background"}
-"""Annotations of what may take longer than `pulumi up` should: jobs, and Services whose pods are not ready yet.
+"""Annotations of what may take longer than `pulumi up` should: jobs, Services whose pods are not ready yet, claims.
 
 The first also keeps Pulumi from waiting until a Job is deleted, and a successor of that name would find it there still:
 so it goes at once, and its pods after it.

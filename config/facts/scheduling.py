@@ -26,6 +26,8 @@ SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"
 TEAM_LABELS = {"mlbatch-team-namespace": "true"}
 """MLBatch's own: of namespaces of teams, in which Kueue manages all jobs."""
+LOCAL_QUEUE = "default-queue"
+"""Of every team: its jobs name this one."""
 BAD_NODE = "ai-on-aks/gpu-health=failed"
 """Ours: the label by which whoever knows of a failing GPU has AppWrapper take jobs away from its node."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"

@@ -19,7 +19,7 @@ from config.reading.trial import tried
 from config.reading.values import data, names, too_much
 from config.rules import stack as rules
 from config.rules.mirrors import IsFile, mirror_problems
-from config.rules.names import name_problems, namespace_problems
+from config.rules.names import job_name_problems, name_problems, namespace_problems
 from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
@@ -171,6 +171,7 @@ def _place(
     )
     if stack_file.platform_stack is None:
         problems += name_problems(settings.names)
+    problems += job_name_problems(settings.stack, [each.name for each in placements.values() if each.options.member])
     return settings, problems
 
 

@@ -37,7 +37,7 @@ class Privacy:
         """The fix, which moves what stands at `source`, without values that are secret there or where they go."""
 
         def shown(edit: Edit) -> Edit:
-            known = self._is_option(edit.path) and self.schema(edit.path[:3])
+            known = source[0] == "workloadOptions" and self._is_option(edit.path) and self.schema(edit.path[:3])
             hidden = self.hides(edit.path) or (not known and self.hides(source))
             return replace(edit, secret=True) if hidden and not edit.removes else edit
 

@@ -16,6 +16,8 @@ from config.schema.names import (
     Names,
 )
 
+_POD = "worker-999"
+"""What the training operator puts behind a job's name."""
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
@@ -71,3 +73,15 @@ def namespace_problems(stack: str, of_operators: Iterable[str]) -> Iterator[Prob
         what = f"the stack is named {stack!r}, which Kubernetes refuses as the name of its namespace"
         allowed = f"at most {MAX_DNS_LABEL} lower-case letters, digits and hyphens, a letter or digit at both ends"
         yield Problem((), what, allowed, run(f"pulumi stack rename {better or 'my-stack'}"))
+
+
+def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]:
+    """What is wrong with a stack's name before those of its workloads in namespaces of teams.
+
+    They are names of pods with their Service's behind them, which begin with a letter.
+    """
+    room = MAX_DNS_LABEL - len(f"-{_POD}") - max((len(f"-{name}") for name in workloads), default=MAX_DNS_LABEL)
+    if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
+        better = f"s-{namespace_of(stack)}"[:room].rstrip("-") if not stack[:1].isalpha() else stack[:room].rstrip("-")
+        what = f"the stack is named {stack!r}, and so names of its jobs in the team's namespace begin"
+        yield Problem((), what, f"at most {room} characters, the first a letter", run(f"pulumi stack rename {better}"))

@@ -139,6 +139,12 @@ class Placer:
             storage=self._stack.storage,
             shared_files=self._stack.shared_files,
             scratch=pool.scratch and self._installation.brought("NVMe scratch").enabled,
+            shared_class=self._stack.shared_class is not None,
+            guest=self._stack.platform_stack is not None,
+            teams=self._stack.teams,
+            slack_gpus=self._stack.slack_gpus,
+            scheduler=self._stack.operators.scheduler,
+            operators=[key_of(each.name) for each in self._installation.enabled()],
         )
 
     def _pool_keys(self, spec: WorkloadSpec[Any], options: WorkloadOptions) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, move_command, remove_command, set_command
@@ -117,3 +117,13 @@ def _are(number: int) -> str:
 def _is_taken(name: str, of_operators: Collection[str]) -> bool:
     """AKS, its add-ons and operators call theirs something-system."""
     return name == SLACK or name.endswith("-system") or is_taken(name, of_operators)
+
+
+def reachable_gpus(teams: Mapping[str, TeamSettings], slack: int, name: str) -> int:
+    """The most that a team's jobs can have at once: its own, and what others lend it while they run nothing."""
+    team = teams[name]
+    lent = [
+        each.gpus if each.lending_limit is None else each.lending_limit for key, each in teams.items() if key != name
+    ]
+    borrowed = slack + sum(lent)
+    return team.gpus + (borrowed if team.borrowing_limit is None else min(team.borrowing_limit, borrowed))

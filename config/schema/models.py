@@ -237,7 +237,7 @@ class StackFile(Model):
 
 
 Shared = TypeVar("Shared", bound=StackFile)
-SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images")
+SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus")
 """Settings of a platform that hold for workloads of other stacks too."""
 
 

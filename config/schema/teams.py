@@ -38,6 +38,10 @@ class TeamSettings(Model):
     """How many of these others may borrow at most, with their share of all else; all of them unless it is set."""
     borrowing_limit: Gpus | None = None
     """How many GPUs its jobs may take at most beyond its own; as many as others lend unless it is set."""
+    pins_memory: bool = False
+    """Let its pods pin memory (the capability IPC_LOCK), which jobs of several nodes need on InfiniBand; in all else
+    they stay at the level `baseline`.
+    """
     users: tuple[User, ...] = ()
     """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name."""
     groups: tuple[ObjectId, ...] = ()

@@ -6,10 +6,11 @@ hands the registry to `config.reading.loader.load`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
+from config.facts.scheduling import VOLCANO
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
@@ -18,6 +19,7 @@ from config.schema.overrides import PodOverrides
 from config.schema.pools import MAX_NODES, PoolSettings
 from config.schema.references import Image
 from config.schema.storage import KeptOn, StorageSettings
+from config.schema.teams import TeamSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,14 @@ class GpuPods:
     """Name of the container that has the devices."""
     restart_policy: Literal["Never", "Always"] = "Never"
     """As what makes the pods needs it: jobs try again with new ones, a Deployment takes Always alone."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A user of a team; the first one of its `users` where none is named."""
+
+    team: str
+    user: str | None
 
 
 class WorkloadOptions(Model):
@@ -76,6 +86,11 @@ class WorkloadOptions(Model):
         return ()
 
     @property
+    def member(self) -> Member | None:
+        """As whom, and of which team, it is made in that team's namespace; None in the stack's own namespace."""
+        return None
+
+    @property
     def open_end(self) -> str:
         """The option that would end it, where that is not set and it runs for weeks; empty for all else."""
         return ""
@@ -100,6 +115,18 @@ class Ground:
     """What the platform keeps shared files on."""
     scratch: bool
     """Whether the pool's nodes have NVMe scratch: the pool asks for it, and what makes it is on."""
+    shared_class: bool = False
+    """Whether the platform has a StorageClass of shared files."""
+    guest: bool = False
+    """Whether the platform is another stack's."""
+    teams: Mapping[str, TeamSettings] = field(default_factory=dict)
+    """Of the platform, by name."""
+    slack_gpus: int = 0
+    """GPUs that all of its teams may borrow."""
+    operators: Collection[str] = ()
+    """Keys of the operators that are on."""
+    scheduler: str = VOLCANO
+    """What alone places pods on its GPU nodes."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
         """The pool cannot have as many nodes as the workload needs."""

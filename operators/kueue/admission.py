@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from config.facts.scheduling import GPU_RESOURCE, NVIDIA_RUNTIME, TEAM_LABELS
+from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
 from operators.kueue.priorities import CLASSES
-from operators.kueue.queues import LOCAL_QUEUE
 from operators.kueue.rights import FRAMEWORKS
 
 QUEUES, PODS, HOPELESS = "team-queues", "team-pods", "team-hopeless-jobs"

@@ -21,8 +21,6 @@ TOPOLOGY = "infiniband"
 BLOCK = "ai-on-aks/ib-pkey"
 """The node labeler's label: nodes with the same value reach each other over InfiniBand."""
 COHORT = "default-cohort"
-LOCAL_QUEUE = "default-queue"
-"""Of every team: its jobs name this one."""
 
 
 def flavor_spec(pools: Iterable[PoolSettings], topology: bool = False) -> dict[str, Any]:

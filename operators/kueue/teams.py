@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components._base import Component
-from components.namespace import namespace
-from config.facts.scheduling import TEAM_LABELS
+from components.namespace import Level, namespace
+from config.facts.scheduling import LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
-from operators.kueue import admission, priorities, queues, rights
+from operators.kueue import admission, pod_security, priorities, queues, rights
 
 
 class Teams(Component):
@@ -39,7 +39,7 @@ class Teams(Component):
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
         gpus = settings.slack_gpus + sum(team.gpus for team in settings.teams.values())
-        rules = [role, *self._rules(scheduler, gpus, kueue)]
+        rules = [role, *self._rules(scheduler, gpus, settings.teams.values(), kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
@@ -56,21 +56,26 @@ class Teams(Component):
             before = _made("Topology", topology, queues.topology_spec(), opts=self.child(depends_on=[kueue]))
         return _made("ResourceFlavor", name, spec, opts=self.child(depends_on=[before]))
 
-    def _rules(self, scheduler: str | None, gpus: int, kueue: pulumi.Resource) -> Iterator[pulumi.Resource]:
+    def _rules(
+        self, scheduler: str | None, gpus: int, teams: Collection[TeamSettings], kueue: pulumi.Resource
+    ) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""
         for name in priorities.CLASSES:
             yield kubernetes.scheduling.v1.PriorityClass(
                 name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
             )
         kinds = kubernetes.admissionregistration.v1
-        for name, spec in admission.policies(scheduler, gpus).items():
+        found = {name: (spec, admission.binding(name)) for name, spec in admission.policies(scheduler, gpus).items()}
+        if any(team.pins_memory for team in teams):
+            found[pod_security.NAME] = (pod_security.policy(), pod_security.binding())
+        for name, (spec, bound) in found.items():
             policy = kinds.ValidatingAdmissionPolicy(
                 f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=[kueue])
             )
             yield kinds.ValidatingAdmissionPolicyBinding(
                 f"{name}-binding",
                 metadata={"name": name},
-                spec=admission.binding(name),
+                spec=bound,
                 opts=self.child(depends_on=[policy]),
             )
 
@@ -79,7 +84,8 @@ class Team(Component):
     """Its namespace follows its ClusterQueue, which can only go when none of its jobs is there any more.
 
     Members get their rights once there is all that keeps them within the queue (`rules`). Pods there may do what the
-    level `baseline` allows: nothing of their node's, since others have pods on it.
+    level `baseline` allows: nothing of their node's, since others have pods on it. A policy says that where they pin
+    memory (pod_security.py).
     """
 
     def __init__(
@@ -94,13 +100,16 @@ class Team(Component):
         super().__init__(name, opts)
         queue_name = queues.queue_name(name)
         queue = _made("ClusterQueue", queue_name, spec, opts=self.child(depends_on=[flavor]))
-        space = namespace(name, "baseline", parent=self, hooks=None, labels=TEAM_LABELS, depends_on=[queue])
+        level: Level = "privileged" if team.pins_memory else "baseline"
+        labels = {**TEAM_LABELS, **(pod_security.LABELS if team.pins_memory else {})}
+        after = [queue, *(rules if team.pins_memory else [])]
+        space = namespace(name, level, parent=self, hooks=None, labels=labels, depends_on=after)
         inside = space.metadata["name"]
         kubernetes.apiextensions.CustomResource(
-            f"{name}-{queues.LOCAL_QUEUE}",
+            f"{name}-{LOCAL_QUEUE}",
             api_version=queues.API,
             kind="LocalQueue",
-            metadata={"name": queues.LOCAL_QUEUE, "namespace": inside},
+            metadata={"name": LOCAL_QUEUE, "namespace": inside},
             spec={"clusterQueue": queue_name},
             opts=self.child(),
         )

@@ -9,12 +9,14 @@ from typing import Any
 
 from diagnosis.cluster import Cluster, Kind, Object
 from diagnosis.finding import wrapped
-from diagnosis.report import BAD, DONE, RUNNING, Report, pods_of, report
+from diagnosis.report import BAD, DONE, RUNNING, Report, makers_of, pods_of, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED
 
 _PUSH = "make images"
+_TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob"}
+"""What types of Pulumi end with, by kinds as kubectl calls them; those of others end with Job."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Workload:
             return f"pulumi up -s {stack} --refresh"
         if self.report.kind == "deployment":
             return f"kubectl rollout restart -n {self.namespace} deployment {self.report.name}"
-        return f"pulumi up -s {stack} --replace '**:Job::{self.report.name}'"
+        return f"pulumi up -s {stack} --replace '**:{_TYPES.get(self.report.kind, 'Job')}::{self.name}'"
 
 
 def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Path) -> list[Workload]:
@@ -92,7 +94,8 @@ def observe(kube: KubeClient, outputs: Mapping[str, Mapping[str, Any]], ran: Pat
     found = []
     for name, output in sorted(outputs.items()):
         told = report(cluster, output["namespace"], output["name"], _PUSH)
-        pods = [pod for pod in placed if pod["job_uid"] == told.uid]
+        makers = makers_of(cluster, output["namespace"], told.uid)
+        pods = [pod for pod in placed if pod["job_uid"] in makers]
         ran_on = sorted((pod["pod"], pod["node"]) for pod in pods)
         live = (placements.why_faked(pod) for pod in pods_of(cluster, output["namespace"], told.uid))
         faked = {why for why in (*live, *(pod.get("why_faked", "") for pod in pods)) if why}

@@ -76,9 +76,13 @@ class Resource:
 class KubeClient:
     """Talks to one API server as one identity. Safe for several threads."""
 
-    def __init__(self, server: str, verify: ssl.SSLContext | bool, token: str | None = None) -> None:
+    def __init__(
+        self, server: str, verify: ssl.SSLContext | bool, token: str | None = None, user: str | None = None
+    ) -> None:
+        """`user` is impersonated."""
         self.server = server
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers |= {"Impersonate-User": user} if user else {}
         # That of a private cluster has a name, which the environment's proxy knows; others are on this machine.
         by_name = httpx.URL(server).host != "127.0.0.1"
         self._http = httpx.Client(base_url=server, verify=verify, headers=headers, timeout=60, trust_env=by_name)
@@ -87,7 +91,7 @@ class KubeClient:
 
     @classmethod
     def from_kubeconfig(cls, kubeconfig: str | Mapping[str, Any]) -> KubeClient:
-        """Uses the current context; certificates and keys inline or as files, or a token."""
+        """Uses the current context; certificates and keys inline or as files, or a token; whom to be instead (`as`)."""
         config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
@@ -98,7 +102,7 @@ class KubeClient:
                 pair.write(certificate + "\n" + (_pem(user, "client-key") or ""))
                 pair.flush()
                 verify.load_cert_chain(pair.name)
-        return cls(cluster["server"], verify, user.get("token"))
+        return cls(cluster["server"], verify, user.get("token"), user.get("as"))
 
     def close(self) -> None:
         self._http.close()

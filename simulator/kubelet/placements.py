@@ -11,6 +11,7 @@ from simulator.host import files
 from simulator.kubelet.status import FAKED, PARTLY_FAKED
 
 _KEPT = 500
+_JOBS = ("Job", "PyTorchJob")
 
 
 class Placements:
@@ -29,7 +30,7 @@ class Placements:
         for uid, pod in by_uid.items():
             if uid in self._over:
                 continue
-            owner = next((o for o in pod["metadata"].get("ownerReferences", []) if o["kind"] == "Job"), None)
+            owner = next((o for o in pod["metadata"].get("ownerReferences", []) if o["kind"] in _JOBS), None)
             if owner:
                 self._pods[uid] = {
                     "namespace": pod["metadata"]["namespace"],

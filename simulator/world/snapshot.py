@@ -17,6 +17,8 @@ from simulator.kube.quantity import value
 from simulator.world.hardware import NodeHardware
 
 MAX_STATE_BYTES = 2**20
+_REPLICA = "training.kubeflow.org/replica-type"
+"""Label of pods of the training operator, which makes a headless Service of each one's name."""
 STANDING = frozenset({"sshd"})
 """States of a daemon's that hold while it lives: it has a lock on their file, which the kernel frees at its end."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
@@ -128,6 +130,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
         "ip": status.get("podIP", ""),
         "hostname": spec.get("hostname") or pod["metadata"]["name"],
         "subdomain": spec.get("subdomain", ""),
+        "services": [pod["metadata"]["name"]] if _REPLICA in pod["metadata"].get("labels", {}) else [],
         "gpus": list(allocation.get("gpus", [])),
         "hcas": list(allocation.get("hcas", [])),
         "capabilities": sorted(added),

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from components import images
-from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, GPU_TAINT
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE, GPU_TAINT, LOCAL_QUEUE
 from diagnosis.cluster import condition
 from operators.kueue import queues
 from tests.support.world import Stack, eventually, gpu_nodes
@@ -70,7 +70,7 @@ def submit(stack: Stack, name: str, pods: int, annotation: str) -> None:
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": queues.LOCAL_QUEUE}},
+        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": LOCAL_QUEUE}},
         "spec": {"parallelism": pods, "completions": pods, "template": template},
     }
     file = Path(stack.folder, f"{name}.yaml")

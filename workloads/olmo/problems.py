@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 
 from config.facts.blobfuse import profiles, remembers
-from config.facts.near import hint, near
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, path_text, set_command
+from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
+from workloads._containers import container_problems
 from workloads._training import usable_bytes
 from workloads.olmo.memory import bytes_per_gpu, holds, micro_batch
 from workloads.olmo.options import NAME, OlmoOptions
 
 GB = 1e9
 _OPTIONS: Path = ("workloadOptions", NAME)
-_READ = "rl"
-_WRITE = "racwdl"
-"""Checkpoints are written beside their final name, renamed, and the oldest deleted."""
-_WRITE_HIERARCHICAL = "racwdlmp"
-"""As ContainerSettings.permissions says."""
-_TYPO = 0.8
-"""How alike two names of containers are of which one is mistyped; others hold other data."""
 
 
 def problems(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     size = ground.pool.sku
-    yield from _container(ground, "dataContainer", options.data_container)
+    yield from container_problems(NAME, ground, "dataContainer", options.data_container)
     yield from _upload(options, ground)
-    yield from _container(ground, "checkpointContainer", options.checkpoint_container, writes=True)
+    yield from container_problems(NAME, ground, "checkpointContainer", options.checkpoint_container, writes=True)
     yield from _seen_by_all(options, ground)
     yield from _scratch(ground)
     yield from _hardware(ground, size)
     yield from _memory(options, ground, size)
     yield from _batch(options, ground, size)
-
-
-def _container(ground: Ground, key: str, name: str, *, writes: bool = False) -> Iterator[Problem]:
-    """The container is there, and mounts can do what is needed."""
-    there = ground.storage.by_container()
-    account = there.get(name) or ground.storage.next_account()
-    needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
-    where: Path = (*account.path_of(name), "permissions")
-    if name not in there:
-        known = ", ".join(there) or "none is set"
-        what = f"is {name}, a container that the platform does not have"
-        likely = [other for other in near(name, there) if SequenceMatcher(None, name, other).ratio() > _TYPO]
-        fix = set_command((*_OPTIONS, key), likely[0]) if likely else set_command(where, needed)
-        allowed = f"a container of the platform ({known})"
-        yield Problem((*_OPTIONS, key), what + hint(likely), allowed, fix, lacking=("storage", "containers"))
-        return
-    permissions = account.settings.containers[name].permissions
-    if missing := [letter for letter in needed if letter not in permissions]:
-        better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
-        what = f"is {permissions}, but workload {NAME} also needs {''.join(missing)} there ({key})"
-        allowed = f"all of {needed}"
-        if needed == _WRITE_HIERARCHICAL:
-            allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
-        yield Problem(where, what, allowed, set_command(where, better))
 
 
 def _seen_by_all(options: OlmoOptions, ground: Ground) -> Iterator[Problem]:

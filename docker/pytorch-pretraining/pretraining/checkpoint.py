@@ -1,15 +1,11 @@
 """Checkpoints: each process writes its share of the optimizer's flat tensors while training goes on.
 
-A share says of which elements it is, so that any number of processes reads what another number wrote. A folder gets its
-name once all shares are in it: one that was broken off has another, and is passed over.
+A share says of which elements it is, so that any number of processes reads what another number wrote.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 import threading
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,14 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pretraining import folders
 from pretraining.optimizer import MasterAdamW, world
-
-_ABOUT, _UNFINISHED = "about.json", ".unfinished"
-_WAIT_S, _LONGEST_S = 0.2, 1800
-
-
-class CheckpointError(ValueError):
-    """The text is for the user."""
 
 
 class Checkpoints:
@@ -56,52 +46,28 @@ class Checkpoints:
     def _write(self, state: Mapping[str, Tensor], steps: int, start: int, size: int) -> None:
         try:
             rank, processes = world()
-            part = self.folder / f"step-{steps}{_UNFINISHED}"
-            part.mkdir(parents=True, exist_ok=True)
+            part = folders.begin(self.folder, steps)
             for name, tensor in state.items():
                 np.save(part / f"{name}-{start}.npy", tensor.numpy())
-            (part / f"rank-{rank}.written").touch()
+            folders.written(part, rank).touch()
             if rank == 0:
-                self._finish(part, processes, {**self.about, "steps": steps, "size": size})
+                folders.finish(part, processes, {**self.about, "steps": steps, "size": size}, self.keep)
         except BaseException as error:  # noqa: BLE001 - told by the next save, or at the end
             self._failure = error
-
-    def _finish(self, part: Path, processes: int, about: Mapping[str, Any]) -> None:
-        until = time.monotonic() + _LONGEST_S
-        while any(not (part / f"rank-{rank}.written").exists() for rank in range(processes)):
-            if time.monotonic() > until:
-                raise CheckpointError(f"{part} lacks shares of other processes after {_LONGEST_S} s")
-            time.sleep(_WAIT_S)
-        (part / _ABOUT).write_text(json.dumps(about))
-        done = part.with_name(part.name.removesuffix(_UNFINISHED))
-        if done.exists():
-            shutil.rmtree(done)
-        part.rename(done)
-        for old in self._complete()[: -self.keep]:
-            shutil.rmtree(old)
-
-    def _complete(self) -> list[Path]:
-        """Oldest first."""
-        found = [each for each in self.folder.glob("step-*") if not each.name.endswith(_UNFINISHED)]
-        return sorted(found, key=lambda each: int(each.name.partition("-")[2]))
 
     def load(self, optimizer: MasterAdamW) -> int:
         """Restores the newest; the number of its steps, 0 without any.
 
         Raises CheckpointError for one of another model.
         """
-        complete = self._complete()
-        if not complete:
+        if world()[0] == 0:
+            folders.clear(self.folder)  # nobody saves before all have taken a step together
+        found = folders.newest(self.folder, self.about)
+        if found is None:
             return 0
-        newest = complete[-1]
-        about = json.loads((newest / _ABOUT).read_text())
-        other = {key: (about.get(key), value) for key, value in self.about.items() if about.get(key) != value}
-        if other:
-            what = ", ".join(f"{key} {theirs} and not {ours}" for key, (theirs, ours) in other.items())
-            raise CheckpointError(f"{newest} is of another training: {what}. Take another folder for this one")
         for name, tensor in optimizer.state().items():
-            _read(newest, name, tensor, optimizer.start)
-        optimizer.restore(int(about["steps"]))
+            _read(found[0], name, tensor, optimizer.start)
+        optimizer.restore(found[1])
         return optimizer.steps
 
 

@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pretraining import token_files
+from pretraining.token_files import DataError
+
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
-
-
-class DataError(ValueError):
-    """The text is for the user."""
 
 
 class Source(Protocol):
@@ -61,17 +60,9 @@ class TokenFiles:
 
     def __init__(self, folder: Path, vocabulary: int, seed: int) -> None:
         """Raises DataError."""
-        files = sorted(folder.glob("*.bin"))
-        if not files:
-            raise DataError(f"{folder} has no file *.bin of token numbers")
         self.vocabulary, self.seed = vocabulary, seed
-        kind = np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
-        odd = [file.name for file in files if file.stat().st_size % kind.itemsize]
-        if odd:
-            raise DataError(f"{', '.join(odd)} of {folder}: no whole number of {8 * kind.itemsize} bits")
-        self._files = [np.memmap(file, kind, "r") for file in files if file.stat().st_size]
-        if not self._files:
-            raise DataError(f"all files of {folder} are empty")
+        size = token_files.bytes_of_token(vocabulary)
+        self._files = [np.memmap(file, f"<u{size}", "r") for file in token_files.found(folder, size)]
         self._ends = np.cumsum([len(each) for each in self._files])
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
-from pretraining.model import Shape
+from pretraining.shape import Shape
 
 USABLE = 0.92
 """Of a GPU's memory: the rest is the driver's, NCCL's, and lost between blocks."""
@@ -20,11 +18,11 @@ def needed(shape: Shape, micro_batch: int, processes: int, *, fp8: bool = False)
 
 
 def micro_batch(
-    shape: Shape, batch: int, processes: int, device: torch.device, chosen: int = 0, *, fp8: bool = False
+    shape: Shape, batch: int, processes: int, gpu: float | None, chosen: int = 0, *, fp8: bool = False
 ) -> int:
     """Sequences that a process takes at once: the most that divide its part of the batch and fit, 32 at most.
 
-    Raises ValueError, with what would do.
+    `gpu` is a GPU's memory, bytes; without any it is one sequence. Raises ValueError, with what would do.
     """
     if shape.width % shape.heads:
         raise ValueError(f"width {shape.width} does not divide among {shape.heads} heads")
@@ -37,9 +35,9 @@ def micro_batch(
             fitting = ", ".join(str(each) for each in range(1, part + 1) if part % each == 0)
             raise ValueError(f"micro-batches of {chosen} do not make up {part} sequences of a GPU: take {fitting}")
         return chosen
-    if device.type != "cuda":
+    if gpu is None:
         return 1
-    room = torch.cuda.get_device_properties(device).total_memory * USABLE
+    room = gpu * USABLE
     found = [
         each
         for each in range(1, min(part, 32) + 1)

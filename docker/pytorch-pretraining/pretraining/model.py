@@ -6,37 +6,16 @@ reductions over all tokens. Heads have 128 dimensions, which Hopper's attention 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from pretraining.shape import Shape
+
 BACKENDS = [SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """In this order: the first that can is taken."""
 EPSILON = 1e-5
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Of a model; `sequence` is the longest that it learns positions for."""
-
-    layers: int
-    width: int
-    heads: int
-    vocabulary: int = 51200
-    sequence: int = 2048
-
-    @property
-    def parameters(self) -> int:
-        block = 12 * self.width**2 + 2 * self.width
-        return self.layers * block + (self.vocabulary + self.sequence + 1) * self.width
-
-    @property
-    def flops_per_token(self) -> int:
-        """Of a training step, forward and backward: 6 P + 12 L h s (Chowdhery et al., arXiv:2204.02311, appendix B)."""
-        return 6 * self.parameters + 12 * self.layers * self.width * self.sequence
 
 
 class Block(nn.Module):

@@ -6,7 +6,6 @@ All of a batch's sequences are read by number, so that what is learnt does not d
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import signal
@@ -14,20 +13,17 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, distributed, nn
 
-from pretraining import memory
-from pretraining.checkpoint import CheckpointError, Checkpoints
-from pretraining.data import DataError, Source, Synthetic, TokenFiles
+from pretraining import memory, options, report
+from pretraining.checkpoint import Checkpoints
+from pretraining.data import Source, Synthetic, TokenFiles
 from pretraining.fp8 import Linear8
-from pretraining.model import Shape, Transformer, attention
+from pretraining.model import Transformer, attention
 from pretraining.optimizer import MasterAdamW, world
-
-EVICTED = 143
-"""Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
+from pretraining.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -46,40 +42,15 @@ class Schedule:
         return self.peak * (0.1 + 0.45 * (1 + math.cos(math.pi * min(1.0, done))))
 
 
-def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What to train, from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m pretraining.train", description=__doc__)
-    for name in ("layers", "width", "heads"):
-        parser.add_argument(f"--{name}", type=int, required=True)
-    parser.add_argument("--vocabulary", type=int, default=51200)
-    parser.add_argument("--sequence", type=int, default=2048, help="tokens")
-    parser.add_argument("--batch", type=int, required=True, help="sequences of a step, of all GPUs together")
-    parser.add_argument(
-        "--micro-batch", type=int, default=0, help="sequences that a GPU takes at once; the most that fit"
-    )
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
-    parser.add_argument("--warmup", type=int, default=50, help="steps")
-    parser.add_argument("--fp8", action="store_true")
-    parser.add_argument("--data", type=Path, help="folder of *.bin; without it, a source of known entropy")
-    parser.add_argument("--output", type=Path, required=True, help="checkpoints and metrics")
-    parser.add_argument("--checkpoint-steps", type=int, default=500)
-    parser.add_argument("--log-steps", type=int, default=10)
-    parser.add_argument("--peak-tflops", type=float, default=989.0, help="of one GPU in bf16, for MFU")
-    parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args(arguments)
-
-
 class Training:
     """One training in one process of several."""
 
     def __init__(self, chosen: argparse.Namespace, device: torch.device) -> None:
-        """Raises ValueError (also DataError and CheckpointError) with what is to be told."""
+        """Raises ValueError, of which DataError and CheckpointError are, with what is to be told."""
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
-        self.micro = memory.micro_batch(
-            self.shape, chosen.batch, world()[1], device, chosen.micro_batch, fp8=chosen.fp8
-        )
+        gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
+        self.micro = memory.micro_batch(self.shape, chosen.batch, world()[1], gpu, chosen.micro_batch, fp8=chosen.fp8)
         self.accumulate = chosen.batch // world()[1] // self.micro
         self.source = self._source()
         torch.manual_seed(chosen.seed)
@@ -105,10 +76,7 @@ class Training:
     def run(self) -> int:
         """The exit code: 0 where all steps are done."""
         begun = self.checkpoints.load(self.optimizer)
-        self.tell(
-            f"{self.shape.parameters / 1e9:.2f} billion parameters; {world()[1]} x {self.micro} sequences, "
-            f"{self.accumulate} times; from step {begun}"
-        )
+        self.tell(report.begun(self.shape, world()[1], self.micro, self.accumulate, begun))
         since, seen = time.monotonic(), 0
         for step in range(begun + 1, self.chosen.steps + 1):
             loss, norm = self.step(step)
@@ -122,8 +90,10 @@ class Training:
                 self.checkpoints.save(self.optimizer)
             if stop:
                 self.checkpoints.wait()
-                self.tell(f"told to stop: step {step} is saved")
-                return EVICTED
+                self.tell(report.stopped(step))
+                if world()[1] > 1:
+                    distributed.barrier()  # torchrun would end the others of its node with the first that has ended
+                return options.EVICTED
         self.checkpoints.wait()
         return 0
 
@@ -159,13 +129,11 @@ class Training:
 
     def log(self, step: int, loss: float, norm: float, seconds: float) -> None:
         """A line for people, and one of metrics.jsonl."""
-        rate = self.chosen.batch * self.shape.sequence / seconds
-        mfu = rate * self.shape.flops_per_token / (self.chosen.peak_tflops * 1e12 * world()[1])
-        self.tell(f"step {step}: loss {loss:.4f}, gradient {norm:.2f}, {rate:,.0f} tokens/s, MFU {mfu:.3f}")
+        chosen, peak = self.chosen, self.chosen.peak_tflops * 1e12 * world()[1]
+        found = report.metrics(self.shape, chosen.batch, peak, step=step, loss=loss, gradient=norm, seconds=seconds)
+        self.tell(report.line(found))
         if world()[0] == 0:
-            found = {"step": step, "loss": loss, "gradient": norm, "tokens_per_s": rate, "mfu": mfu}
-            with (self.chosen.output / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(found) + "\n")
+            report.keep(self.chosen.output, found)
 
     def tell(self, text: str) -> None:
         if world()[0] == 0:
@@ -174,7 +142,7 @@ class Training:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 where it is trained, 2 for what is wrong with its options, 143 where it was told to stop."""
-    chosen = options(arguments)
+    chosen = options.parsed(arguments)
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if cuda:
@@ -184,9 +152,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen.output.mkdir(parents=True, exist_ok=True)
     try:
         return Training(chosen, device).run()
-    except (ValueError, DataError, CheckpointError) as error:
+    except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return options.UNFIT
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

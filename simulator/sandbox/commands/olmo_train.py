@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from simulator.sandbox.library import nccl, nccl_log, olmo_config, training, view
+from simulator.sandbox.library import olmo_config, training, view
 from simulator.sandbox.library.olmo_config import Config, ConfigError
 from simulator.sandbox.library.olmo_log import Checkpoints, Log
 from simulator.sandbox.library.torch_agents import DOCUMENT, POLL_SECONDS, STARTED, ProgramError, Team
-from simulator.world.network import Collective
+from simulator.sandbox.library.torch_ranks import Communicator, initialise, refuse
 
 FASTER = 50
 """How much faster than on real Azure the first steps go; later ones take their time: nobody waits weeks."""
@@ -25,22 +23,6 @@ PATIENCE_S = 10.0
 
 A mount shows it here in a second or two, or more on a loaded machine; one that remembers names after 12 (csi/mount.py).
 """
-
-
-@dataclass(frozen=True)
-class Communicator:
-    """All ranks of a training."""
-
-    collective: Collective
-    pods: tuple[str, ...]
-    """Their keys."""
-    per_node: int
-    gpu_bytes: float
-    """Memory of the smallest GPU."""
-
-    @property
-    def ranks(self) -> int:
-        return len(self.pods) * self.per_node
 
 
 def main(_: list[str]) -> int:
@@ -56,11 +38,11 @@ def prepare(arguments: list[str]) -> Config:
     """Each node by itself: reads config and data. Raises ProgramError."""
     log = Log(view.load().me.hostname)
     if not arguments:
-        _refuse("OLMoCliError", "Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
+        refuse("OLMoCliError", "Usage: scripts/train.py [CONFIG_PATH] [OPTIONS]")
     try:
         config = olmo_config.load(Path(arguments[0]), arguments[1:])
     except ConfigError as error:
-        _refuse("OLMoConfigurationError", str(error))
+        refuse("OLMoConfigurationError", str(error))
     except OSError as error:
         _uncaught(log, error)
     for path in (*config.data, *config.evaluation_data):
@@ -79,7 +61,7 @@ def train(config: Config, team: Team) -> None:
     log = Log(pods[0].hostname)
     log.info("train:410", "CLI environment prepared")
     _check_settings(config, len(pods) * team.launch.per_node)
-    communicator = _initialise(team, log)
+    communicator = initialise(team)
     checkpoints = Checkpoints(config, communicator.ranks, log, lambda folder: _show(team, folder))
     try:
         _claim_folder(config, checkpoints, log)
@@ -90,7 +72,7 @@ def train(config: Config, team: Team) -> None:
         first = _restore(config, checkpoints, log)
         log.info("train:379", "Starting training...")
         if short := training.out_of_memory(config.state_bytes / communicator.ranks, communicator.gpu_bytes):
-            _refuse("torch.OutOfMemoryError", short)
+            refuse("torch.OutOfMemoryError", short)
         last = _steps(config, team, communicator, checkpoints, log, first)
         _save_last(config, checkpoints, last)
     except OSError as error:
@@ -121,44 +103,20 @@ def _show(team: Team, folder: Path) -> None:
 
 def _check_settings(config: Config, ranks: int) -> None:
     if not config.text("run_name"):
-        _refuse("OLMoConfigurationError", "--run_name is required")
+        refuse("OLMoConfigurationError", "--run_name is required")
     if config.text("load_path"):
-        _refuse("OLMoConfigurationError", "simulator: there is nothing at a load_path to begin with")
+        refuse("OLMoConfigurationError", "simulator: there is nothing at a load_path to begin with")
     if config.text("wandb.name") or config.text("wandb.project"):
-        _refuse("wandb.errors.UsageError", "api_key not configured (no-tty). call wandb.login(key=[your_api_key])")
+        refuse("wandb.errors.UsageError", "api_key not configured (no-tty). call wandb.login(key=[your_api_key])")
     if config.number("global_train_batch_size") % ranks:
-        _refuse("AssertionError", "global_batch_size % self.world_size == 0")
-
-
-def _initialise(team: Team, log: Log) -> Communicator:
-    """NCCL over all GPUs of all nodes."""
-    known, pods, per_node = view.load(), team.check(), team.launch.per_node
-    devices = []
-    for node, pod in enumerate(pods):
-        gpus = known.gpus_of(pod)
-        if len(gpus) < per_node:
-            _refuse("torch.AcceleratorError", "CUDA error: invalid device ordinal")
-        for local, gpu in enumerate(gpus[:per_node]):
-            if not gpu["healthy"]:
-                _refuse(
-                    "torch.AcceleratorError", f"CUDA error: unspecified launch failure (GPU {local} of {pod.hostname})"
-                )
-            process = nccl_log.Process(node * per_node + local, pod.hostname, 200 + local, local)
-            devices.append(nccl.Device(process, pod, gpu))
-    try:
-        nccls = nccl_log.Log(os.environ)
-        collective = nccl.initialise(devices, dict(os.environ), known, nccls).connect(nccls)
-    except nccl.NcclError as error:
-        _refuse("torch.distributed.DistBackendError", f"NCCL error in: ProcessGroupNCCL.cpp:3690, {error}")
-    gpu_bytes = min(float(device.gpu["memory_gb"]) for device in devices) * 1e9
-    return Communicator(collective, tuple(pod.key for pod in pods), per_node, gpu_bytes)
+        refuse("AssertionError", "global_batch_size % self.world_size == 0")
 
 
 def _claim_folder(config: Config, checkpoints: Checkpoints, log: Log) -> None:
     """Writes the config, and the order of the data, into the run's folder."""
     saved = checkpoints.folder / "config.yaml"
     if saved.is_file() and not config.yes("save_overwrite"):
-        _refuse("OLMoConfigurationError", f"{saved} already exists, use --save_overwrite to overwrite")
+        refuse("OLMoConfigurationError", f"{saved} already exists, use --save_overwrite to overwrite")
     log.info("train:93", f"Saving config to {saved}")
     indices = checkpoints.folder / "train_data" / "global_indices.npy"
     indices.parent.mkdir(parents=True, exist_ok=True)
@@ -217,10 +175,7 @@ def _duration(config: Config, communicator: Communicator) -> float:
     )
     exchanged = 3 * 2 * config.parameters[0] * math.ceil(micro_batches)
     update = training.Update(flops=config.arithmetic_per_token * config.tokens_per_step, exchanged=exchanged)
-    known = view.load()
-    by_pod = {key: known.pods[key].nccl_files.get("nccl_conf", {}) for key in communicator.pods}
-    now = training.at_present(communicator.collective, known, by_pod)
-    return training.seconds(update, now, view.numbers())
+    return communicator.seconds(update)
 
 
 def _metrics(config: Config, ranks: int, step: int, duration: float | None) -> dict[str, float]:
@@ -246,11 +201,6 @@ def _save_last(config: Config, checkpoints: Checkpoints, last: int) -> None:
         checkpoints.save(last, "unsharded", "final unsharded model checkpoint")
     elif config.number("save_num_checkpoints_to_keep", -1) and checkpoints.saved.get("sharded") != last:
         checkpoints.save(last, "sharded", "final checkpoint")
-
-
-def _refuse(kind: str, text: str) -> NoReturn:
-    print(f"{kind}: {text}", flush=True)
-    raise ProgramError(text)
 
 
 def _uncaught(log: Log, error: Exception) -> NoReturn:

@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
             _wait_until_all_started(team)
             program.train(prepared, team)
     except (AgentError, ProgramError) as error:
-        team.tell(FAILED)
+        team.tell(FAILED, code=_code(error))
         print(_ended(launch, error), file=sys.stderr)
         return 1
     team.tell(DONE)
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _program(launch: Launch) -> Program:
-    path = Path(launch.program[0]).resolve()
+    path = Path(f"{launch.program[0].replace('.', '/')}.py" if launch.module else launch.program[0]).resolve()
     module = view.load_self()["commands"].get(str(path))
     if module is None and path.exists():
         raise UsageError(f"simulator: {launch.program[0]} is no program that it plays")
@@ -117,6 +117,8 @@ def _follow(team: Team, program: Program) -> None:
         pod = view.load().pods.get(first)
         if pod is not None and (team.phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
             return
+        if pod is not None and team.phase(pod) == FAILED and (code := (pod.said(DOCUMENT) or {}).get("code", 1)) != 1:
+            raise ProgramError(code=code)
         if pod is None or not pod.running or team.phase(pod) == FAILED:
             raise AgentError(
                 "[Rank 0] Watchdog caught collective operation timeout: the ranks of node 0 do not answer."
@@ -132,5 +134,9 @@ def _ended(launch: Launch, error: Exception) -> str:
     return (
         f"{reason}torch.distributed.elastic.multiprocessing.errors.ChildFailedError:\n{rule}\n"
         f"{launch.program[0]} FAILED\n{rule}\nRoot Cause (first observed failure):\n[0]:\n"
-        f"  rank      : {launch.rank * launch.per_node} (local_rank: 0)\n  exitcode  : 1\n{rule}"
+        f"  rank      : {launch.rank * launch.per_node} (local_rank: 0)\n  exitcode  : {_code(error)} (pid: 2)\n{rule}"
     )
+
+
+def _code(error: Exception) -> int:
+    return error.code if isinstance(error, ProgramError) else 1

@@ -20,7 +20,14 @@ class AgentError(Exception):
 
 
 class ProgramError(Exception):
-    """What ends the program on this node; it has told the reason itself."""
+    """What ends the program on this node, by this exit code; it has told the reason itself.
+
+    Others than 1 are those of all ranks alike: the program sees to that.
+    """
+
+    def __init__(self, text: str = "", code: int = 1) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Program(Protocol):

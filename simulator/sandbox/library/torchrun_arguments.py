@@ -29,6 +29,8 @@ class Launch:
     timeout: int
     """Seconds to wait for the other agents."""
     program: Sequence[str]
+    module: bool = False
+    """It begins with the name of a module, not with a path."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,6 +53,7 @@ def parse(arguments: Sequence[str]) -> Launch:
         "master-port": str(DEFAULT_PORT),
     }.items():
         parser.add_argument(f"--{name}", f"--{name.replace('-', '_')}", default=default)
+    parser.add_argument("-m", "--module", action="store_true")
     parser.add_argument("program", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     if not options.program:
@@ -71,6 +74,7 @@ def parse(arguments: Sequence[str]) -> Launch:
         identity=options.rdzv_id,
         timeout=_number("timeout", settings.get("timeout", str(DEFAULT_TIMEOUT_S))),
         program=tuple(options.program),
+        module=options.module,
     )
     if launch.rank >= launch.nodes:
         raise UsageError(f"node rank {launch.rank} is not one of {launch.nodes} nodes")

@@ -35,10 +35,10 @@ class Update:
     """Bytes that cross nodes because a model-parallel group does, which a well-placed training would not send."""
 
 
-def seconds(update: Update, collective: Collective, numbers: Mapping[str, Any]) -> float:
+def seconds(update: Update, collective: Collective, numbers: Mapping[str, Any], mfu: float | None = None) -> float:
     """Duration of an update. The utilisation is that of healthy trainings, so their exchange is part of it already."""
     sku = numbers["skus"][collective.sku]
-    arithmetic = update.flops / (collective.ranks * sku["tflops"] * 1e12 * numbers["training_mfu"])
+    arithmetic = update.flops / (collective.ranks * sku["tflops"] * 1e12 * (mfu or numbers["training_mfu"]))
     if collective.nodes == 1:
         return float(arithmetic)
     now = network.peak(collective, numbers) * 1e9

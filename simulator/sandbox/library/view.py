@@ -70,12 +70,12 @@ class Pod:
 
     @property
     def names(self) -> set[str]:
-        """By which pods of its namespace find it: address and headless service's record. Ended pods have neither."""
-        found = {self.ip} if self.ip and not self.ended else set()
-        if self.facts["subdomain"] and found:
-            short = f"{self.hostname}.{self.facts['subdomain']}"
-            found |= {short + suffix.format(self.namespace) for suffix in SERVICE_SUFFIXES}
-        return found
+        """By which pods of its namespace find it: address and headless services' records. Ended pods have neither."""
+        if not self.ip or self.ended:
+            return set()
+        short = [f"{self.hostname}.{self.facts['subdomain']}"] if self.facts["subdomain"] else []
+        records = [*short, *self.facts.get("services", ())]
+        return {self.ip, *(record + suffix.format(self.namespace) for record in records for suffix in SERVICE_SUFFIXES)}
 
 
 @dataclass(frozen=True)

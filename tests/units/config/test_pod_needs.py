@@ -118,4 +118,7 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return [each["template"] for each in (*spec.get("tasks", []), spec) if "template" in each]
+    """Of Jobs of both kinds, of Deployments, and of a PyTorchJob in an AppWrapper."""
+    wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
+    trained = [pods for job in wrapped for pods in job["pytorchReplicaSpecs"].values()]
+    return [each["template"] for each in (*spec.get("tasks", []), *trained, spec) if "template" in each]

@@ -132,7 +132,8 @@ def test_the_stacks_of_the_repository_are_good() -> None:
     assert files
     stacks = {name: keys(file) for name, file in files.items()}
     known, secret = workloads.find(), ("workloadOptions",)
-    others = {"dev": platform(stacks["dev"], known, secret)}
+    lenders = {stack["platformStack"] for stack in stacks.values() if "platformStack" in stack}
+    others = {name: platform(stacks[name], known, secret) for name in lenders}
     for name, stack in stacks.items():
         placements = load(stack, name=name, others=others, known=known, secret=secret).placements
         assert bool(placements) == bool(stack["workloads"]), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from diagnosis.cluster import (
+    APP_WRAPPER,
     CLUSTER_POLICY,
     DAEMON_SET,
     EVENT,
@@ -13,6 +14,7 @@ from diagnosis.cluster import (
     NODE,
     POD,
     POD_GROUP,
+    PYTORCH_JOB,
     QUEUED,
     VOLCANO_JOB,
     Cluster,
@@ -110,6 +112,20 @@ def volcano_job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
 
 def job(name: str = "train", **spec: Any) -> tuple[Kind, Object]:
     return JOB, {"metadata": {"name": name, "uid": name, "namespace": "ai"}, "spec": spec, "status": {}}
+
+
+def app_wrapper(name: str = "train", phase: str = "", *, suspend: bool = False) -> tuple[Kind, Object]:
+    metadata = {"name": name, "uid": name, "namespace": "ai"}
+    spec = {"suspend": suspend, "components": []}
+    return APP_WRAPPER, {"metadata": metadata, "spec": spec, "status": {"phase": phase} if phase else {}}
+
+
+def pytorch_job(name: str = "train", owner: str = "", **conditions: str) -> tuple[Kind, Object]:
+    metadata = {"name": name, "uid": f"job-{name}", "namespace": "ai"}
+    told = [{"type": kind, "status": status} for kind, status in conditions.items()]
+    spec = {"pytorchReplicaSpecs": {}, "runPolicy": {"suspend": "Suspended" in conditions}}
+    owners = {"ownerReferences": owned_by(owner)} if owner else {}
+    return PYTORCH_JOB, {"metadata": {**metadata, **owners}, "spec": spec, "status": {"conditions": told}}
 
 
 def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:

@@ -285,3 +285,43 @@ def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest
     script(fake, """echo '{"items": []}'""")
     assert main([]) == 0
     assert capsys.readouterr().out == "platform: Ready\n"
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"),
+    [
+        ("Resuming", "Pending"),
+        ("Running", "Running"),
+        ("Resetting", "Pending"),
+        ("Succeeded", "Succeeded"),
+        ("Failed", "Failed"),
+    ],
+)
+def test_an_appwrapper_is_told_by_its_phase_and_with_the_pods_of_what_it_wraps(phase: str, told: str) -> None:
+    main = {"containerStatuses": [{"name": "pytorch", "state": {"terminated": {"exitCode": 2}}}]}
+    pod = make.pod("train-master-0", owner="job-train", on="a", phase="Failed", **main)
+    found = report(make.cluster(make.app_wrapper(phase=phase), make.pytorch_job(owner="train"), pod), "ai", "train")
+    assert (found.kind, found.phase) == ("appwrapper", told)
+    if told == "Failed":
+        assert "  pod train-master-0: container pytorch ended with exit code 2" in found.lines()
+
+
+def test_one_that_waits_for_quota_is_told_in_kueues_words() -> None:
+    waits = make.queued("default-queue", "insufficient quota for nvidia.com/gpu")
+    for held in (make.app_wrapper(suspend=True), make.pytorch_job("train", Suspended="True")):
+        kueues = make.queued("default-queue", "insufficient quota", owner=held[1]["metadata"]["uid"])
+        (finding,) = report(make.cluster(held, waits, kueues), "ai", "train").findings
+        assert "it has no quota in its queue default-queue: insufficient quota" in finding.lines()[0]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        ({"Created": "True"}, "Pending"),
+        ({"Created": "True", "Running": "True"}, "Running"),
+        ({"Running": "False", "Succeeded": "True"}, "Succeeded"),
+        ({"Running": "False", "Failed": "True"}, "Failed"),
+    ],
+)
+def test_a_pytorchjob_is_told_by_its_conditions(conditions: dict[str, str], told: str) -> None:
+    assert report(make.cluster(make.pytorch_job(**conditions)), "ai", "train").phase == told

@@ -92,7 +92,7 @@ def test_nothing_becomes_a_secret_of_a_workload_stack_because_it_read_the_platfo
     )
 
 
-@pytest.mark.parametrize("stack", [name for name in golden.FILES if "platformStack" in golden.keys(name)])
+@pytest.mark.parametrize("stack", [name for name in golden.FILES if golden.keys(name).get("platformStack") == "dev"])
 def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> None:
     made = [resource for resource in golden.run(stack).registered if resource.custom]
     assert {resource.provider for resource in made if resource.type.startswith("kubernetes:")} == {
@@ -103,6 +103,14 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
     assert {stack} <= spaces
     assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
+
+
+def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace() -> None:
+    made = [each for each in golden.run("pytorch-pretraining").registered if each.type.startswith("kubernetes:")]
+    assert {each.type.split(":")[-1] for each in made} == {"AppWrapper", "ConfigMap", "PersistentVolumeClaim"}
+    assert {each.provider for each in made} == {"pulumi:providers:kubernetes pytorch-pretraining"}
+    assert {each.inputs["metadata"]["namespace"] for each in made} == {"blue"}
+    assert all(each.inputs["metadata"]["name"].startswith("pytorch-pretraining") for each in made)
 
 
 @pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])

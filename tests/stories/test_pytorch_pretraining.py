@@ -1,0 +1,150 @@
+"""A pre-training of a team: up as its user, admitted, moved off a bad node, gone on from its checkpoint, finished.
+
+One story, told in the order of the file; its platform has two nodes of eight GPUs, both teams' together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from config.facts.scheduling import BAD_NODE, COSCHEDULER
+from diagnosis.cluster import Object, condition
+from operators.kueue import queues
+from simulator.kube.client import ApiError
+from tests.stories.runs import observed
+from tests.stories.team_jobs import kubectl, shared_stack
+from tests.support.world import Stack, World, eventually, log
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
+NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
+JOB, POD = f"train-{NAME}", f"train-{NAME}-master-0"
+TOOLS = (
+    "appwrapper-manager,training-operator-manager,kueue-manager,scheduler-plugins-scheduler,"
+    "scheduler-plugins-controller"
+)
+OPERATORS: dict[str, Any] = {
+    "scheduler": COSCHEDULER,
+    "kueue": {"enabled": True},
+    "appwrapper": {"enabled": True},
+    "trainingOperator": {"enabled": True},
+}
+OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
+LOOKS_S = 300
+"""Within it AppWrapper, which looks once a minute, has taken a job away and started it anew."""
+
+
+@pytest.fixture(scope="module")
+def platform(new_stack: Callable[..., Stack]) -> Stack:
+    teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
+    storage = {"sharedClass": "azurefile-csi"}
+    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+
+
+@pytest.fixture(scope="module")
+def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    config = {"platformStack": platform.name, "workloadOptions": {NAME: OPTIONS}}
+    made = Stack.create(world, "train", tmp_path_factory.mktemp("train") / "project", config, like=NAME)
+    yield made
+    made.discard()
+
+
+def pod(platform: Stack) -> Object:
+    return platform.kube.find("v1", "Pod", POD, TEAM) or {}
+
+
+def node(platform: Stack) -> str:
+    """Where it runs; empty while it does not."""
+    found = pod(platform)
+    return str(found["spec"]["nodeName"]) if found.get("status", {}).get("phase") == "Running" else ""
+
+
+def said(platform: Stack) -> str:
+    """Its log; empty before there is one."""
+    try:
+        return log(platform.kube, POD, TEAM)
+    except ApiError:
+        return ""
+
+
+def step(platform: Stack) -> int:
+    """The last that it tells of."""
+    found = re.findall(r"^step (\d+): loss", said(platform), re.MULTILINE)
+    return int(found[-1]) if found else 0
+
+
+def test_more_than_the_team_can_ever_have_is_refused_before_anything_is_made(platform: Stack, stack: Stack) -> None:
+    stack.set(workloadOptions={NAME: {**OPTIONS, "numNodes": 3}})
+    told = stack.pulumi("preview", check=False)
+    assert "asks for 24 GPUs, and team blue can have 16 at most" in told
+    stack.set(workloadOptions={NAME: OPTIONS})
+
+
+def test_it_is_made_as_the_teams_user_in_its_namespace_and_nowhere_else(platform: Stack, stack: Stack) -> None:
+    stack.up()
+    stack.up("--expect-no-changes")
+    wrapper = platform.kube.get("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
+    assert wrapper["metadata"]["labels"]["workload.codeflare.dev/user"] == USER
+    assert platform.kube.find("v1", "Namespace", "train") is None
+
+
+def test_it_is_admitted_by_the_teams_queue_and_trains(platform: Stack, stack: Stack) -> None:
+    eventually(lambda: step(platform) >= 200, "it trains", LOOKS_S)
+    (queued,) = platform.kube.list(queues.API, "Workload", TEAM)
+    assert condition(queued, "Admitted")["status"] == "True"
+    assert pod(platform)["spec"]["schedulerName"] == COSCHEDULER
+    assert observed(stack, platform)[NAME].phase == "Running"
+
+
+def test_off_a_bad_node_it_saves_and_goes_on_elsewhere_where_it_was(platform: Stack) -> None:
+    first, before = node(platform), step(platform)
+    kubectl(platform, "label", "node", first, BAD_NODE)
+    eventually(lambda: node(platform) not in ("", first), "it runs on the other node", LOOKS_S)
+    begun = re.compile(r"from step (\d+)$", re.MULTILINE)
+    eventually(lambda: begun.search(said(platform)), "it has read its checkpoint", LOOKS_S)
+    assert [int(number) >= before for number in begun.findall(said(platform))] == [True]
+    wrapper = platform.kube.get("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
+    assert wrapper["status"].get("resettingCount", 0) == 0, "a bad node is no failure of the job"
+
+
+def test_it_finishes(platform: Stack, stack: Stack) -> None:
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
+    assert observed(stack, platform)[NAME].phase == "Succeeded"
+    assert step(platform) == OPTIONS["steps"]
+
+
+def test_with_more_steps_it_is_another_job_that_goes_on_where_the_first_has_ended(
+    platform: Stack, stack: Stack
+) -> None:
+    (label, _, _) = BAD_NODE.partition("=")
+    kubectl(platform, "label", "nodes", "--all", f"{label}-")
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000}})
+    assert stack.steps() == {f"kubernetes:workload.codeflare.dev/v1beta2:AppWrapper {NAME}": "delete-replaced"}
+    eventually(lambda: f"from step {OPTIONS['steps']}\n" in said(platform), "it goes on", LOOKS_S)
+    eventually(lambda: step(platform) >= OPTIONS["steps"] + 200, "it has saved again", LOOKS_S)
+
+
+def test_when_its_node_is_lost_it_goes_on_elsewhere_from_its_last_checkpoint(platform: Stack) -> None:
+    lost = node(platform)
+    platform.world.simulator("fault", "node", "--node", lost)
+    eventually(lambda: node(platform) not in ("", lost), "it runs on the other node", 900)
+    begun = re.compile(r"from step (\d+)$", re.MULTILINE)
+    eventually(lambda: begun.search(said(platform)), "it has read its checkpoint", LOOKS_S)
+    (at,) = map(int, begun.findall(said(platform)))
+    assert at > OPTIONS["steps"]
+    assert at % OPTIONS["checkpointSteps"] == 0, "nobody told it to stop"
+
+
+def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:
+    stack.destroy()
+    for api, kind in (("v1", "Pod"), ("v1", "PersistentVolumeClaim"), ("kubeflow.org/v1", "PyTorchJob")):
+        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
+    assert platform.kube.get("v1", "Namespace", TEAM)
+
+
+def _none_is_left(platform: Stack, api: str, kind: str) -> bool:
+    return not platform.kube.list(api, kind, TEAM)

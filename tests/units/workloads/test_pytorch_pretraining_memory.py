@@ -1,0 +1,126 @@
+"""The memory formula of the settings and that of the image's trainer are one; and the trainer's parts without torch."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.facts.skus import sku
+from simulator.host.paths import ROOT
+from tests.support.pools import H100, H200
+from workloads.metaseq.sizes import models
+from workloads.pytorch_pretraining import manifests, memory
+from workloads.pytorch_pretraining.options import PretrainingOptions
+
+MEASURED = [
+    ("125m", 32, 1, False, 24.6),
+    ("125m", 32, 2, False, 23.9),
+    ("1.3b", 8, 1, False, 45.1),
+    ("1.3b", 16, 1, False, 68.0),
+    ("1.3b", 16, 2, False, 60.6),
+    ("1.3b", 24, 1, False, 90.8),
+    ("1.3b", 16, 1, True, 57.3),
+    ("2.7b", 8, 1, False, 81.7),
+    ("2.7b", 8, 2, False, 66.8),
+]
+"""GiB of each GPU by size, sequences at once, GPUs, FP8 or not (docs/performance.md)."""
+
+
+@pytest.fixture(autouse=True)
+def _image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docker" / "pytorch-pretraining"))
+
+
+def own(name: str) -> Any:
+    return importlib.import_module(f"pretraining.{name}")
+
+
+def shape(options: PretrainingOptions) -> Any:
+    size = options.size
+    heads = size.width // manifests.HEAD
+    return own("shape").Shape(size.layers, size.width, heads, options.vocabulary, options.sequence)
+
+
+@pytest.mark.parametrize("size", models().sizes)
+@pytest.mark.parametrize("more", [{}, {"sequence": 8192}, {"vocabulary": 131072}, {"fp8": True}])
+def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
+    options = PretrainingOptions.model_validate({"modelSize": size, **more})
+    assert memory.parameters(options) == shape(options).parameters
+    for gpus in (1, 8, 24):
+        assert memory.bytes_per_gpu(options, gpus) == own("memory").needed(shape(options), 1, gpus, fp8=options.fp8)
+    assert own("memory").USABLE == memory.USABLE
+
+
+@pytest.mark.parametrize(("size", "at_once", "gpus", "fp8", "gib"), MEASURED)
+def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: bool, gib: float) -> None:
+    options = PretrainingOptions.model_validate({"modelSize": size})
+    assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("size", "vm_sku", "gpus", "fits"),
+    [("6.7b", H100, 8, True), ("13b", H100, 1000, False), ("13b", H200, 8, True), ("30b", H200, 1000, False)],
+)
+def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
+    assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
+
+
+def test_the_trainer_takes_as_many_at_once_as_fit_and_divide() -> None:
+    found = shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
+    micro = own("memory").micro_batch
+    assert micro(found, 512, 8, 80e9) == 16
+    assert micro(found, 512, 8, 150e9) == 32
+    assert micro(found, 24, 8, 150e9) == 3, "it divides a GPU's part of the batch"
+    assert micro(found, 24, 8, None) == 1
+    with pytest.raises(ValueError, match="12 sequences does not divide among 8 GPUs"):
+        micro(found, 12, 8, 80e9)
+    with pytest.raises(ValueError, match="take more GPUs, or fewer layers"):
+        micro(found, 8, 8, 10e9)
+
+
+def test_a_checkpoint_is_there_once_all_shares_are_and_two_are_kept(tmp_path: Path) -> None:
+    folders, about = own("folders"), {"layers": 2}
+    for step in (10, 20, 30):
+        part = folders.begin(tmp_path, step)
+        assert folders.newest(tmp_path, about) == (None if step == 10 else (tmp_path / f"step-{step - 10}", step - 10))
+        for rank in range(2):
+            folders.written(part, rank).touch()
+        folders.finish(part, 2, {**about, "steps": step}, keep=2)
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["step-20", "step-30"]
+
+
+def test_one_that_was_broken_off_is_taken_away_and_one_of_another_model_is_refused(tmp_path: Path) -> None:
+    folders = own("folders")
+    folders.written(folders.begin(tmp_path, 10), 0).touch()
+    folders.clear(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    folders.finish(folders.begin(tmp_path, 20), 0, {"layers": 2, "steps": 20}, keep=2)
+    with pytest.raises(folders.CheckpointError, match=r"step-20 is of another training: layers 2 and not 3"):
+        folders.newest(tmp_path, {"layers": 3})
+
+
+def test_a_line_has_speed_and_mfu_and_so_has_the_file(tmp_path: Path) -> None:
+    report, found = own("report"), shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
+    row = report.metrics(found, 32, 989e12, step=10, loss=1.5, gradient=0.25, seconds=1.0)
+    assert report.line(row) == "step 10: loss 1.5000, gradient 0.25, 65,536 tokens/s, MFU 0.604"
+    report.keep(tmp_path, row)
+    assert json.loads((tmp_path / "metrics.jsonl").read_text()) == row
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "has no file"),
+        ({"a.bin": b""}, "all files of .* are empty"),
+        ({"a.bin": b"123", "b.bin": b"12"}, "a.bin of .*: no whole number of 16 bits"),
+    ],
+)
+def test_files_of_tokens_that_are_none(tmp_path: Path, files: dict[str, bytes], told: str) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(own("token_files").DataError, match=told):
+        own("token_files").found(tmp_path, own("token_files").bytes_of_token(51200))

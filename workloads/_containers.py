@@ -1,0 +1,46 @@
+"""Blob containers that a workload mounts: whether they are there, and may do what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+from config.facts.near import hint, near
+from config.problems.errors import Problem
+from config.problems.fixes import Path, path_text, set_command
+from config.schema.workload import Ground
+
+_READ = "rl"
+_WRITE = "racwdl"
+"""Checkpoints are written beside their final name, renamed, and the oldest deleted."""
+_WRITE_HIERARCHICAL = "racwdlmp"
+"""As ContainerSettings.permissions says."""
+_TYPO = 0.8
+"""How alike two names of containers are of which one is mistyped; others hold other data."""
+
+
+def container_problems(
+    workload: str, ground: Ground, key: str, name: str, *, writes: bool = False
+) -> Iterator[Problem]:
+    """The container that the option `key` names is there, and mounts can do what is needed."""
+    there = ground.storage.by_container()
+    account = there.get(name) or ground.storage.next_account()
+    needed = (_WRITE_HIERARCHICAL if account.settings.hierarchical_namespace else _WRITE) if writes else _READ
+    option: Path = ("workloadOptions", workload, key)
+    where: Path = (*account.path_of(name), "permissions")
+    if name not in there:
+        known = ", ".join(there) or "none is set"
+        what = f"is {name}, a container that the platform does not have"
+        likely = [other for other in near(name, there) if SequenceMatcher(None, name, other).ratio() > _TYPO]
+        fix = set_command(option, likely[0]) if likely else set_command(where, needed)
+        allowed = f"a container of the platform ({known})"
+        yield Problem(option, what + hint(likely), allowed, fix, lacking=("storage", "containers"))
+        return
+    permissions = account.settings.containers[name].permissions
+    if missing := [letter for letter in needed if letter not in permissions]:
+        better = "".join(letter for letter in _WRITE_HIERARCHICAL if letter in needed or letter in permissions)
+        what = f"is {permissions}, but workload {workload} also needs {''.join(missing)} there ({key})"
+        allowed = f"all of {needed}"
+        if needed == _WRITE_HIERARCHICAL:
+            allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
+        yield Problem(where, what, allowed, set_command(where, better))

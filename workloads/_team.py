@@ -1,0 +1,85 @@
+"""Workloads in the namespace and the queue of a team: their options, what may be wrong with these, their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from config.facts.near import hint, near
+from config.facts.scheduling import LOCAL_QUEUE
+from config.problems.errors import Problem
+from config.problems.fixes import Path, say, set_command
+from config.rules.teams import reachable_gpus
+from config.schema.base import EMPTY_IS_UNSET, Text
+from config.schema.teams import User
+from config.schema.workload import Ground, Member, WorkloadOptions
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+class TeamOptions(WorkloadOptions):
+    """Of a workload that runs as a user of a team of the platform."""
+
+    team: Annotated[str | None, EMPTY_IS_UNSET] = None
+    """The team in whose namespace it runs, of the platform's `teams`; needed."""
+    user: Annotated[User | None, EMPTY_IS_UNSET] = None
+    """As which of the team's users it is made; by default the first."""
+    queue: Text = LOCAL_QUEUE
+    """The queue that it waits in: teams have one, `default-queue`."""
+
+    @property
+    def member(self) -> Member | None:
+        """As whom it is made."""
+        return Member(self.team, self.user) if self.team else None
+
+
+def name_of(workload: str, prefix: str) -> str:
+    """Of its objects in the team's namespace; `prefix` is its stack's, which may be named as the workload."""
+    return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
+
+
+def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+    """What keeps a workload out of a team's queue: no such platform, team, user or queue, or more GPUs than it gets."""
+    if not ground.guest:
+        what = f"is not set, and workload {workload} is made as a user of a team, on a platform that is up"
+        how = "give it a stack of its own, with platformStack the name of the stack that has the teams"
+        yield Problem(("platformStack",), what, "a stack with teams", say(how))
+        return
+    if not ground.teams:
+        what = f"is not set, and workload {workload} runs in a team's namespace and queues there by Kueue"
+        how = "give it a team: pulumi config set --path teams.blue.gpus 8 and teams.blue.users[0], with that"
+        yield Problem(("teams",), what, "a team with GPUs and users", say(f"{how} operators.kueue.enabled true"))
+        return
+    where: Path = ("workloadOptions", workload)
+    team = ground.teams.get(options.team or "")
+    if team is None:
+        likely = near(options.team or "", ground.teams)
+        what = f"is {options.team!r}, no team of the platform{hint(likely)}" if options.team else "is not set"
+        fix = set_command((*where, "team"), (likely or sorted(ground.teams))[0])
+        yield Problem((*where, "team"), what, ", ".join(sorted(ground.teams)), fix, lacking=("teams",))
+        return
+    yield from _people(where, options, ground)
+    if options.queue != LOCAL_QUEUE:
+        what = f"is {options.queue!r}, a queue that team {options.team} does not have"
+        yield Problem((*where, "queue"), what, LOCAL_QUEUE, set_command((*where, "queue"), LOCAL_QUEUE))
+
+
+def _people(where: Path, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+    """Whom to be. Members of groups are nobody by a name that is known here."""
+    name = str(options.team)
+    users = ground.teams[name].users
+    if not users:
+        what = f"is not set, and the workload is made as a user of team {name}: of its groups nobody is known by name"
+        path: Path = ("teams", name, "users")
+        how = f"name somebody: pulumi config set --path 'teams.{name}.users[0]' alice@example.com"
+        yield Problem(path, what, "one user or more", say(how))
+    elif options.user not in (None, *users):
+        likely = near(str(options.user), users)
+        what = f"is {options.user!r}, no user of team {name}{hint(likely)}"
+        yield Problem((*where, "user"), what, ", ".join(users), set_command((*where, "user"), (likely or users)[0]))
+
+
+def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
+    """The most that a job of the team can have at once; None without a team of the platform."""
+    known = options.team in ground.teams
+    return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None

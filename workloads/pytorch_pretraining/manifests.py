@@ -1,0 +1,168 @@
+"""The job as plain data: pure functions of options and hardware."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.facts.allocatable import allocatable
+from config.facts.scheduling import tolerations
+from workloads import _base
+from workloads._files import Files, shared, texts, topology_file
+from workloads._nccl import nccl_variables
+from workloads._pods import GpuPod, Manifest, Mount
+from workloads._team import QUEUE_LABEL
+from workloads.pytorch_pretraining.memory import WRITTEN, parameters
+from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
+
+CONTAINER = "pytorch"
+"""As the training operator's webhook has it."""
+HEAD = 128
+"""Dimensions of a head, as docs/performance.md has it: attention of 64, as OPT's, is slower."""
+UNFIT = 2
+"""Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
+DATA, CHECKPOINTS = "/data", "/checkpoints"
+_SHARE = 0.9
+"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
+_WRITE_BYTES_S = 0.5e9
+"""A node's, to blob storage or a share: est."""
+_LAST_STEP_S = 120
+"""For the step that runs, and what is written already."""
+_LOST = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    for what in ("not-ready", "unreachable")
+]
+"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
+_SCRIPTS = Path(__file__).parent / "scripts"
+_ANNOTATION = "workload.codeflare.dev.appwrapper"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(_base.Run[PretrainingOptions]):
+    """One training."""
+
+    name: str
+    """Of all of its objects."""
+    namespace: str
+    mounts: Sequence[Mount]
+    """Of its checkpoints, and of its data if it has any."""
+
+    @property
+    def gpus(self) -> int:
+        """Of each node."""
+        return self.options.gpus_on(self.pool.sku)
+
+
+def files(run: Run) -> Files:
+    """The script of a node, and NCCL's topology file where the VM size has one."""
+    contents = {**shared("infiniband.sh"), **texts(_SCRIPTS), **topology_file(run.pool)}
+    return Files(config_map=run.name, folder=f"/opt/{NAME}", contents=contents)
+
+
+def arguments(run: Run) -> list[str]:
+    """Words behind `python -m pretraining.train`."""
+    options, size = run.options, run.options.size
+    values = {
+        "--layers": size.layers,
+        "--width": size.width,
+        "--heads": size.width // HEAD,
+        "--vocabulary": options.vocabulary,
+        "--sequence": options.sequence,
+        "--batch": options.sequences,
+        "--steps": options.all_steps,
+        "--rate": f"{size.learning_rate:g}",
+        "--checkpoint-steps": options.checkpoint_steps,
+        "--peak-tflops": run.pool.sku.gpu_bf16_tflops,
+        "--output": f"{CHECKPOINTS}/{run.namespace}/{run.name}",
+        **({"--data": DATA} if options.data_container else {}),
+    }
+    words = [str(word) for pair in values.items() for word in pair]
+    return [*words, *(["--fp8"] if options.fp8 else [])]
+
+
+def grace_seconds(run: Run) -> int:
+    """How long pods may take to save, which each node does with its share."""
+    return _LAST_STEP_S + math.ceil(WRITTEN * parameters(run.options) / run.nodes / _WRITE_BYTES_S)
+
+
+def template(run: Run, restart_policy: str) -> Manifest:
+    """Of all pods. Those of one node need no InfiniBand, and so no right to pin memory."""
+    own = files(run)
+    pod = GpuPod(
+        pool=run.pool,
+        rdma_resource=run.rdma_resource,
+        container={
+            "name": CONTAINER,
+            "image": run.image,
+            "command": ["/bin/bash", own.path("launch.sh")],
+            "args": arguments(run),
+            "resources": {"requests": _requests(run)},
+        },
+        variables={
+            **nccl_variables(run.pool, own, sharp=False),
+            "NODES": str(run.nodes),
+            "GPUS_PER_NODE": str(run.gpus),
+        },
+        mounts=[own.mount(), *run.mounts],
+        gpus=run.gpus if run.nodes == 1 else None,
+        spec={
+            "tolerations": [*tolerations(run.pool.taints), *_LOST],
+            "restartPolicy": restart_policy,
+            "terminationGracePeriodSeconds": grace_seconds(run),
+            "automountServiceAccountToken": False,
+        },
+        overrides=run.options.pod_overrides,
+    )
+    return pod.template()
+
+
+def _requests(run: Run) -> Manifest:
+    """Of all else as large a share of the node as of its GPUs: quotas of teams are in such shares."""
+    sku = run.pool.sku
+    node, share = allocatable(sku), _SHARE * run.gpus / sku.gpus
+    return {"cpu": str(int(node.cpu_millis * share / 1000)), "memory": f"{int(node.memory_kib * share / 2**20)}Gi"}
+
+
+def pytorch_job(run: Run) -> Manifest:
+    """A PyTorchJob without its metadata: one pod on each node, of which the first is the master.
+
+    In an AppWrapper a pod that fails is the job's end, and all of it begins anew: torchrun's ranks cannot join later.
+    Alone, each pod is started again, and waits for the others.
+    """
+    wrapped = run.options.app_wrapper
+    policy = "Never" if wrapped else "OnFailure"
+    pods = {"restartPolicy": policy, "template": template(run, policy)}
+    replicas = {"Master": 1, **({"Worker": run.nodes - 1} if run.nodes > 1 else {})}
+    limit = {} if wrapped else {"backoffLimit": run.options.restarts * run.nodes}
+    return {
+        "runPolicy": {"cleanPodPolicy": "None", **limit},
+        "pytorchReplicaSpecs": {kind: {"replicas": count, **pods} for kind, count in replicas.items()},
+    }
+
+
+def labels(run: Run) -> Manifest:
+    """By which it queues."""
+    return {QUEUE_LABEL: run.options.queue}
+
+
+def app_wrapper(run: Run) -> Manifest:
+    """The spec of an AppWrapper around the PyTorchJob."""
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": run.name},
+        "spec": pytorch_job(run),
+    }
+    return {"components": [{"template": job}]}
+
+
+def wrapper_annotations(run: Run) -> Manifest:
+    """How often it is started anew, when that is in vain, and how long its pods may take to save."""
+    minutes = math.ceil(grace_seconds(run) / 60) + 1
+    return {
+        f"{_ANNOTATION}/retryLimit": str(run.options.restarts),
+        f"{_ANNOTATION}/terminalExitCodes": str(UNFIT),
+        f"{_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
+    }

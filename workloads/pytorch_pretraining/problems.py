@@ -1,0 +1,222 @@
+"""What keeps a pre-training from running where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.facts.scheduling import COSCHEDULER
+from config.facts.skus import VmSku, catalogue, gpu_models
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.schema.workload import Ground
+from workloads._containers import container_problems
+from workloads._team import most_gpus, team_problems
+from workloads.metaseq.sizes import models
+from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
+from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
+
+GB = 1e9
+_OPTIONS: Path = ("workloadOptions", NAME)
+_FP8_COMPUTE = (8, 9)
+"""Least compute capability for products in FP8 (PyTorch's torch._scaled_mm)."""
+Way = tuple[str, Fix]
+"""What would do, and the step to it."""
+
+
+def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them."""
+    yield from team_problems(NAME, options, ground)
+    yield from _operators(options, ground)
+    yield from _hardware(options, ground)
+    yield from _memory(options, ground)
+    yield from _batch(options, ground)
+    yield from _quota(options, ground)
+    yield from _storage(options, ground)
+
+
+def _gpus(options: PretrainingOptions, ground: Ground) -> int:
+    return ground.nodes * options.gpus_on(ground.pool.sku)
+
+
+def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """Of the platform: what makes the job's pods, and what places them. With Volcano no such job has been tried."""
+    if not ground.guest:
+        return
+    if ground.scheduler != COSCHEDULER:
+        where: Path = ("operators", "scheduler")
+        what = f"is {ground.scheduler}, and gangs of workload {NAME} have been tried with {COSCHEDULER} alone"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {NAME}", set_command(where, COSCHEDULER))
+    needs = {"trainingOperator": "is a PyTorchJob", **({"appwrapper": "is wrapped"} if options.app_wrapper else {})}
+    for key, why in needs.items():
+        if key not in ground.operators:
+            path: Path = ("operators", key, "enabled")
+            what = f"is false, but workload {NAME} {why}"
+            allowed = "true, or appWrapper: false" if key == "appwrapper" else f"true, or a stack without {NAME}"
+            yield Problem(path, what, allowed, set_command(path, True))
+
+
+def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    sku = ground.pool.sku
+    if not sku.gpu_bf16_tflops:
+        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {NAME} trains"
+        yield _other_size(ground, what, [size.name for size in _sizes()])
+    elif options.fp8 and not _has_fp8(sku):
+        able = ", ".join(sorted({size.gpu_model for size in _sizes() if _has_fp8(size)}))
+        what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
+        yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
+    if ground.pool.shares > 1:
+        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} trains on whole ones"
+        yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
+    if ground.nodes > 1:
+        yield from _between_nodes(options, ground)
+
+
+def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """InfiniBand, which whole nodes have alone, and whose memory is pinned."""
+    sku, where = ground.pool.sku, (*_OPTIONS, "numNodes")
+    if not sku.infiniband:
+        what = f"is {ground.nodes}, but nodes of {sku.name} have no InfiniBand between them"
+        yield Problem(where, what, "1, or a VM size with InfiniBand", set_command(where, 1))
+        return
+    if options.gpus is not None and options.gpus < sku.gpus:
+        what = f"is {options.gpus}, but a job of {ground.nodes} nodes takes whole ones, which have InfiniBand alone"
+        yield Problem((*_OPTIONS, "gpus"), what, "nothing, or numNodes 1", remove_command((*_OPTIONS, "gpus")))
+    team = ground.teams.get(str(options.team))
+    if team and not team.pins_memory:
+        path: Path = ("teams", str(options.team), "pinsMemory")
+        what = f"is false, and pods of workload {NAME} on {ground.nodes} nodes pin memory for InfiniBand"
+        yield Problem(path, what, "true, or numNodes 1", set_command(path, True), others=(set_command(where, 1),))
+
+
+def _has_fp8(sku: VmSku) -> bool:
+    model = gpu_models().get(sku.gpu_model)
+    return model is not None and tuple(map(int, model.compute.split("."))) >= _FP8_COMPUTE
+
+
+def _memory(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    sku, gpus = ground.pool.sku, _gpus(options, ground)
+    if fits(options, sku, gpus) or not sku.gpu_bf16_tflops:
+        return
+    ways = [
+        *_shorter(options, sku, gpus),
+        *_more_gpus(options, ground),
+        *_smaller(options, sku, gpus),
+        *_on_other_gpus(options, ground, gpus),
+    ]
+    needed, usable = bytes_per_gpu(options, gpus) / GB, usable_bytes(sku) / GB
+    where: Path = (*_OPTIONS, "modelSize")
+    what = (
+        f"is {options.model_size}, which needs {needed:.0f} GB of each of {gpus} GPUs with one sequence of "
+        f"{options.sequence} tokens at once, and of the {sku.gpu_memory_gb} GB of {sku.gpu_model} "
+        f"{usable:.0f} can be used"
+    )
+    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or a shorter sequence"
+    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(models().sizes)))]
+    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+
+
+def _shorter(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
+    """The longest sequence of a power of two, if that is what is too much."""
+    usual = type(options).model_fields["sequence"].default
+    length = 1 << (options.sequence.bit_length() - 1)
+    while length >= usual:
+        if length < options.sequence and fits(options.model_copy(update={"sequence": length}), sku, gpus):
+            yield f"sequences of at most {length}", set_command((*_OPTIONS, "sequence"), length)
+            return
+        length //= 2
+
+
+def _more_gpus(options: PretrainingOptions, ground: Ground) -> Iterator[Way]:
+    """Of each node, then more nodes, as many as the pool has and the team may have."""
+    sku = ground.pool.sku
+    most = most_gpus(options, ground) or 0
+    per_node = options.gpus_on(sku)
+
+    def will_do(gpus: int) -> bool:
+        return gpus <= most and options.sequences % gpus == 0 and fits(options, sku, gpus)
+
+    for count in range(per_node + 1, sku.gpus + 1):
+        if will_do(ground.nodes * count):
+            yield f"{count} GPUs of each node", set_command((*_OPTIONS, "gpus"), count)
+            return
+    for nodes in range(ground.nodes + 1, ground.pool.max_nodes + 1 if sku.infiniband else 0):
+        if will_do(nodes * per_node):
+            yield f"{nodes} nodes", set_command((*_OPTIONS, "numNodes"), nodes)
+            return
+
+
+def _smaller(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way]:
+    sizes = [name for name in models().sizes if fits(options.model_copy(update={"model_size": name}), sku, gpus)]
+    if sizes:
+        yield f"a model of {', '.join(sizes)}", set_command((*_OPTIONS, "modelSize"), sizes[-1])
+
+
+def _on_other_gpus(options: PretrainingOptions, ground: Ground, gpus: int) -> Iterator[Way]:
+    path: Path = (*ground.pool_path, "vmSku")
+    for size in _sizes():
+        if fits(options, size, gpus):
+            yield f"a pool of {size.name}", set_command(path, size.name)
+
+
+def _sizes() -> list[VmSku]:
+    """VM sizes whose GPUs it trains on."""
+    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
+
+
+def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
+    where: Path = (*ground.pool_path, "vmSku")
+    return Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
+
+
+def _batch(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """Every GPU takes as many sequences, whole ones."""
+    gpus, batch = _gpus(options, ground), options.sequences
+    if batch % gpus and options.gpus_on(ground.pool.sku) <= ground.pool.sku.gpus:
+        near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
+        nearest = min(near, key=lambda each: abs(each - batch))
+        where: Path = (*_OPTIONS, "batch")
+        what = f"is {batch} sequences, which {gpus} GPUs cannot share equally"
+        yield Problem(where, what, " or ".join(map(str, near)), set_command(where, nearest))
+
+
+def _quota(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """More than the team could ever have would wait for ever."""
+    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
+    wanted = ground.nodes * per_node
+    if most is None or wanted <= most:
+        return
+    own = ground.teams[str(options.team)].gpus
+    what = (
+        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
+    )
+    nodes = most // per_node
+    key, count = ("numNodes", nodes) if nodes else ("gpus", max(1, most // ground.nodes))
+    where: Path = (*_OPTIONS, key)
+    yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
+
+
+def _storage(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
+    """Where it reads and writes. In a team's namespace a SAS opens containers: an identity is a namespace's own."""
+    if options.data_container:
+        yield from container_problems(NAME, ground, "dataContainer", options.data_container)
+    if options.checkpoint_container:
+        yield from container_problems(NAME, ground, "checkpointContainer", options.checkpoint_container, writes=True)
+    elif not ground.shared_class:
+        where: Path = (*_OPTIONS, "checkpointContainer")
+        path: Path = ("storage", "sharedClass")
+        what = "is not set, and the platform has no class of shared files for checkpoints either"
+        known = ", ".join(ground.storage.by_container()) or "none is set"
+        yield Problem(
+            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, _AKS_CLASS)
+        )
+    there = ground.storage.by_container()
+    for name in options.containers:
+        account = there.get(name)
+        if account and account.settings.auth == "identity":
+            way: Path = (*account.path, "auth")
+            what = f"is identity, which opens containers in a stack's own namespace, and {NAME} is in a team's"
+            yield Problem(way, what, f"sas, or another container than {name}", set_command(way, "sas"))
+
+
+_AKS_CLASS = "azurefile-csi"

@@ -1,0 +1,100 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
+from workloads._base import Deployed, Workload
+from workloads._pods import NOT_AWAITED, Mount, blob
+from workloads._team import name_of
+from workloads.pytorch_pretraining import manifests
+from workloads.pytorch_pretraining.manifests import CHECKPOINTS, CONTAINER, DATA, Run
+from workloads.pytorch_pretraining.memory import WRITTEN, parameters
+from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
+from workloads.pytorch_pretraining.problems import problems
+
+_KEPT = 3
+"""Checkpoints that are there at once: two, and the one that is being written."""
+_LEAST_GIB = 100
+"""Of a share by NFS."""
+
+
+class PytorchPretraining(Workload[PretrainingOptions]):
+    """A PyTorchJob in a team's queue, wrapped or plain."""
+
+    name = NAME
+    options = PretrainingOptions
+    pods = GpuPods(container=CONTAINER)
+
+    def nodes(self, options: PretrainingOptions, pool_nodes: int) -> int:
+        """`numNodes`, apart from the pool's."""
+        return options.num_nodes
+
+    def problems(self, options: PretrainingOptions, ground: Ground) -> Iterable[Problem]:
+        """Team, queue and quota; hardware, memory, batch; containers."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
+        """Script and claim beside the job, which AppWrapper's controller could not make."""
+        options = placement.options
+        name = name_of(NAME, context.prefix)
+        mounts = [_checkpoints(context, name, options), *_data(context, options)]
+        run = Run.placed(context, placement, NAME, name=name, namespace=str(options.team), mounts=mounts)
+        files = manifests.files(run).deploy(context)
+        _job(run, context, files)
+        return Deployed(
+            namespace=context.namespace,
+            name=name,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {name}-master-0 -c {CONTAINER}"),
+            ends=not options.open_end,
+        )
+
+
+def _checkpoints(context: WorkloadContext, name: str, options: PretrainingOptions) -> Mount:
+    """A container, or a claim of the class of shared files, which members of teams may not read: so nothing waits."""
+    if options.checkpoint_container:
+        return blob("checkpoints", context.volumes[options.checkpoint_container], CHECKPOINTS)
+    shared = context.shared_class
+    if shared is None:
+        raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+    gib = max(_LEAST_GIB, -(-_KEPT * WRITTEN * parameters(options) // 2**30))
+    metadata = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
+    claim = kubernetes.core.v1.PersistentVolumeClaim(
+        f"{NAME}-checkpoints",
+        metadata={**metadata, "annotations": NOT_AWAITED},
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": shared.name,
+            "resources": {"requests": {"storage": f"{gib}Gi"}},
+        },
+        opts=context.child(depends_on=shared.made),
+    )
+    source = {"persistentVolumeClaim": {"claimName": claim.metadata["name"]}}
+    return Mount(name="checkpoints", path=CHECKPOINTS, source=source)
+
+
+def _data(context: WorkloadContext, options: PretrainingOptions) -> Iterator[Mount]:
+    if options.data_container:
+        yield blob("data", context.volumes[options.data_container], DATA)
+
+
+def _job(run: Run, context: WorkloadContext, files: pulumi.Resource) -> None:
+    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
+    wrapped = run.options.app_wrapper
+    api, kind = ("workload.codeflare.dev/v1beta2", "AppWrapper") if wrapped else ("kubeflow.org/v1", "PyTorchJob")
+    annotations = {"annotations": manifests.wrapper_annotations(run)} if wrapped else {}
+    kubernetes.apiextensions.CustomResource(
+        NAME,
+        api_version=api,
+        kind=kind,
+        metadata={"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run), **annotations},
+        spec=manifests.app_wrapper(run) if wrapped else manifests.pytorch_job(run),
+        opts=context.child(depends_on=[*context.ready, files], replace_on_changes=["spec"], delete_before_replace=True),
+    )
