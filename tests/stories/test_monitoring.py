@@ -119,10 +119,10 @@ def test_the_operator_has_made_prometheus_which_is_real_and_keeps_its_data_on_a_
 def test_what_it_is_told_to_ask_answers(stack: Stack) -> None:
     wanted = {
         "autopilot-metrics-service",
+        "kube-state-metrics",
         "kueue-controller-manager-metrics-service",
+        "node-exporter",
         "nvidia-dcgm-exporter",
-        "prometheus-kube-state-metrics",
-        "prometheus-prometheus-node-exporter",
     }
     eventually(lambda: wanted <= {each["job"] for each in series(stack, "up == 1")}, "they are up", 180)
 

@@ -158,3 +158,15 @@ def test_crds_know_no_field_of_their_own_and_ask_of_each_what_upstreams_ask(
             known = dict(closed(theirs))
             for path, asked in closed(ours):
                 assert asked == known.get(path), (name, path)
+
+
+def test_jobs_of_prometheus_are_called_as_upstreams(both: list[tuple[str, Object, Object]]) -> None:
+    """By the label that a ServiceMonitor names, of the Service with its own name; without one as the Service is."""
+    found = {name: (ours, theirs) for name, ours, theirs in both}
+    for name, monitors in found.items():
+        if name.startswith("ServiceMonitor "):
+            mine, other = (each["spec"].get("jobLabel") for each in monitors)
+            assert mine == other, name
+            services = found.get(name.replace("ServiceMonitor", "Service"))
+            if mine and services:
+                assert services[0]["metadata"]["labels"].get(mine) == services[1]["metadata"]["labels"].get(mine), name

@@ -57,12 +57,16 @@ subjects: [{kind: ServiceAccount, name: {{ $name }}, namespace: {{ $root.Release
 roleRef: {kind: ClusterRole, name: {{ $name }}, apiGroup: rbac.authorization.k8s.io}
 {{- end }}
 
-{{- /* A Service and who asks it: list of root context, name, app, ports, selector and port of metrics. */}}
+{{- /* A Service and who asks it: list of root context, name, app, ports, selector, port of metrics, and where its job
+       has another name than the Service, the label with that name and labels of the Service's own. */}}
 {{- define "stack.service" -}}
 {{- $root := index . 0 }}{{ $name := index . 1 -}}
 apiVersion: v1
 kind: Service
 {{ include "stack.metadata" (list $root $name (index . 2) true) }}
+    {{- with index . 7 }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 spec:
   type: ClusterIP
   ports: {{ toJson (index . 3) }}
@@ -73,6 +77,9 @@ apiVersion: monitoring.coreos.com/v1
 kind: ServiceMonitor
 {{ include "stack.metadata" (list $root $name (index $ 2) true) }}
 spec:
+  {{- with index $ 6 }}
+  jobLabel: {{ . }}
+  {{- end }}
   selector:
     matchLabels: {{- include "stack.selector" (list $root (index $ 2)) | nindent 6 }}
   endpoints: [{{ toJson . }}]
