@@ -24,8 +24,9 @@ from torch.nn import functional
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "docker" / "pytorch-pretraining"))
 from pretraining import memory
 from pretraining.fp8 import Linear8
-from pretraining.model import Shape, Transformer, attention
+from pretraining.model import Transformer, attention
 from pretraining.optimizer import MasterAdamW, world
+from pretraining.shape import Shape
 
 PEAK = 989e12
 SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20)}

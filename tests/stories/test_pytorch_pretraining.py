@@ -40,7 +40,7 @@ LOOKS_S = 300
 
 @pytest.fixture(scope="module")
 def platform(new_stack: Callable[..., Stack]) -> Stack:
-    teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
+    teams = {TEAM: {"gpus": 8, "users": [USER], "pinsMemory": True}, "red": {"gpus": 8, "users": ["bob"]}}
     storage = {"sharedClass": "azurefile-csi"}
     return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
@@ -137,6 +137,20 @@ def test_when_its_node_is_lost_it_goes_on_elsewhere_from_its_last_checkpoint(pla
     (at,) = map(int, begun.findall(said(platform)))
     assert at > OPTIONS["steps"]
     assert at % OPTIONS["checkpointSteps"] == 0, "nobody told it to stop"
+
+
+def test_on_two_nodes_of_which_one_is_borrowed_it_goes_on_over_infiniband(platform: Stack, stack: Stack) -> None:
+    before = step(platform)
+    platform.world.simulator("heal")
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "numNodes": 2}})
+    stack.up()
+    eventually(lambda: "16 x 16 sequences" in said(platform), "both nodes have met", LOOKS_S)
+    eventually(lambda: step(platform) > before + 20, "they train", LOOKS_S)
+    pods = platform.kube.list("v1", "Pod", TEAM, labels=f"training.kubeflow.org/job-name={JOB}")
+    assert len({each["spec"]["nodeName"] for each in pods}) == 2
+    found = said(platform)
+    assert "Using network IB" in found
+    assert [int(number) >= before for number in re.findall(r"from step (\d+)$", found, re.MULTILINE)] == [True]
 
 
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -143,3 +145,50 @@ def test_files_of_tokens_are_learnt(tmp_path: Path) -> None:
         np.tile(np.arange(50, dtype="<u2"), 40).tofile(data / f"{name}.bin")
     assert trained(tmp_path, "--steps", "60", "--data", str(data)).returncode == 0
     assert losses(tmp_path)[60] < 0.5
+
+
+def test_tensorboard_finds_the_curves(tmp_path: Path) -> None:
+    accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    assert trained(tmp_path, "--steps", "10").returncode == 0
+    found = accumulators.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert set(found.Tags()["scalars"]) == {"loss", "gradient", "tokens_per_s", "mfu"}
+    assert [each.step for each in found.Scalars("loss")] == [5, 10]
+    assert found.Scalars("loss")[-1].value == pytest.approx(losses(tmp_path)[10])
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> list[str]:
+    """The command of a node with two GPUs, which are processes here."""
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    root = FOLDER.parents[1] / "workloads"
+    for file in (root / "pytorch_pretraining" / "scripts" / "launch.sh", root / "_scripts" / "infiniband.sh"):
+        shutil.copy2(file, scripts)
+    return ["bash", str(scripts / "launch.sh"), "--output", str(tmp_path / "out"), *SMALL, *OFTEN]
+
+
+@pytest.fixture
+def of_operator() -> dict[str, str]:
+    """What the training operator and the manifest set."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    set_by = {"NODES": "1", "GPUS_PER_NODE": "2", "RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return {**environment(), **set_by, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def test_a_node_that_is_told_to_stop_ends_as_evicted_once_all_is_saved(
+    tmp_path: Path, node: list[str], of_operator: dict[str, str]
+) -> None:
+    """torchrun itself has 1 for whatever its processes end with."""
+    started = subprocess.Popen([*node, "--steps", "100000"], cwd=FOLDER, env=of_operator, text=True)
+    wait_for_checkpoint(started, tmp_path / "out")
+    started.send_signal(signal.SIGTERM)
+    assert started.wait(120) == 143
+    assert not list((tmp_path / "out" / "checkpoints").glob("*.unfinished"))
+
+
+def test_a_node_whose_options_cannot_be_ends_as_the_trainer_does(node: list[str], of_operator: dict[str, str]) -> None:
+    answer = subprocess.run(
+        [*node, "--steps", "10", "--micro-batch", "3"], cwd=FOLDER, env=of_operator, capture_output=True, check=False
+    )
+    assert answer.returncode == 2

@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, distributed, nn
@@ -24,6 +26,9 @@ from pretraining.fp8 import Linear8
 from pretraining.model import Transformer, attention
 from pretraining.optimizer import MasterAdamW, world
 from pretraining.shape import Shape
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Training:
         self.model = torch.compile(model, fullgraph=True) if device.type == "cuda" else model
         self.schedule = Schedule(chosen.rate, chosen.warmup, chosen.steps)
         self.checkpoints = Checkpoints(chosen.output / "checkpoints", asdict(self.shape))
+        self.board = _board(chosen.output / "tensorboard") if world()[0] == 0 else None
         self.stopped = False
         signal.signal(signal.SIGTERM, self._stop)
 
@@ -128,16 +134,29 @@ class Training:
         return bool(told.item())
 
     def log(self, step: int, loss: float, norm: float, seconds: float) -> None:
-        """A line for people, and one of metrics.jsonl."""
+        """A line for people, one of metrics.jsonl, and curves for TensorBoard."""
         chosen, peak = self.chosen, self.chosen.peak_tflops * 1e12 * world()[1]
         found = report.metrics(self.shape, chosen.batch, peak, step=step, loss=loss, gradient=norm, seconds=seconds)
         self.tell(report.line(found))
         if world()[0] == 0:
             report.keep(self.chosen.output, found)
+        if self.board:
+            for name in found.keys() - {"step"}:
+                self.board.add_scalar(name, found[name], step)
+            self.board.flush()
 
     def tell(self, text: str) -> None:
         if world()[0] == 0:
             print(text, flush=True)
+
+
+def _board(folder: Path) -> SummaryWriter | None:
+    """TensorBoard's writer, where there is TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -213,3 +213,11 @@ def test_so_is_one_by_which_a_cluster_joins_its_network(error: str, *, again: bo
 def test_and_not_for_ever(pauses: list[float]) -> None:
     assert not ask(*["Forbidden"] * (role_delay.ATTEMPTS + 1))
     assert role_delay.ATTEMPTS * role_delay.PAUSE_SECONDS >= 5 * 60
+
+
+def test_a_kubeconfig_for_somebody_else_logs_in_as_before() -> None:
+    text = exec_kubeconfig("get-token")
+    found = yaml.safe_load(kubeconfig.as_user(text, "alice@example.com"))
+    (user,) = found["users"]
+    assert user["user"].pop("as") == "alice@example.com"
+    assert found == yaml.safe_load(text)

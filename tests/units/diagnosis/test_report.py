@@ -298,7 +298,7 @@ def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest
     ],
 )
 def test_an_appwrapper_is_told_by_its_phase_and_with_the_pods_of_what_it_wraps(phase: str, told: str) -> None:
-    main = {"containerStatuses": [{"name": "pytorch", "state": {"terminated": {"exitCode": 2}}}]}
+    main: Object = {"containerStatuses": [{"name": "pytorch", "state": {"terminated": {"exitCode": 2}}}]}
     pod = make.pod("train-master-0", owner="job-train", on="a", phase="Failed", **main)
     found = report(make.cluster(make.app_wrapper(phase=phase), make.pytorch_job(owner="train"), pod), "ai", "train")
     assert (found.kind, found.phase) == ("appwrapper", told)

@@ -14,6 +14,7 @@ meeting_timeout_s=1800 # nodes start together, but pull a large image at differe
 
 # Tells the trainers themselves: torchrun would kill them 30 seconds after it was told (PyTorch,
 # torch/distributed/elastic/multiprocessing/api.py, close), and they need what it takes to save.
+# shellcheck disable=SC2329 # by the trap
 pass_on() {
   local trainers=()
   read -r -a trainers <"/proc/$agent/task/$agent/children" || true
@@ -31,7 +32,7 @@ torchrun --nnodes="$NODES" --nproc-per-node="$GPUS_PER_NODE" --node-rank="$RANK"
   --rdzv-conf="timeout=$meeting_timeout_s,read_timeout=$meeting_timeout_s" \
   -m pretraining.train "$@" 2>&3 3>&- &
 agent=$!
-trap pass_on TERM
+trap 'pass_on' TERM
 
 # A signal ends `wait` before torchrun ends.
 while kill -0 "$agent" 2>/dev/null; do wait "$agent" || true; done
@@ -41,8 +42,8 @@ exec 3>&-
 wait "$teller" || true
 if ((code != 0)); then
   # The report of the first failure (torch/distributed/elastic/multiprocessing/errors/__init__.py): "  exitcode  : 143 (pid: 8)"
-  trainers=$(sed -n 's/^ *exitcode *: *\(-\{0,1\}[0-9]\{1,\}\).*/\1/p' "$said" | tail -n 1)
-  code=${trainers:-$code}
+  theirs=$(sed -n 's/^ *exitcode *: *\(-\{0,1\}[0-9]\{1,\}\).*/\1/p' "$said" | tail -n 1)
+  code=${theirs:-$code}
   ((code > 0)) || code=$((128 - code)) # by a signal
 fi
 exit "$code"

@@ -79,7 +79,7 @@ def test_two_nodes_train_as_one_and_stop_together(tmp_path: Path) -> None:
     assert (first[0], second[0]) == (143, 143), first[1] + second[1]
     assert "16 x 16 sequences, 1 times" in first[1]
     assert "told to stop" in first[1]
-    assert "NET/IB" in first[1]
+    assert "Using network IB" in first[1]
 
 
 def test_a_node_that_is_gone_ends_the_other_and_the_last_checkpoint_is_what_is_left(tmp_path: Path) -> None:
