@@ -72,8 +72,8 @@ test: ## the tests, but for the suites below
 		--dist loadfile
 
 # What is marked alone measures, so that nothing else may run beside it.
-test-long: ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
-	@$(RUN) "$$python" -m simulator.tools; "$$python" -m simulator.tools --only $(TEAM_TOOLS); failed=0; \
+test-long: team-tools ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
+	@$(RUN) failed=0; \
 		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile || failed=$$?; \
 		"$$python" -m pytest -m "long and alone" -n 0 || failed=$$?; exit $$failed
 
@@ -86,9 +86,8 @@ conformance: ## the kubernetes plugin's behaviour as a table: of the official on
 upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
 
-upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
-	@$(RUN) "$$python" -m simulator.tools --only $(TEAM_TOOLS); \
-		UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
+upstream: upstream-charts team-tools ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
+	@$(RUN) UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
 		--dist loadfile tests/truth/upstream tests/stories
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests

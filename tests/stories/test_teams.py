@@ -238,7 +238,9 @@ def test_older_versions_of_queues_are_converted(stack: Stack) -> None:
     )
 
 
-def test_another_share_and_limits_change_its_queue_and_the_sum_alone_and_a_preview_tells_the_quotas(stack: Stack) -> None:
+def test_another_share_and_limits_change_its_queue_and_the_sum_alone_and_a_preview_tells_the_quotas(
+    stack: Stack,
+) -> None:
     stack.set(teams={**TEAMS, "blue": {**TEAMS["blue"], "gpus": 4, "lendingLimit": 1, "borrowingLimit": 16}})
     told = " ".join(stack.pulumi("preview").split())
     assert "of 24 GPUs that the cluster can have: 4 team blue, lends at most 1, borrows at most 16 8 team red 8" in told

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.scheduling import TEAM_LABELS, COSCHEDULER
+from config.facts.scheduling import COSCHEDULER, TEAM_LABELS
 from operators.kueue import admission, priorities
 from simulator.cluster.controlplane import ControlPlane
 from simulator.host import paths
