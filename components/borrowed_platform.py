@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -30,6 +29,7 @@ class BorrowedPlatform(Component):
     """
 
     provider: kubernetes.Provider
+    workspace: Workspace | None
 
     def __init__(
         self, name: str, settings: Settings, lender: Lender, opts: pulumi.ResourceOptions | None = None
@@ -46,41 +46,57 @@ class BorrowedPlatform(Component):
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
-        self._in_cluster = in_cluster
-        self._access = self._containers()
-        for container, access in self._access.items():
+        containers = self._containers()
+        for container, access in containers.items():
             check_expiry(access, users=settings.users(container), stack=str(lender.stack))
+        own = [placed for placed in settings.placements.values() if placed.options.member is None]
+        self.workspace = self._workspace(own, containers, in_cluster) if own else None
+        self._team_spaces = {
+            placed.name: self._team_space(placed, member, containers, in_cluster)
+            for placed in settings.placements.values()
+            if (member := placed.options.member)
+        }
         self._shared_class = shared_class(settings, (), self.child(provider=self.provider))
         self.register_outputs({"platform": str(lender.stack)})
 
-    @cached_property
-    def workspace(self) -> Workspace:
-        """The namespace of this stack's name, made for the first workload that is there."""
-        own = [placed for placed in self.settings.placements.values() if placed.options.member is None]
+    def _workspace(
+        self, own: Sequence[Placement[Any]], containers: Mapping[str, ContainerAccess], opts: pulumi.ResourceOptions
+    ) -> Workspace:
         used = {container for placed in own for container in placed.options.containers}
         plain = self.lender.lending.federation
         return Workspace(
             "workspace",
             self.settings.stack,
-            {name: access for name, access in self._access.items() if name in used},
+            {name: access for name, access in containers.items() if name in used},
             None,
             platform_guard.GUEST_LABELS,
             federation=Federation.of(plain) if plain else None,
-            opts=self._in_cluster,
+            opts=opts,
         )
 
-    def _team_space(self, placed: Placement[Any], member: Member, prefix: str) -> TeamSpace:
+    def _team_space(
+        self,
+        placed: Placement[Any],
+        member: Member,
+        containers: Mapping[str, ContainerAccess],
+        opts: pulumi.ResourceOptions,
+    ) -> TeamSpace:
         used = placed.options.containers
         return TeamSpace(
             placed.name,
             team=member.team,
             user=member.user or self.settings.teams[member.team].users[0],
-            prefix=f"{prefix}{placed.name}-",
-            containers={name: access for name, access in self._access.items() if name in used},
+            prefix=f"{self._prefix}{placed.name}-",
+            containers={name: access for name, access in containers.items() if name in used},
             kubeconfig=self._outputs.require_output("kubeconfig"),
             cluster=self._outputs.require_output("clusterId"),
-            opts=self._in_cluster,
+            opts=opts,
         )
+
+    @property
+    def _prefix(self) -> str:
+        """Of names in a team's namespace, where other stacks have theirs."""
+        return f"{self.settings.stack}-"
 
     def _containers(self) -> dict[str, ContainerAccess]:
         sas = self._outputs.require_output("sas")
@@ -92,17 +108,18 @@ class BorrowedPlatform(Component):
 
     def context_of(self, placed: Placement[Any]) -> WorkloadContext:
         """What a workload is given."""
-        prefix = f"{self.settings.stack}-"
         if member := placed.options.member:
-            space = self._team_space(placed, member, prefix)
+            space = self._team_spaces[placed.name]
             return self._context(
                 provider=space.provider,
                 namespace=member.team,
                 service_account="default",
                 volumes=space.volumes,
-                prefix=prefix,
+                prefix=self._prefix,
             )
         own = self.workspace
+        if own is None:
+            raise ValueError(f"there is no namespace for {placed.name}, which is no workload of this stack")
         return self._context(
             provider=self.provider, namespace=own.namespace, service_account=own.account, volumes=own.volumes
         )

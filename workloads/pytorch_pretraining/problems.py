@@ -202,7 +202,7 @@ def _storage(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
         yield from container_problems(NAME, ground, "dataContainer", options.data_container)
     if options.checkpoint_container:
         yield from container_problems(NAME, ground, "checkpointContainer", options.checkpoint_container, writes=True)
-    elif not ground.shared_class:
+    elif ground.guest and not ground.shared_class:
         where: Path = (*_OPTIONS, "checkpointContainer")
         path: Path = ("storage", "sharedClass")
         what = "is not set, and the platform has no class of shared files for checkpoints either"
