@@ -14,8 +14,9 @@ from components.cluster_network import OwnNetwork, api_server, identity, network
 from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
+from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.maintenance import MaintenanceWindow, reimages
-from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.models import Settings
 from config.schema.storage import StorageSettings
 
 SYSTEM_POOL = "system"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_azure_native import containerservice
 
-from config.schema.models import ClusterSettings, Settings
+from config.schema.cluster import ClusterSettings
+from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 
 SYSTEM_ZONE = "system"

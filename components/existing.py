@@ -24,7 +24,8 @@ from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import path_text, set_command
 from config.reading.loader import outputs_of, this_stack
 from config.rules.vcpu_quota import Nodes
-from config.schema.models import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, Settings, SystemPool
+from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
+from config.schema.models import Settings
 from config.schema.network import JUMP_BOX
 from config.schema.os_disk import DiskType, OsDisk
 from config.schema.pools import PoolSettings

@@ -11,7 +11,7 @@ from pulumi_azure_native import authorization
 
 from components._base import Component
 from config.facts.azure_roles import guid, name_of
-from config.schema.models import ClusterSettings, PrincipalType
+from config.schema.cluster import ClusterSettings, PrincipalType
 
 RBAC_CLUSTER_ADMIN = guid("Azure Kubernetes Service RBAC Cluster Admin")
 CLUSTER_USER = guid("Azure Kubernetes Service Cluster User Role")

@@ -8,8 +8,9 @@ from typing import Any
 from config.problems.errors import Problem
 from config.problems.fixes import path_text, set_command
 from config.rules.platform_stack import in_platform
+from config.schema.cluster import ClusterSettings
 from config.schema.maintenance import ROLLING
-from config.schema.models import ClusterSettings, Placement, Settings
+from config.schema.models import Placement, Settings
 from config.schema.storage import StorageSettings, next_rotation
 
 

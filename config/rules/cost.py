@@ -9,7 +9,8 @@ from typing import Any
 from config.facts.jump_box import jump_box as jump_box_facts
 from config.facts.prices import price_list
 from config.problems.fixes import path_text
-from config.schema.models import SYSTEM_DISK_GB, Settings
+from config.schema.cluster import SYSTEM_DISK_GB
+from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
 
 OUTPUT = "price"

@@ -6,34 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import inf
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
+from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
 from config.facts.near import hint, near
-from config.facts.skus import VmSku, catalogue, sku
-from config.facts.versions import versions
-from config.schema.autoscaler import AutoscalerSettings
-from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Model, Text, Unfit, unfit, unfits
-from config.schema.ip_ranges import IpRanges
-from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
+from config.facts.skus import catalogue
+from config.schema.base import EMPTY_IS_UNSET, Model, Unfit, unfit, unfits
+from config.schema.cluster import ClusterSettings
 from config.schema.names import Names, StackName
 from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
 from config.schema.operators import Operators
-from config.schema.pools import MAX_NODES, GpuSku, NodeCount, PoolSettings
+from config.schema.pools import GpuSku, NodeCount, PoolSettings
 from config.schema.regions import Region
 from config.schema.registry import RegistrySettings
-from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
 from config.schema.storage import SHARED_CLASS, KeptOn, StorageSettings
 from config.schema.teams import Gpus, TeamSettings
 from config.schema.workload import Chosen
 
 DEFAULT_POOL = "gpu"
-SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
-"""The OS disk of the system pool's nodes."""
-
-PrincipalType = Literal["User", "ServicePrincipal", "Group"]
-"""What an object id is of, as role assignments call it; managed identities are service principals."""
 
 
 def _dollars(value: Any) -> float:
@@ -59,76 +50,6 @@ def _of_no_size(name: str) -> Unfit:
     if get_close_matches(name, known, 1, _PLAINLY):
         return Unfit("is no VM size", below=(name,), known=known)
     return Unfit(f"is no VM size{hint(near(name, known))}", below=(name,), allowed=", ".join(known))
-
-
-class SystemPool(Model):
-    """The pool that AKS and the operators' controllers run on."""
-
-    vm_sku: str = "Standard_D4ads_v5"
-    """VM size of the system pool, 4 vCPUs or more; Azure refuses to change it: previews say so, with the commands that
-    put another pool in its place.
-
-    PropertyChangeNotAllowed; components/existing.py tells the way.
-    """
-    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
-    """Its nodes."""
-    taint: bool = False
-    """Keep workloads off it.
-
-    By CriticalAddonsOnly=true:NoSchedule.
-    """
-
-    @property
-    def sku(self) -> VmSku:
-        """Its hardware."""
-        return sku(self.vm_sku)
-
-
-class ClusterSettings(Model):
-    """The AKS cluster and how one gets into it."""
-
-    resource_group: str | None = None
-    """Its name; by default the cluster's; refused for a platform that is up in another."""
-    kubernetes_version: Text = versions().kubernetes.default
-    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (with
-    InfiniBand in place, others with a node more, for which there must be quota); the system pool's command is told
-    after it.
-    """
-    entra: bool = True
-    """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
-    local_accounts: bool = False
-    """Allow the cluster's own admin certificate, and use it instead of kubelogin."""
-    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
-    """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
-    admin_group_object_ids: tuple[ObjectId, ...] = ()
-    """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
-    deployer_object_id: ObjectId | None = None
-    """Who gets the role of cluster admin; by default who deploys."""
-    deployer_type: PrincipalType | None = None
-    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
-    `cluster.login` `azurecli`, else a service principal.
-    """
-    identity: UserAssignedIdentityId | None = None
-    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
-    with `network` the stack does (user-assigned).
-    """
-    authorized_ip_ranges: IpRanges = ()
-    """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
-    or kubectl must be in one, CI too; the cluster's nodes always may. Unless set, a cluster that is up keeps its own.
-    """
-    node_os_channel: NodeOsChannel = "Unmanaged"
-    """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
-    and `NodeImage` AKS rolls images, in the window; `None` leaves it to you. Unless set, a cluster that is up keeps its
-    own.
-    """
-    maintenance_window: MaintenanceWindow | None = None
-    """When AKS may roll images, each week; by default at any time."""
-    tier: Literal["Free", "Standard", "Premium"] = "Standard"
-    """`Free`, `Standard` or `Premium`."""
-    system_pool: SystemPool = SystemPool()
-    """The pool that AKS and the operators' controllers run on."""
-    autoscaler: AutoscalerSettings = AutoscalerSettings()
-    """The autoscaler's profile, for all pools with `autoscale`."""
 
 
 class Charts(Model):

@@ -51,6 +51,13 @@ class OperatorSettings(Model):
         return None
 
 
+class QueuedOperatorSettings(OperatorSettings):
+    """Of one that runs jobs of queues: it is off unless it is asked for, as the queues are."""
+
+    enabled: bool = False
+    """Whether the stack has it."""
+
+
 class ChartSettings(OperatorSettings):
     """Of one that is a Helm release; `values` are merged last, over the program's own."""
 

@@ -7,28 +7,21 @@ from collections.abc import Mapping
 import pulumi
 
 from components.operators import Installed, Operator, Site
-from config.schema.operators import Capability, OperatorSettings
+from config.schema.operators import Capability, QueuedOperatorSettings
 from operators.appwrapper.component import NAME, NAMESPACE, AppWrapper
 
 
-class AppWrapperSettings(OperatorSettings):
-    """It is off unless it is asked for, as the queues that it is for."""
-
-    enabled: bool = False
-    """Whether the stack has it."""
-
-
-class _AppWrapper(Operator[AppWrapperSettings]):
+class _AppWrapper(Operator[QueuedOperatorSettings]):
     name = NAME
     title = "AppWrapper"
     summary = "Jobs of teams as a whole, started again on other nodes when theirs fail."
     has_chart = False
     namespace = NAMESPACE
     level = "baseline"
-    settings = AppWrapperSettings
+    settings = QueuedOperatorSettings
     needs: Mapping[Capability, str] = {"queues": "starts what its queues admit"}
 
-    def install(self, site: Site, settings: AppWrapperSettings, opts: pulumi.ResourceOptions) -> Installed:
+    def install(self, site: Site, settings: QueuedOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
         return AppWrapper(self.name, site, opts)
 
 

@@ -7,29 +7,22 @@ from collections.abc import Mapping
 import pulumi
 
 from components.operators import Installed, Operator, Site
-from config.schema.operators import MLBATCH_NAMESPACE, Capability, OperatorSettings
+from config.schema.operators import MLBATCH_NAMESPACE, Capability, QueuedOperatorSettings
 from operators.training_operator.component import NAME, TrainingOperator
 
 
-class TrainingOperatorSettings(OperatorSettings):
-    """It is off unless it is asked for, as the queues that it is for."""
-
-    enabled: bool = False
-    """Whether the stack has it."""
-
-
-class _TrainingOperator(Operator[TrainingOperatorSettings]):
+class _TrainingOperator(Operator[QueuedOperatorSettings]):
     name = NAME
     title = "the training operator"
     summary = "Kubeflow's, of version 1, for PyTorchJobs of teams."
     has_chart = False
     namespace = MLBATCH_NAMESPACE
     level = "baseline"
-    settings = TrainingOperatorSettings
+    settings = QueuedOperatorSettings
     needs: Mapping[Capability, str] = {"queues": "runs what its queues admit"}
     follows = ("scheduler-plugins", "volcano")  # whose gangs it makes
 
-    def install(self, site: Site, settings: TrainingOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
+    def install(self, site: Site, settings: QueuedOperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
         return TrainingOperator(self.name, site, opts)
 
 

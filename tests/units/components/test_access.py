@@ -15,7 +15,7 @@ from components import kubeconfig, role_delay
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
-from config.schema.models import ClusterSettings
+from config.schema.cluster import ClusterSettings
 from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from components.cluster import Cluster, chosen_ranges
-from config.schema.models import ClusterSettings
+from config.schema.cluster import ClusterSettings
 from config.schema.network import POD_RANGE
 from config.schema.pools import MAX_NODES
 from tests.support import mocked_azure

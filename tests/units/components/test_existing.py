@@ -9,7 +9,7 @@ import pytest
 
 from components.existing import account_refusal, check_existing, system_pool_refusal
 from config.rules.vcpu_quota import Nodes
-from config.schema.models import ClusterSettings, SystemPool
+from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.registry import RegistrySettings
 from config.schema.storage import Account, StorageSettings
 from tests.support import mocked_azure

@@ -9,7 +9,8 @@ import pulumi
 import pytest
 
 from components.existing import check_existing
-from config.schema.models import ClusterSettings, Settings
+from config.schema.cluster import ClusterSettings
+from config.schema.models import Settings
 from config.schema.registry import RegistrySettings
 from config.schema.storage import StorageSettings
 from tests.support.mocked_azure import Azure

@@ -12,7 +12,7 @@ import yaml
 from components.autoscaler_priorities import priorities
 from components.cluster import Cluster
 from components.node_pools import NodePools
-from config.schema.models import ClusterSettings
+from config.schema.cluster import ClusterSettings
 from config.schema.pools import PoolSettings, agent_pool_name, node_labels, node_taints
 from simulator.azure.schema import lookup, schemas
 from simulator.azure.types.agent_pool import rules as pools

@@ -13,7 +13,8 @@ from components import roles
 from components.existing import check_existing
 from components.preflight_azure import check_subscription
 from config.rules.network_answers import SUFFICIENT
-from config.schema.models import ClusterSettings, Settings
+from config.schema.cluster import ClusterSettings
+from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings
 from config.schema.storage import StorageSettings

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from components.existing import system_pool_refusal
-from config.schema.models import SystemPool
+from config.schema.cluster import SystemPool
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import Arm, pool_path
 from tests.units.simulator.azure.plugin import CLUSTER, AzurePlugin, cluster_inputs, failure

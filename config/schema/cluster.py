@@ -1,0 +1,92 @@
+"""The AKS cluster's own settings, and those of its system pool."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from config.facts.skus import VmSku, sku
+from config.facts.versions import versions
+from config.schema.autoscaler import AutoscalerSettings
+from config.schema.base import PLAIN_DIGITS, Model, Text
+from config.schema.ip_ranges import IpRanges
+from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
+from config.schema.pools import MAX_NODES
+from config.schema.resource_ids import ObjectId, UserAssignedIdentityId
+
+SYSTEM_DISK_GB, SYSTEM_DISK_TYPE = 128, "Managed"
+"""The OS disk of the system pool's nodes."""
+
+PrincipalType = Literal["User", "ServicePrincipal", "Group"]
+"""What an object id is of, as role assignments call it; managed identities are service principals."""
+
+
+class SystemPool(Model):
+    """The pool that AKS and the operators' controllers run on."""
+
+    vm_sku: str = "Standard_D4ads_v5"
+    """VM size of the system pool, 4 vCPUs or more; Azure refuses to change it: previews say so, with the commands that
+    put another pool in its place.
+
+    PropertyChangeNotAllowed; components/existing.py tells the way.
+    """
+    count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
+    """Its nodes."""
+    taint: bool = False
+    """Keep workloads off it.
+
+    By CriticalAddonsOnly=true:NoSchedule.
+    """
+
+    @property
+    def sku(self) -> VmSku:
+        """Its hardware."""
+        return sku(self.vm_sku)
+
+
+class ClusterSettings(Model):
+    """The AKS cluster and how one gets into it."""
+
+    resource_group: str | None = None
+    """Its name; by default the cluster's; refused for a platform that is up in another."""
+    kubernetes_version: Text = versions().kubernetes.default
+    """Minor version, or with a patch; another one upgrades the control plane, then the GPU pools node by node (with
+    InfiniBand in place, others with a node more, for which there must be quota); the system pool's command is told
+    after it.
+    """
+    entra: bool = True
+    """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
+    local_accounts: bool = False
+    """Allow the cluster's own admin certificate, and use it instead of kubelogin."""
+    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
+    """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
+    admin_group_object_ids: tuple[ObjectId, ...] = ()
+    """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
+    deployer_object_id: ObjectId | None = None
+    """Who gets the role of cluster admin; by default who deploys."""
+    deployer_type: PrincipalType | None = None
+    """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
+    `cluster.login` `azurecli`, else a service principal.
+    """
+    identity: UserAssignedIdentityId | None = None
+    """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
+    with `network` the stack does (user-assigned).
+    """
+    authorized_ip_ranges: IpRanges = ()
+    """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
+    or kubectl must be in one, CI too; the cluster's nodes always may. Unless set, a cluster that is up keeps its own.
+    """
+    node_os_channel: NodeOsChannel = "Unmanaged"
+    """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
+    and `NodeImage` AKS rolls images, in the window; `None` leaves it to you. Unless set, a cluster that is up keeps its
+    own.
+    """
+    maintenance_window: MaintenanceWindow | None = None
+    """When AKS may roll images, each week; by default at any time."""
+    tier: Literal["Free", "Standard", "Premium"] = "Standard"
+    """`Free`, `Standard` or `Premium`."""
+    system_pool: SystemPool = SystemPool()
+    """The pool that AKS and the operators' controllers run on."""
+    autoscaler: AutoscalerSettings = AutoscalerSettings()
+    """The autoscaler's profile, for all pools with `autoscale`."""
