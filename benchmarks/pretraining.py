@@ -23,28 +23,21 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "docker" / "pytorch-pretraining"))
 from pretraining import memory
-from pretraining.fp8 import Linear8
-from pretraining.model import Transformer, attention
+from pretraining.memory import Way
+from pretraining.model import attention
 from pretraining.optimizer import MasterAdamW, world
 from pretraining.shape import Shape
+from pretraining.train import made
 
 PEAK = 989e12
-SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20)}
-HF_HEADS = {"125m": 12, "1.3b": 32, "2.7b": 32}
+SIZES = {"125m": (12, 768, 6), "1.3b": (24, 2048, 16), "2.7b": (32, 2560, 20), "6.7b": (32, 4096, 32)}
+HF_HEADS = {"125m": 12, "1.3b": 32, "2.7b": 32, "6.7b": 32}
 """OPT's own."""
 
 
 def shape_of(size: str, heads: int = 0) -> Shape:
     layers, width, usual = SIZES[size]
     return Shape(layers, width, heads or usual)
-
-
-def ours(options: argparse.Namespace) -> tuple[Shape, nn.Module]:
-    shape = shape_of(options.size, options.heads)
-    with torch.device("cuda"):
-        model = Transformer(shape, Linear8 if options.what == "fp8" else nn.Linear)
-        model.initialize()
-    return shape, model.to(torch.bfloat16)
 
 
 class OfHuggingFace(nn.Module):
@@ -142,20 +135,30 @@ class Fused:
 
 
 MADE: dict[str, Callable[[argparse.Namespace], tuple[Shape, nn.Module]]] = {
-    "ours": ours,
-    "fp8": ours,
     "hf": of_hugging_face,
     "hf-autocast": of_hugging_face,
     "plain": plain,
 }
-AUTOCAST = ("hf-autocast", "plain")
+AUTOCAST, OURS = ("hf-autocast", "plain"), ("ours", "fp8")
+
+
+def way_of(options: argparse.Namespace) -> Way:
+    return Way(sharded=options.fsdp, recomputes=options.recompute)
+
+
+def prepared(options: argparse.Namespace) -> tuple[Shape, Callable[..., Tensor], Any]:
+    """A model's shape, the model, compiled where it is, and what updates it."""
+    torch.manual_seed(0)
+    if options.what in OURS:
+        shape = shape_of(options.size, options.heads)
+        return shape, *made(shape, torch.device("cuda"), way_of(options), 0, fp8=options.what == "fp8")
+    shape, model = MADE[options.what](options)
+    optimizer = Fused(model) if options.what in AUTOCAST else MasterAdamW(model.parameters())
+    return shape, torch.compile(model) if options.what == "plain" else model, optimizer
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    torch.manual_seed(0)
-    shape, model = MADE[options.what](options)
-    optimizer = Fused(model) if options.what in AUTOCAST else MasterAdamW(model.parameters())
-    run = model if options.what.startswith("hf") else torch.compile(model, fullgraph=options.what != "plain")
+    shape, run, optimizer = prepared(options)
     tokens = torch.randint(0, shape.vocabulary, (options.batch, shape.sequence + 1), device="cuda")
 
     def step() -> Tensor:
@@ -165,7 +168,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         optimizer.step(1e-4, 1 / options.accumulate)
         return loss
 
-    context = attention() if options.what in ("ours", "fp8") else contextlib.nullcontext()
+    context = attention() if options.what in OURS else contextlib.nullcontext()
     begun = time.monotonic()
     with context:
         for _ in range(3):
@@ -183,10 +186,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         print(seen.key_averages().table(sort_by="cuda_time_total", row_limit=40, max_name_column_width=80))
     rate = processes * options.steps * options.accumulate * options.batch * shape.sequence / taken
     flops = shape_of(options.size).flops_per_token
-    eight = options.what == "fp8"
-    needed = memory.needed(shape, options.batch, processes, fp8=eight) if options.what in ("ours", "fp8") else 0
+    needed = memory.needed(shape, options.batch, processes, way_of(options), fp8=options.what == "fp8")
     return {
         "what": options.what,
+        "way": str(way_of(options)),
         "size": options.size,
         "batch": options.batch,
         "accumulate": options.accumulate,
@@ -196,7 +199,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "mfu": round(rate * flops / PEAK / processes, 4),
         "loss": round(loss.item(), 3),
         "GiB": round(torch.cuda.max_memory_allocated() / 2**30, 1),
-        "estimated GiB": round(needed / 2**30, 1),
+        "estimated GiB": round(needed / 2**30, 1) if options.what in OURS else None,
         "compiled_s": round(compiled),
     }
 
@@ -264,12 +267,14 @@ def join() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=[*MADE, "ceiling"])
+    parser.add_argument("what", choices=[*OURS, *MADE, "ceiling"])
     parser.add_argument("--size", default="1.3b", choices=SIZES)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--accumulate", type=int, default=2)
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--heads", type=int, default=0)
+    parser.add_argument("--fsdp", action="store_true", help="of ours: each GPU has its share of all")
+    parser.add_argument("--recompute", action="store_true", help="of ours: activation checkpointing")
     parser.add_argument("--profile", action="store_true")
     chosen = parser.parse_args()
     join()

@@ -69,6 +69,39 @@ def test_two_processes_learn_the_same(whole: dict[int, float], tmp_path: Path) -
     assert losses(tmp_path)[60] == pytest.approx(whole[60], rel=1e-3)
 
 
+SHARDED = """
+import sys
+from pretraining import memory, train
+memory.WAYS = tuple(way for way in memory.WAYS if way.sharded and way.recomputes == (sys.argv[1] == "recompute"))
+sys.exit(train.main(sys.argv[2:]))
+"""
+"""A training as for a model that does not fit otherwise."""
+
+
+@pytest.mark.parametrize("keeps", ["keep", "recompute"])
+def test_two_processes_that_share_all_learn_the_same_and_read_each_others_checkpoints(
+    whole: dict[int, float], tmp_path: Path, keeps: str
+) -> None:
+    """FSDP and ZeRO-1, which one process has, that shares nothing."""
+    (tmp_path / "sharded.py").write_text(SHARDED)
+    argv = [sys.executable, *TWO, str(tmp_path / "sharded.py"), keeps, "--output", str(tmp_path), *SMALL, *OFTEN]
+
+    def sharded() -> subprocess.CompletedProcess[str]:
+        environ = {**environment(), "PYTHONPATH": str(FOLDER)}
+        return subprocess.run([*argv, "--steps", "60"], env=environ, capture_output=True, text=True, check=False)
+
+    def without_last() -> None:
+        shutil.rmtree(tmp_path / "checkpoints" / "step-60")
+
+    said = sharded().stdout
+    assert ("FSDP, activation checkpointing" in said, "from step 0" in said) == (keeps == "recompute", True)
+    assert losses(tmp_path) == pytest.approx(whole, rel=1e-3)
+    for run in (lambda: trained(tmp_path, "--steps", "60"), sharded):
+        without_last()
+        assert "from step 50" in run().stdout
+        assert losses(tmp_path)[60] == pytest.approx(whole[60], rel=1e-3)
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_one_that_is_killed_goes_on_to_the_same_loss(whole: dict[int, float], tmp_path: Path, processes: int) -> None:
     """With another number of processes it reads the same checkpoint, and sums in another order."""

@@ -1,21 +1,35 @@
-"""Checkpoints: each process writes its share of the optimizer's flat tensors while training goes on.
+"""Checkpoints: each process writes its share of masters and moments while training goes on.
 
-A share says of which elements it is, so that any number of processes reads what another number wrote.
+A share says of which elements it is, so that any number of processes, sharded or not, reads what another number wrote.
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pretraining import folders
-from pretraining.optimizer import MasterAdamW, world
+from pretraining.optimizer import Segments, world
+
+_WHERE = "where"
+"""Of which elements a share is: the first, and how many, of each of its segments."""
+
+
+class Optimizer(Protocol):
+    """What is kept of a training."""
+
+    steps: int
+
+    def state(self) -> Mapping[str, Segments]: ...
+
+    def restore(self, steps: int) -> None: ...
 
 
 class Checkpoints:
@@ -27,12 +41,13 @@ class Checkpoints:
         self._writer: threading.Thread | None = None
         self._failure: BaseException | None = None
 
-    def save(self, optimizer: MasterAdamW) -> None:
+    def save(self, optimizer: Optimizer) -> None:
         """Returns once the state is copied; writing goes on. Raises what the write before has raised."""
         self.wait()
-        copied = {name: tensor.to("cpu", copy=True) for name, tensor in optimizer.state().items()}
-        where = (optimizer.steps, optimizer.start, optimizer.size)
-        self._writer = threading.Thread(target=self._write, args=(copied, *where))
+        state = optimizer.state()
+        copied = {name: _joined(segments) for name, segments in state.items()}
+        where = [(start, part.numel()) for start, part in state["masters"]]
+        self._writer = threading.Thread(target=self._write, args=(copied, where, optimizer.steps))
         self._writer.start()
 
     def wait(self) -> None:
@@ -43,19 +58,20 @@ class Checkpoints:
         if self._failure:
             raise self._failure
 
-    def _write(self, state: Mapping[str, Tensor], steps: int, start: int, size: int) -> None:
+    def _write(self, state: Mapping[str, Tensor], where: Sequence[tuple[int, int]], steps: int) -> None:
         try:
             rank, processes = world()
             part = folders.begin(self.folder, steps)
             for name, tensor in state.items():
-                np.save(part / f"{name}-{start}.npy", tensor.numpy())
+                np.save(part / f"{name}-{rank}.npy", tensor.numpy())
+            (part / f"{_WHERE}-{rank}.json").write_text(json.dumps(where))
             folders.written(part, rank).touch()
             if rank == 0:
-                folders.finish(part, processes, {**self.about, "steps": steps, "size": size}, self.keep)
+                folders.finish(part, processes, {**self.about, "steps": steps}, self.keep)
         except BaseException as error:  # noqa: BLE001 - told by the next save, or at the end
             self._failure = error
 
-    def load(self, optimizer: MasterAdamW) -> int:
+    def load(self, optimizer: Optimizer) -> int:
         """Restores the newest; the number of its steps, 0 without any.
 
         Raises CheckpointError for one of another model.
@@ -65,18 +81,33 @@ class Checkpoints:
         found = folders.newest(self.folder, self.about)
         if found is None:
             return 0
-        for name, tensor in optimizer.state().items():
-            _read(found[0], name, tensor, optimizer.start)
+        state = optimizer.state()
+        for file in found[0].glob(f"{_WHERE}-*.json"):
+            where = json.loads(file.read_text())
+            for name, segments in state.items():
+                share = np.load(file.with_name(f"{name}-{file.stem.rpartition('-')[2]}.npy"), mmap_mode="r")
+                for start, into in segments:
+                    _read(share, where, into, start)
         optimizer.restore(found[1])
         return optimizer.steps
 
 
-def _read(folder: Path, name: str, into: Tensor, start: int) -> None:
-    """What of the shares lies in `into`, whose first element is number `start`; beyond all of them is padding."""
-    stop = start + into.numel()
-    for file in folder.glob(f"{name}-*.npy"):
-        first = int(file.stem.rpartition("-")[2])
-        share = np.load(file, mmap_mode="r")
-        low, high = max(start, first), min(stop, first + len(share))
+def _joined(segments: Segments) -> Tensor:
+    """A copy of all on the CPU, end to end; on the GPU there may be no room for it."""
+    into = torch.empty(sum(part.numel() for _, part in segments))
+    at = 0
+    for _, part in segments:
+        into[at : at + part.numel()] = part.flatten()
+        at += part.numel()
+    return into
+
+
+def _read(share: np.ndarray, where: Sequence[tuple[int, int]], into: Tensor, start: int) -> None:
+    """What of a process's share lies in `into`, whose first element is number `start`; beyond all shares is padding."""
+    stop, at = start + into.numel(), 0
+    for first, length in where:
+        low, high = max(start, first), min(stop, first + length)
         if low < high:
-            into[low - start : high - start] = torch.from_numpy(np.array(share[low - first : high - first]))
+            found = torch.from_numpy(np.array(share[at + low - first : at + high - first]))
+            into.view(-1)[low - start : high - start] = found
+        at += length

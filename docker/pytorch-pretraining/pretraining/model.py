@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.checkpoint import checkpoint
 
 from pretraining.shape import Shape
 
@@ -20,6 +21,9 @@ EPSILON = 1e-5
 
 class Block(nn.Module):
     """Attention, then the feed-forward network, each added to what it is given."""
+
+    recomputes = False
+    """Whether backward computes anew what is in the block, in place of keeping it."""
 
     def __init__(self, shape: Shape, linear: type[nn.Linear]) -> None:
         super().__init__()
@@ -34,6 +38,10 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """`x` is (batch, sequence, width)."""
+        return checkpoint(self.computed, x, use_reentrant=False) if self.recomputes else self.computed(x)
+
+    def computed(self, x: Tensor) -> Tensor:
+        """What `forward` returns."""
         batch, sequence, width = x.shape
         normed = functional.rms_norm(x, (width,), self.before_attention, EPSILON)
         qkv = self.qkv(normed).view(batch, sequence, 3, self.heads, width // self.heads)
@@ -57,19 +65,28 @@ class Transformer(nn.Module):
         self.last = nn.Parameter(torch.ones(shape.width))
 
     def initialize(self) -> None:
-        """Normal with 0.02, what is added to the residual scaled down by depth (GPT-2's rule)."""
+        """Fills in the matrices; vectors are ones from the beginning."""
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
-                deep = name.endswith(("out.weight", "down.weight"))
-                nn.init.normal_(parameter, std=0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02)
+                nn.init.normal_(parameter, std=self.spread(name))
+
+    def spread(self, name: str) -> float:
+        """Of a matrix's first values: what is added to the residual is scaled down by depth (GPT-2's rule)."""
+        deep = name.endswith(("out.weight", "down.weight"))
+        return 0.02 / (2 * self.shape.layers) ** 0.5 if deep else 0.02
 
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         """The mean loss in nats. Both are (batch, sequence), of token numbers."""
         x = self.tokens(tokens) + self.positions.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
-        x = functional.rms_norm(x, (self.shape.width,), self.last, EPSILON)
-        logits = functional.linear(x.flatten(0, 1), self.tokens.weight)
+        return self.loss(x, self.last, self.tokens.weight, targets)
+
+    @staticmethod
+    def loss(x: Tensor, scale: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
+        """Of what the last block returned."""
+        x = functional.rms_norm(x, (x.shape[-1],), scale, EPSILON)
+        logits = functional.linear(x.flatten(0, 1), weight)
         return functional.cross_entropy(logits.float(), targets.flatten())
 
 

@@ -7,13 +7,15 @@ of micro-batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, distributed, nn
 
 ALIGNED = 64
 """Elements: each parameter begins at a multiple of it, as fast kernels want."""
+Segments = Sequence[tuple[int, Tensor]]
+"""Parts of what all processes have together: the number of the first element, and the elements."""
 
 
 def world() -> tuple[int, int]:
@@ -30,33 +32,34 @@ class MasterAdamW:
         self, parameters: Iterable[nn.Parameter], *, betas: tuple[float, float] = (0.9, 0.95), decay: float = 0.1
     ) -> None:
         theirs = list(parameters)
-        places = list(_places(theirs))
+        where = list(places(theirs))
         rank, processes = world()
         unit = ALIGNED * processes
-        self.size = -(-places[-1][1] // unit) * unit
+        self.size = -(-where[-1][1] // unit) * unit
         share = self.size // processes
         self.start, self.stop = rank * share, (rank + 1) * share
         device = theirs[0].device
         self.weights = torch.zeros(self.size, device=device, dtype=theirs[0].dtype)
-        self.gradients = torch.zeros(self.size, device=device)
-        masters, decays = torch.zeros(self.size, device=device), torch.zeros(self.size // ALIGNED, device=device)
-        for parameter, (start, stop) in zip(theirs, places, strict=True):
-            end = start + parameter.numel()
-            masters[start:end] = parameter.detach().flatten()
-            parameter.data = self.weights[start:end].view_as(parameter)
+        decays = torch.zeros(self.size // ALIGNED, device=device)
+        for parameter, (start, stop) in zip(theirs, where, strict=True):
+            part = self.weights[start : start + parameter.numel()].view_as(parameter)
+            parameter.data = part.copy_(parameter.detach())
             decays[start // ALIGNED : stop // ALIGNED] = decay if parameter.dim() > 1 else 0.0
-            parameter.register_post_accumulate_grad_hook(_taker(self.gradients[start:end].view_as(parameter)))
-        self.weights.copy_(masters)
-        self.masters = masters[self.start : self.stop].clone()
+        self.gradients = torch.zeros(self.size, device=device)  # once the weights that were there before are gone
+        for parameter, (start, _) in zip(theirs, where, strict=True):
+            part = self.gradients[start : start + parameter.numel()].view_as(parameter)
+            parameter.register_post_accumulate_grad_hook(_taker(part))
+        self.masters = self.weights[self.start : self.stop].float()
         self.mean, self.square = torch.zeros_like(self.masters), torch.zeros_like(self.masters)
         self._decays = decays[self.start // ALIGNED : self.stop // ALIGNED].clone()
         self._betas = torch.tensor(betas, device=device)
         self._update = torch.compile(_update) if device.type == "cuda" else _update
         self.steps = 0
 
-    def state(self) -> Mapping[str, Tensor]:
+    def state(self) -> Mapping[str, Segments]:
         """This process's share of what a checkpoint has, by name."""
-        return {"masters": self.masters, "mean": self.mean, "square": self.square}
+        shares = {"masters": self.masters, "mean": self.mean, "square": self.square}
+        return {name: [(self.start, share)] for name, share in shares.items()}
 
     def restore(self, steps: int) -> None:
         """Once `state` was filled in: weights are of the masters again."""
@@ -100,7 +103,8 @@ def _taker(into: Tensor) -> Callable[[Tensor], None]:
     return take
 
 
-def _places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
+def places(parameters: Iterable[nn.Parameter]) -> Iterator[tuple[int, int]]:
+    """Where each begins and ends among all."""
     start = 0
     for parameter in parameters:
         stop = start + -(-parameter.numel() // ALIGNED) * ALIGNED

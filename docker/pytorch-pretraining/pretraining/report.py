@@ -6,16 +6,17 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from pretraining.memory import Plan
 from pretraining.shape import Shape
 
 Metrics = Mapping[str, float]
 
 
-def begun(shape: Shape, processes: int, micro: int, accumulate: int, step: int) -> str:
-    """The first line: what is trained, in which parts, and the last step that is done already."""
+def begun(shape: Shape, processes: int, plan: Plan, accumulate: int, step: int) -> str:
+    """The first line: what is trained, how, in which parts, and the last step that is done already."""
     return (
-        f"{shape.parameters / 1e9:.2f} billion parameters; {processes} x {micro} sequences, {accumulate} times; "
-        f"from step {step}"
+        f"{shape.parameters / 1e9:.2f} billion parameters, {plan.way}; {processes} x {plan.micro} sequences, "
+        f"{accumulate} times; from step {step}"
     )
 
 

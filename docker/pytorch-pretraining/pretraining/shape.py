@@ -16,9 +16,12 @@ class Shape:
     sequence: int = 2048
 
     @property
+    def block_parameters(self) -> int:
+        return 12 * self.width**2 + 2 * self.width
+
+    @property
     def parameters(self) -> int:
-        block = 12 * self.width**2 + 2 * self.width
-        return self.layers * block + (self.vocabulary + self.sequence + 1) * self.width
+        return self.layers * self.block_parameters + (self.vocabulary + self.sequence + 1) * self.width
 
     @property
     def flops_per_token(self) -> int:

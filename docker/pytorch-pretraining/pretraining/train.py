@@ -23,9 +23,11 @@ from pretraining import memory, options, report
 from pretraining.checkpoint import Checkpoints
 from pretraining.data import Source, Synthetic, TokenFiles
 from pretraining.fp8 import Linear8
+from pretraining.memory import Way
 from pretraining.model import Transformer, attention
 from pretraining.optimizer import MasterAdamW, world
 from pretraining.shape import Shape
+from pretraining.sharded import ShardedAdamW
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -55,16 +57,10 @@ class Training:
         self.chosen, self.device = chosen, device
         self.shape = Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
         gpu = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
-        self.micro = memory.micro_batch(self.shape, chosen.batch, world()[1], gpu, chosen.micro_batch, fp8=chosen.fp8)
-        self.accumulate = chosen.batch // world()[1] // self.micro
+        self.plan = memory.plan(self.shape, chosen.batch, world()[1], gpu, chosen.micro_batch, fp8=chosen.fp8)
+        self.accumulate = chosen.batch // world()[1] // self.plan.micro
         self.source = self._source()
-        torch.manual_seed(chosen.seed)
-        with device:
-            model = Transformer(self.shape, Linear8 if chosen.fp8 else nn.Linear)
-            model.initialize()
-        model = model.to(torch.bfloat16)
-        self.optimizer = MasterAdamW(model.parameters())
-        self.model = torch.compile(model, fullgraph=True) if device.type == "cuda" else model
+        self.model, self.optimizer = made(self.shape, device, self.plan.way, chosen.seed, fp8=chosen.fp8)
         self.schedule = Schedule(chosen.rate, chosen.warmup, chosen.steps)
         self.checkpoints = Checkpoints(chosen.output / "checkpoints", asdict(self.shape))
         self.board = _board(chosen.output / "tensorboard") if world()[0] == 0 else None
@@ -82,7 +78,7 @@ class Training:
     def run(self) -> int:
         """The exit code: 0 where all steps are done."""
         begun = self.checkpoints.load(self.optimizer)
-        self.tell(report.begun(self.shape, world()[1], self.micro, self.accumulate, begun))
+        self.tell(report.begun(self.shape, world()[1], self.plan, self.accumulate, begun))
         since, seen = time.monotonic(), 0
         for step in range(begun + 1, self.chosen.steps + 1):
             loss, norm = self.step(step)
@@ -122,7 +118,7 @@ class Training:
         rank, processes = world()
         first = (step - 1) * self.chosen.batch
         for part in range(self.accumulate):
-            numbers = [first + (part * processes + rank) * self.micro + index for index in range(self.micro)]
+            numbers = [first + (part * processes + rank) * self.plan.micro + index for index in range(self.plan.micro)]
             yield self.source.sequences(numbers, self.shape.sequence).to(self.device, non_blocking=True)
 
     def _all_stop(self) -> bool:
@@ -148,6 +144,23 @@ class Training:
     def tell(self, text: str) -> None:
         if world()[0] == 0:
             print(text, flush=True)
+
+
+def made(
+    shape: Shape, device: torch.device, way: Way, seed: int, *, fp8: bool
+) -> tuple[nn.Module, MasterAdamW | ShardedAdamW]:
+    """A model with random weights, the same in each way, compiled where there is a GPU; and what updates it."""
+    with torch.device("meta") if way.sharded else device:
+        model = Transformer(shape, Linear8 if fp8 else nn.Linear)
+    for block in model.blocks:
+        block.recomputes = way.recomputes
+    torch.manual_seed(seed)  # what there is by now may have taken numbers
+    if way.sharded:
+        return model, ShardedAdamW(model, device)
+    model.initialize()
+    model = model.to(torch.bfloat16)
+    optimizer = MasterAdamW(model.parameters())
+    return torch.compile(model, fullgraph=True) if device.type == "cuda" else model, optimizer
 
 
 def _board(folder: Path) -> SummaryWriter | None:

@@ -51,8 +51,8 @@ def train(chosen: Namespace, team: Team) -> None:
     """All ranks, on the first node. Raises ProgramError, and AgentError when a node goes away."""
     ranks, folders, report = initialise(team), _own("folders"), _own("report")
     shape = _own("shape").Shape(chosen.layers, chosen.width, chosen.heads, chosen.vocabulary, chosen.sequence)
-    micro = _refused(
-        lambda: _own("memory").micro_batch(
+    plan = _refused(
+        lambda: _own("memory").plan(
             shape, chosen.batch, ranks.ranks, ranks.gpu_bytes, chosen.micro_batch, fp8=chosen.fp8
         )
     )
@@ -61,8 +61,8 @@ def train(chosen: Namespace, team: Team) -> None:
     folders.clear(folder)
     found = _refused(lambda: folders.newest(folder, asdict(shape)))
     begun = found[1] if found else 0
-    print(report.begun(shape, ranks.ranks, micro, chosen.batch // ranks.ranks // micro, begun))
-    speed = pretraining_speed.of(ranks.collective.sku, shape.parameters, fp8=chosen.fp8)
+    print(report.begun(shape, ranks.ranks, plan, chosen.batch // ranks.ranks // plan.micro, begun))
+    speed = pretraining_speed.of(ranks.collective.sku, shape.parameters, plan.way, fp8=chosen.fp8)
     print(f"simulator: {speed.source}")
     seconds, seen = 0.0, 0
     for step in range(begun + 1, chosen.steps + 1):

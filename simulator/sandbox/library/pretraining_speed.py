@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from simulator.sandbox.library import view
 
@@ -18,15 +19,16 @@ class Speed:
     source: str
 
 
-def of(sku: str, parameters: int, *, fp8: bool) -> Speed:
-    """Of a model on GPUs of that VM size."""
+def of(sku: str, parameters: int, way: Any, *, fp8: bool) -> Speed:
+    """Of a model on GPUs of that VM size; `way` is the trainer's own word for how it lies on them (its `memory`)."""
     numbers = view.numbers()
     model, known = numbers["skus"][sku]["gpu_model"], numbers["pretraining_mfu"]
     rows = {float(billions): mfu for billions, mfu in known.get(model, known[_MEASURED]).items()}
     size = parameters / 1e9
     nearest = min(rows, key=lambda billions: abs(math.log(billions / size)))
-    measured = model in known and abs(nearest / size - 1) < _NEAR and not fp8
-    mfu = rows[nearest] * (numbers["pretraining_fp8"] if fp8 else 1)
+    changed = {"pretraining_fp8": fp8, "pretraining_sharded": way.sharded, "pretraining_recomputed": way.recomputes}
+    measured = model in known and abs(nearest / size - 1) < _NEAR and not any(changed.values())
+    mfu = rows[nearest] * math.prod(numbers[name] for name, is_so in changed.items() if is_so)
     on = model if model in known else _MEASURED
     said = f"its speed is that of {nearest:g} billion parameters on an {on}, by docs/performance.md"
-    return Speed(mfu, said if measured else f"{said}; est. for {size:.2f} on {model}{' in FP8' if fp8 else ''}")
+    return Speed(mfu, said if measured else f"{said}; est. for {size:.2f} on {model}, {way}{' in FP8' if fp8 else ''}")

@@ -11,11 +11,13 @@ import pytest
 
 from config.facts.skus import sku
 from simulator.host.paths import ROOT
-from tests.support.pools import H100, H200
+from tests.support.pools import H100
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining import manifests, memory
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
+ZERO, FSDP, RECOMPUTED = (False, False), (True, False), (True, True)
+"""Whether all is sharded, and whether blocks are computed again."""
 MEASURED = [
     ("125m", 32, 1, False, 24.6),
     ("125m", 32, 2, False, 23.9),
@@ -26,8 +28,18 @@ MEASURED = [
     ("1.3b", 16, 1, True, 57.3),
     ("2.7b", 8, 1, False, 81.7),
     ("2.7b", 8, 2, False, 66.8),
+    ("2.7b", 4, 1, False, 63.3),
+    ("2.7b", 4, 1, True, 58.7),
+    ("2.7b", 8, 1, True, 72.6),
 ]
 """GiB of each GPU by size, sequences at once, GPUs, FP8 or not (docs/performance.md)."""
+MEASURED_SHARDED = [
+    ("1.3b", 16, FSDP, 55.8),
+    ("2.7b", 8, FSDP, 57.3),
+    ("6.7b", 2, FSDP, 65.9),
+    ("6.7b", 8, RECOMPUTED, 58.0),
+]
+"""The same of two GPUs, where all is sharded."""
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +62,11 @@ def shape(options: PretrainingOptions) -> Any:
 def test_both_come_to_the_same(size: str, more: dict[str, Any]) -> None:
     options = PretrainingOptions.model_validate({"modelSize": size, **more})
     assert memory.parameters(options) == shape(options).parameters
+    trainer = own("memory")
     for gpus in (1, 8, 24):
-        assert memory.bytes_per_gpu(options, gpus) == own("memory").needed(shape(options), 1, gpus, fp8=options.fp8)
+        ways = trainer.ways(gpus)
+        least = min(trainer.needed(shape(options), 1, gpus, way, fp8=options.fp8) for way in ways)
+        assert memory.bytes_per_gpu(options, gpus) == pytest.approx(least)
     assert own("memory").USABLE == memory.USABLE
 
 
@@ -61,25 +76,51 @@ def test_it_is_near_what_was_measured(size: str, at_once: int, gpus: int, fp8: b
     assert own("memory").needed(shape(options), at_once, gpus, fp8=fp8) / 2**30 == pytest.approx(gib, rel=0.1)
 
 
+@pytest.mark.parametrize(("size", "at_once", "way", "gib"), MEASURED_SHARDED)
+def test_it_is_near_what_was_measured_where_all_is_sharded(
+    size: str, at_once: int, way: tuple[bool, bool], gib: float
+) -> None:
+    found = shape(PretrainingOptions.model_validate({"modelSize": size, "sequence": 2048}))
+    assert own("memory").needed(found, at_once, 2, own("memory").Way(*way)) / 2**30 == pytest.approx(gib, rel=0.1)
+
+
 @pytest.mark.parametrize(
     ("size", "vm_sku", "gpus", "fits"),
-    [("6.7b", H100, 8, True), ("13b", H100, 1000, False), ("13b", H200, 8, True), ("30b", H200, 1000, False)],
+    [
+        ("6.7b", H100, 1, False),
+        ("6.7b", H100, 2, True),
+        ("13b", H100, 8, True),
+        ("30b", H100, 8, True),
+        ("66b", H100, 8, False),
+        ("175b", H100, 32, False),
+        ("175b", H100, 64, True),
+    ],
 )
 def test_what_fits(size: str, vm_sku: str, gpus: int, fits: bool) -> None:
     assert memory.fits(PretrainingOptions.model_validate({"modelSize": size}), sku(vm_sku), gpus) is fits
 
 
-def test_the_trainer_takes_as_many_at_once_as_fit_and_divide() -> None:
-    found = shape(PretrainingOptions.model_validate({"modelSize": "1.3b"}))
-    micro = own("memory").micro_batch
-    assert micro(found, 512, 8, 80e9) == 16
-    assert micro(found, 512, 8, 150e9) == 32
-    assert micro(found, 24, 8, 150e9) == 3, "it divides a GPU's part of the batch"
-    assert micro(found, 24, 8, None) == 1
+def test_the_trainer_takes_the_fastest_way_that_fits_and_as_many_at_once_as_fit_and_divide() -> None:
+    trainer = own("memory")
+    small, large, largest = (
+        shape(PretrainingOptions.model_validate({"modelSize": size})) for size in ("1.3b", "13b", "66b")
+    )
+
+    def planned(*arguments: Any, **more: Any) -> tuple[bool, bool, int]:
+        found = trainer.plan(*arguments, **more)
+        return found.way.sharded, found.way.recomputes, found.micro
+
+    assert planned(small, 512, 8, 80e9) == (*ZERO, 16)
+    assert planned(small, 512, 8, 150e9) == (*ZERO, 32)
+    assert planned(small, 24, 8, 150e9) == (*ZERO, 3), "it divides a GPU's part of the batch"
+    assert planned(small, 24, 8, None) == (*ZERO, 1)
+    assert planned(large, 512, 8, 80e9) == (*FSDP, 2), "six bytes of each parameter are too many"
+    assert planned(largest, 512, 16, 85e9)[:2] == RECOMPUTED
+    assert planned(small, 1, 1, 29e9) == (False, True, 1), "one GPU has nobody to share with"
     with pytest.raises(ValueError, match="12 sequences does not divide among 8 GPUs"):
-        micro(found, 12, 8, 80e9)
+        trainer.plan(small, 12, 8, 80e9)
     with pytest.raises(ValueError, match="take more GPUs, or fewer layers"):
-        micro(found, 8, 8, 10e9)
+        trainer.plan(small, 8, 8, 3e9)
 
 
 def test_a_checkpoint_is_there_once_all_shares_are_and_two_are_kept(tmp_path: Path) -> None:

@@ -74,10 +74,10 @@ def test_what_can_run_is_taken(options: dict[str, Any]) -> None:
         ({"batch": 12}, "batch is 12 sequences, which 8 GPUs cannot share equally", "batch 8"),
         ({"batch": 100}, "allowed: 96 or 104", "batch 96"),
         ({"gpus": 9}, "gpus is 9, more than a Standard_ND96isr_H100_v5 has", "gpus 8"),
-        ({"modelSize": "13b"}, "needs 108 GB of each of 8 GPUs with one sequence of 2048 tokens", "modelSize 6.7b"),
-        ({"modelSize": "6.7b", "gpus": 1}, "allowed: 4 GPUs of each node; a model of 125m", "gpus 4"),
-        ({"modelSize": "6.7b", "gpus": 1, "sequence": 4096}, "needs 136 GB of each of 1 GPUs", "gpus 8"),
-        ({"sequence": 65536}, "sequences of at most 32768", "sequence 32768"),
+        ({"modelSize": "66b"}, "needs 144 GB of each of 8 GPUs with one sequence of 2048 tokens", "modelSize 30b"),
+        ({"modelSize": "6.7b", "gpus": 1}, "allowed: 2 GPUs of each node; a model of 125m", "gpus 2"),
+        ({"modelSize": "6.7b", "gpus": 1, "sequence": 4096}, "needs 122 GB of each of 1 GPUs", "gpus 2"),
+        ({"modelSize": "6.7b", "sequence": 131072}, "sequences of at most 65536", "sequence 65536"),
         ({"dataContainer": "token"}, "is token, a container that the platform does not have; near: tokens", "tokens"),
         ({"checkpointContainer": "tokens"}, "permissions of stack teams is rl, but workload", "racwdlmp"),
     ],
@@ -153,8 +153,8 @@ def test_more_than_the_team_and_what_others_lend_it_is_refused() -> None:
 
 
 def test_on_other_gpus_a_model_may_fit() -> None:
-    assert "13b" in told({"modelSize": "13b"})
-    assert told({"modelSize": "13b"}, vmSku=H200) == ""
+    assert f"a pool of {H200}" in told({"modelSize": "6.7b", "gpus": 1})
+    assert told({"modelSize": "6.7b", "gpus": 1}, vmSku=H200) == ""
 
 
 def test_nodes_without_infiniband_do_not_train_together() -> None:

@@ -30,7 +30,7 @@ def test_it_trains_to_its_end_and_tells_how_fast_in_the_trainers_words(tmp_path:
     training = Pretraining(tmp_path, options={"modelSize": "1.3b"})
     ((code, log),) = training.run()
     assert code == 0, log
-    assert "1.32 billion parameters; 8 x 16 sequences, 4 times; from step 0" in log
+    assert "1.32 billion parameters, ZeRO-1; 8 x 16 sequences, 4 times; from step 0" in log
     found = LINE.findall(log)
     assert [step for step, *_ in found] == ["10", "20", "30"]
     assert {mfu for *_, mfu in found} == {"0.612"}, "as measured on an H100"
@@ -43,8 +43,15 @@ def test_it_trains_to_its_end_and_tells_how_fast_in_the_trainers_words(tmp_path:
 
 def test_what_was_not_measured_is_said_to_be_an_estimate(tmp_path: Path) -> None:
     ((_, log),) = Pretraining(tmp_path, sku=A100).run()
-    assert "that of 0.125 billion parameters on an H200, by docs/performance.md; est. for 0.13 on A100" in log
+    assert "that of 0.125 billion parameters on an H200, by docs/performance.md; est. for 0.13 on A100, ZeRO-1\n" in log
     assert {mfu for *_, mfu in LINE.findall(log)} == {"0.558"}
+
+
+def test_a_model_that_fits_no_gpu_whole_is_shared_by_all_which_is_slower(tmp_path: Path) -> None:
+    ((_, log),) = Pretraining(tmp_path, options={"modelSize": "13b"}).run()
+    assert "12.86 billion parameters, FSDP; 8 x " in log
+    assert "est. for 12.86 on H100, FSDP\n" in log
+    assert {mfu for *_, mfu in LINE.findall(log)} == {"0.587"}, "0.94 of 0.624"
 
 
 def test_told_to_stop_it_saves_and_goes_on_from_there_to_the_same_losses(tmp_path: Path) -> None:
@@ -100,7 +107,7 @@ def test_a_node_that_is_gone_ends_the_other_and_the_last_checkpoint_is_what_is_l
     ("options", "told"),
     [
         ({"batch": 12}, "a batch of 12 sequences does not divide among 8 GPUs: take 16"),
-        ({"modelSize": "13b", "sequence": 65536}, "GiB of each GPU, which has 69: take more GPUs, or fewer layers"),
+        ({"modelSize": "13b", "sequence": 131072}, "GiB of each GPU, which has 69: take more GPUs, or fewer layers"),
         ({"dataContainer": "tokens"}, "/data has no file *.bin of token numbers"),
     ],
 )
