@@ -17,6 +17,7 @@ from ray.train.torch import TorchTrainer, get_device
 from torch import distributed
 
 from finetuning import train
+from finetuning.options import UNFIT, ray_parser
 
 _RETRIES = 3
 
@@ -38,9 +39,7 @@ def loop(chosen: Mapping[str, Any]) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 where it is trained, 2 for what is wrong with its options."""
-    parser = train.parser("finetuning.ray_train")
-    parser.add_argument("--workers", type=int, required=True, help="processes, each with a GPU where there are any")
-    chosen = parser.parse_args(arguments)
+    chosen = ray_parser().parse_args(arguments)
     chosen.output = chosen.output.absolute()
     ray.init(ignore_reinit_error=True)
     trainer = TorchTrainer(
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = trainer.fit().return_value
     if told:
         print(f"error: {told}", file=sys.stderr)
-    return 2 if told else 0
+    return UNFIT if told else 0
 
 
 if __name__ == "__main__":
