@@ -9,6 +9,8 @@ EVICTED = 143
 """Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
 UNFIT = 2
 """Exit code for options, data and checkpoints that another try would not mend."""
+RETRIES = 3
+"""How often Ray starts all workers again after one that died."""
 SYNTHETIC = (2048, 32, 512)
 """How many examples there are without data; the shortest and the longest."""
 

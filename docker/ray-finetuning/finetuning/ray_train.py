@@ -17,9 +17,7 @@ from ray.train.torch import TorchTrainer, get_device
 from torch import distributed
 
 from finetuning import train
-from finetuning.options import UNFIT, ray_parser
-
-_RETRIES = 3
+from finetuning.options import RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
@@ -49,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_config=RunConfig(
             name="finetuning",
             storage_path=str(chosen.output / "ray"),
-            failure_config=FailureConfig(max_failures=_RETRIES),
+            failure_config=FailureConfig(max_failures=RETRIES),
         ),
     )
     told = trainer.fit().return_value
