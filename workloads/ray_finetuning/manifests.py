@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from config.facts.scheduling import tolerations
 from workloads import _base
@@ -27,6 +28,18 @@ _SHARE = 0.8
 _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
 """Ray's own services, its dashboard and the driver, which loads torch: est."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
+_ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
+"""By the variables that KubeRay gives it."""
+_HEAD_LOST: Manifest = {
+    "exec": {"command": ["/bin/sh", "-c", _ASKS]},
+    "initialDelaySeconds": 90,
+    "periodSeconds": 30,
+    "timeoutSeconds": 20,
+    "failureThreshold": 4,
+}
+"""Ends a submitter whose head is on a dead node: it would follow the log for ever (Ray 2.60.0, job/sdk.py,
+tail_job_logs: by a WebSocket without heartbeat), and KubeRay takes the job for failed only once its submitter is.
+"""
 _OBJECT_STORE = str(2**30)
 """Bytes for what Ray's processes hand each other, which is little. Without it Ray takes a part of the machine's memory,
 and does not start where /dev/shm is smaller (Ray 2.60.0, _private/services.py, determine_plasma_store_config).
@@ -104,16 +117,20 @@ def worker(run: Run) -> Manifest:
 
 def submitter(run: Run) -> Manifest:
     """The pod that hands the driver to Ray, whose log is the driver's; it comes when the gang runs."""
-    return _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits={"memory": _SUBMITTER_NEEDS["memory"]})
+    limits = {"memory": _SUBMITTER_NEEDS["memory"]}
+    return _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
 
 
-def _plain_pod(run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest) -> Manifest:
+def _plain_pod(
+    run: Run, name: str, needs: Manifest, mounts: Sequence[Mount], limits: Manifest, **more: Any
+) -> Manifest:
     """One beside those with GPUs: Kueue lets all pods of a team's jobs onto GPU nodes, and nowhere else."""
     container = {
         "name": name,
         "image": run.image,
         "resources": {"requests": needs, "limits": limits},
         **({"volumeMounts": [mount.mount() for mount in mounts]} if mounts else {}),
+        **more,
     }
     spec = {
         "restartPolicy": "Never",

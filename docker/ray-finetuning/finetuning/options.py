@@ -11,6 +11,12 @@ UNFIT = 2
 """Exit code for options, data and checkpoints that another try would not mend."""
 RETRIES = 3
 """How often Ray starts all workers again after one that died."""
+START_RETRIES = 3
+"""How often it waits for their GPUs again, a minute each time; then the job fails, for another cluster to be tried.
+
+KubeRay makes no pod in place of one on a dead node (1.6.2, controllers/ray/raycluster_controller.go, reconcilePods: one
+that is about to go counts).
+"""
 SYNTHETIC = (2048, 32, 512)
 """How many examples there are without data; the shortest and the longest."""
 

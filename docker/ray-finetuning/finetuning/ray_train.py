@@ -1,7 +1,7 @@
 """`python -m finetuning.ray_train`: the loop of finetuning.train in workers of Ray Train, one for each GPU.
 
---output is a folder that all nodes mount. Ray starts all workers again after one that died, and the loop goes on from
-its own newest checkpoint there; Ray is told the metrics.
+--output is a folder that all nodes mount. Ray starts all workers again after one that died, once there are GPUs for
+them, and the loop goes on from its own newest checkpoint there; Ray is told the metrics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ray.train.torch import TorchTrainer, get_device
 from torch import distributed
 
 from finetuning import train
-from finetuning.options import RETRIES, UNFIT, ray_parser
+from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_config=RunConfig(
             name="finetuning",
             storage_path=str(chosen.output / "ray"),
-            failure_config=FailureConfig(max_failures=RETRIES),
+            failure_config=FailureConfig(max_failures=RETRIES, controller_failure_limit=START_RETRIES),
         ),
     )
     told = trainer.fit().return_value

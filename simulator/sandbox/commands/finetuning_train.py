@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import os
 import random
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from simulator.sandbox.library.view import Pod
 LONGEST_S = 0.2
 """Of a step: nobody waits hours."""
 _POLL_S = 0.5
+_START_TIMEOUT_S = 60
 _CHARACTERS = 4
 """Of a token."""
 _BEFORE, _LEAST = math.log(50272), math.log(4)
@@ -32,6 +34,10 @@ _KEEP = 2
 
 class WorkerLost(Exception):
     """One of the workers does not answer: all begin anew."""
+
+
+class StartTimedOut(Exception):
+    """There were not enough GPUs for all workers in time."""
 
 
 class HeadLost(Exception):
@@ -55,28 +61,38 @@ def main(arguments: list[str]) -> int:
         chosen = options.ray_parser().parse_args(arguments)
     except SystemExit as error:
         return int(error.code or 0)
-    failures = 0
-    while failures <= options.RETRIES:
+    try:
+        _fit(chosen, {WorkerLost: options.RETRIES, StartTimedOut: options.START_RETRIES})
+    except (WorkerLost, StartTimedOut, HeadLost) as error:
+        print(f"ray.train.TrainingFailedError: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return int(options.UNFIT)
+    return 0
+
+
+def _fit(chosen: Namespace, limits: Mapping[type[Exception], int]) -> None:
+    """Begins anew as often as Ray Train does (train/v2/_internal/execution/failure_handling/default.py)."""
+    failures = dict.fromkeys(limits, 0)
+    while True:
         try:
             _train(chosen, _group(chosen.workers))
-        except WorkerLost as error:
-            failures += 1
-            print(f"(TrainController pid=300) Training failed {failures} times, of {options.RETRIES}: {error}")
-        except HeadLost as error:
-            print(error, file=sys.stderr)
-            return 1
-        except ValueError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return int(options.UNFIT)
+        except (WorkerLost, StartTimedOut) as error:
+            kind = type(error)
+            failures[kind] += 1
+            count = f"Error count: {failures[kind]} (max allowed: {limits[kind]})"
+            print(f"(TrainController pid=300) [FailurePolicy] {count} Error: {error}")
+            if failures[kind] > limits[kind]:
+                raise
         else:
-            return 0
-    print("ray.train.WorkerGroupError: its workers have failed too often", file=sys.stderr)
-    return 1
+            return
 
 
 def _group(wanted: int) -> list[Pod]:
-    """Nodes with so many GPUs together, once they have joined: Ray Train tries again and again. Raises HeadLost."""
-    told = False
+    """Nodes with so many GPUs together, once they have joined. Raises HeadLost, StartTimedOut."""
+    patience = float(os.environ.get("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", _START_TIMEOUT_S))
+    deadline = time.monotonic() + patience
     while True:
         known = view.load()
         _check_head(known)
@@ -87,9 +103,9 @@ def _group(wanted: int) -> list[Pod]:
                 gpus += len(pod.facts["gpus"])
         if gpus >= wanted:
             return found
-        if not told:
-            print(f"(TrainController pid=300) Waiting for {wanted} GPUs, of which the cluster has {gpus}")
-            told = True
+        if time.monotonic() > deadline:
+            what = f"The worker group startup timed out after {patience} seconds waiting for {wanted} workers"
+            raise StartTimedOut(f"{what}; there are {gpus} GPUs")
         time.sleep(_POLL_S)
 
 

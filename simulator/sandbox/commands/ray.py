@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from simulator.sandbox.library import ray_cluster, ray_dashboard, view
-from simulator.sandbox.library.ray_client import ClientError, JobClient
+from simulator.sandbox.library.ray_client import ClientError, JobClient, Unanswered
 
 USAGE_CODE = 2
 _POLL_S = 0.5
@@ -120,11 +120,14 @@ def _job(arguments: list[str]) -> int:
 
 
 def _tell_log(client: JobClient, name: str, *, follow: bool) -> None:
-    """How the job fares is no exit code of this command's."""
+    """How the job fares is no exit code of this command's. Without an answer it waits for ever, as on a WebSocket."""
     told = 0
     while True:
-        ended = client.details(name)["status"] in ray_dashboard.ENDED
-        text = client.log(name)
+        try:
+            ended, text = client.details(name)["status"] in ray_dashboard.ENDED, client.log(name)
+        except Unanswered:
+            time.sleep(_POLL_S)
+            continue
         print(text[told:], end="", flush=True)
         told = len(text)
         if ended or not follow:

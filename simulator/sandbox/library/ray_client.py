@@ -17,6 +17,10 @@ class ClientError(Exception):
     """Ends the command, with Ray's words."""
 
 
+class Unanswered(ClientError):
+    """The head's node is gone: nobody answers, and a connection that is there is not closed either."""
+
+
 class _Connection(http.client.HTTPConnection):
     """To a port of another pod."""
 
@@ -50,15 +54,18 @@ class JobClient:
         """Raises ClientError."""
         known = view.load()
         pod = known.resolve(self._host)
-        if pod is None or not ray_cluster.answers(known, pod):
-            raise ClientError(f"ConnectionError: Failed to connect to Ray at address: {self._address}.")
+        refused = f"ConnectionError: Failed to connect to Ray at address: {self._address}."
+        if pod is not None and pod.running and not ray_cluster.answers(known, pod):
+            raise Unanswered(refused)
+        if pod is None:
+            raise ClientError(refused)
         try:
             connection = _Connection(pod.ip, self._port, timeout=_TIMEOUT_S)
             connection.request(method, path, None if body is None else json.dumps(body))
             answer = connection.getresponse()
             text = answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
-            raise ClientError(f"ConnectionError: Failed to connect to Ray at address: {self._address}.") from error
+            raise ClientError(refused) from error
         if answer.status != HTTPStatus.OK:
             raise ClientError(f"RuntimeError: Request failed with status code {answer.status}: {text}.")
         found: dict[str, Any] = json.loads(text)

@@ -46,6 +46,8 @@ class Finetuning:
     options: Object = field(default_factory=dict)
     meanwhile: Callable[[Finetuning, Processes], None] = lambda *_: None
     """Is called every so often."""
+    patience_s: int = 60
+    """For how long Ray Train waits for GPUs each time."""
     down: set[str] = field(default_factory=set)
     """Pods whose node is lost."""
 
@@ -135,7 +137,11 @@ class Finetuning:
             hardware=node_hardware(skus.sku(self.sku), _node(name), []),
             run_dir=self.folder / f"run-{name}",
             world_dir=self.folder / "world",
-            env={},
+            env={
+                "RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S": str(self.patience_s),
+                "RAY_DASHBOARD_ADDRESS": f"{HOST}:8265",
+                "RAY_JOB_SUBMISSION_ID": f"{NAME}-fghij",
+            },
             mounts=(
                 Mount(self.folder / "data", DATA),
                 Mount(self.folder / "checkpoints", CHECKPOINTS, read_only=False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -70,24 +71,36 @@ def test_what_was_not_measured_is_said_to_be_an_estimate(tmp_path: Path) -> None
     )
 
 
+def lose_the_worker(training: Finetuning, processes: Processes) -> None:
+    """For good, once there is something to go on from."""
+    if "submitter" in processes and "step 40:" in training.log("submitter"):
+        processes["worker-0"].kill()
+
+
 def test_without_its_worker_it_waits_for_another_and_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    def lose_it(training: Finetuning, processes: Processes) -> None:
-        if "submitter" in processes and training.meanwhile is lose_it and "step 40:" in training.log("submitter"):
-            processes["worker-0"].kill()
-            processes["worker-0"].wait()
-            training.meanwhile = make_it_anew
-
-    def make_it_anew(training: Finetuning, processes: Processes) -> None:
-        if "Waiting for 8 GPUs" in training.log("submitter"):
-            training.start("worker-0", processes)
+    def replace_it(training: Finetuning, processes: Processes) -> None:
+        lose_the_worker(training, processes)
+        if processes["worker-0"].poll() is not None and "[FailurePolicy]" in training.log("submitter"):
             training.meanwhile = lambda *_: None
+            training.start("worker-0", processes)
 
-    code, log = Finetuning(tmp_path, meanwhile=lose_it, options=LONG).run()
+    code, log = Finetuning(tmp_path, meanwhile=replace_it, options=LONG).run()
     assert code == 0, log
-    assert "Training failed 1 times, of 3" in log
+    assert "Error count: 1 (max allowed: 3) Error: The node of worker worker-0 has died" in log
     first, second = map(int, BEGUN.findall(log))
     assert (first, second % 20) == (0, 0)
     assert second >= 40
+    assert f"Job '{NAME}-fghij' succeeded" in log
+
+
+def test_where_no_other_worker_comes_the_job_fails_so_that_a_new_cluster_is_tried(tmp_path: Path) -> None:
+    training = Finetuning(tmp_path, meanwhile=lose_the_worker, options=LONG, patience_s=1)
+    _, log = training.run()
+    assert "Error count: 4 (max allowed: 3) Error: The worker group startup timed out after 1.0 seconds" in log
+    assert f"Job '{NAME}-fghij' failed" in log
+    training.meanwhile = lambda *_: None
+    _, log = training.run()
+    assert int(BEGUN.findall(log)[0]) >= 40
 
 
 def test_two_nodes_train_as_one(tmp_path: Path) -> None:
@@ -97,19 +110,22 @@ def test_two_nodes_train_as_one(tmp_path: Path) -> None:
     assert "--workers 16" in training.spec["entrypoint"]
 
 
-def test_when_the_heads_node_is_gone_the_job_has_failed_and_a_new_cluster_goes_on(tmp_path: Path) -> None:
-    def lose_the_head(training: Finetuning, processes: Processes) -> None:
-        if "submitter" in processes and "step 40:" in training.log("submitter"):
-            training.down.add("head")
+def test_where_the_heads_node_is_gone_its_probe_ends_the_submitter(tmp_path: Path) -> None:
+    """By itself it would wait for ever."""
+    asked: list[int] = []
 
-    training = Finetuning(tmp_path, meanwhile=lose_the_head, options=LONG)
-    code, log = training.run()
-    assert code == 1, log
-    assert "Failed to connect to Ray at address" in log
-    training.down, training.meanwhile = set(), lambda *_: None
-    code, log = training.run()
-    assert code == 0, log
-    assert int(BEGUN.findall(log)[0]) >= 40
+    def lose_the_head(training: Finetuning, processes: Processes) -> None:
+        if "submitter" not in processes or "step 40:" not in training.log("submitter"):
+            return
+        probe = training.spec["submitterPodTemplate"]["spec"]["containers"][0]["livenessProbe"]["exec"]["command"]
+        with Path(os.devnull).open("r+b") as null:
+            asked.append(training.shim("submitter").run(probe, [null.fileno()] * 3))
+        training.down.add("head")
+        if asked[-1]:
+            processes["submitter"].kill()
+
+    Finetuning(tmp_path, meanwhile=lose_the_head, options=LONG).run()
+    assert (asked[0], asked[-1]) == (0, 1)
 
 
 @pytest.mark.parametrize(
