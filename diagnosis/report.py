@@ -14,6 +14,8 @@ from diagnosis.cluster import (
     POD_GROUP,
     PYTORCH_JOB,
     QUEUED,
+    RAY_CLUSTER,
+    RAY_JOB,
     REPLICA_SET,
     VOLCANO_JOB,
     Cluster,
@@ -39,13 +41,16 @@ RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _KINDS = {
+    "rayjob": RAY_JOB,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
     "deployment": DEPLOYMENT,
     "appwrapper": APP_WRAPPER,
     "pytorchjob": PYTORCH_JOB,
 }
-"""By their names for kubectl; a job in an AppWrapper has the name of that, which comes first."""
+"""By their names for kubectl; of those of one name, that which has made the other comes first."""
+_RAY_PHASES = {"Running": RUNNING, "Failed": "Failed", "ValidationFailed": "Failed"}
+"""By what KubeRay says of a RayJob that has not ended well (ray-operator 1.6.2, apis/ray/v1/rayjob_types.go)."""
 _CONTROLLER_PODS = {"app": "volcano-controller"}
 _NOT_MADE = ("FailedCreate", "PodGroupError", "PluginError")
 """Events of what makes pods, when it cannot: a namespace's quota, a webhook (Volcano's job_controller_actions.go)."""
@@ -116,7 +121,9 @@ def platform(cluster: Cluster) -> Report:
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
     """All workloads of a namespace."""
-    return sorted(workload["metadata"]["name"] for kind in _KINDS.values() for workload in cluster.all(kind, namespace))
+    return sorted(
+        {workload["metadata"]["name"] for kind in _KINDS.values() for workload in cluster.all(kind, namespace)}
+    )
 
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
@@ -125,8 +132,11 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
-    """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, or of the job that it wraps."""
-    made = [each for kind in (REPLICA_SET, PYTORCH_JOB) for each in cluster.owned(kind, namespace, [uid])]
+    """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, of the job that it wraps, or of a
+    RayJob's cluster and submitter.
+    """
+    kinds = (REPLICA_SET, PYTORCH_JOB, RAY_CLUSTER, JOB)
+    made = [each for kind in kinds for each in cluster.owned(kind, namespace, [uid])]
     return [uid, *(each["metadata"]["uid"] for each in made)]
 
 
@@ -143,6 +153,8 @@ def _phase(workload: Object) -> tuple[str, str]:
     if "state" in status:  # Volcano
         state = status["state"]
         return state.get("phase") or PENDING, state.get("message", "")
+    if "jobDeploymentStatus" in status:
+        return _ray_phase(status)
     if "phase" in status:  # AppWrapper
         return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
     for each in status.get("conditions") or []:
@@ -150,6 +162,14 @@ def _phase(workload: Object) -> tuple[str, str]:
             return each["type"], each.get("message", "")
     runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # a PyTorchJob says so
     return (RUNNING if runs else PENDING), ""
+
+
+def _ray_phase(status: Object) -> tuple[str, str]:
+    """Of a RayJob, whose job may have been stopped though all that was to be deployed is complete."""
+    deployed, job = status["jobDeploymentStatus"], status.get("jobStatus", "")
+    if deployed == "Complete":
+        return ("Succeeded" if job == "SUCCEEDED" else "Terminated"), status.get("message", "")
+    return _RAY_PHASES.get(deployed, PENDING), status.get("message", "") if deployed != RUNNING else ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:

@@ -16,8 +16,10 @@ from config.schema.names import (
     Names,
 )
 
-_POD = "worker-999"
-"""What the training operator puts behind a job's name."""
+_LONGEST_JOB = 47
+"""Characters of a RayJob's name (KubeRay 1.6.2, controllers/ray/utils/constant.go, MaxRayJobNameLength). To a
+PyTorchJob's the training operator puts -worker-999, which fits behind as many.
+"""
 _TAKEN = (WORKLOAD_NAMESPACE, "default")
 _RESOURCE_GROUP = re.compile(r"[A-Za-z0-9_().-]*[A-Za-z0-9_()-]")
 
@@ -80,7 +82,7 @@ def job_name_problems(stack: str, workloads: Iterable[str]) -> Iterator[Problem]
 
     They are names of pods with their Service's behind them, which begin with a letter.
     """
-    room = MAX_DNS_LABEL - len(f"-{_POD}") - max((len(f"-{name}") for name in workloads), default=MAX_DNS_LABEL)
+    room = _LONGEST_JOB - max((len(f"-{name}") for name in workloads), default=_LONGEST_JOB)
     if room > 0 and (len(stack) > room or not stack[:1].isalpha()):
         better = f"s-{namespace_of(stack)}"[:room].rstrip("-") if not stack[:1].isalpha() else stack[:room].rstrip("-")
         what = f"the stack is named {stack!r}, and so names of its jobs in the team's namespace begin"

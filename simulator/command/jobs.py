@@ -15,7 +15,7 @@ from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED
 
 _PUSH = "make images"
-_TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob"}
+_TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
 """What types of Pulumi end with, by kinds as kubectl calls them; those of others end with Job."""
 
 

@@ -272,14 +272,14 @@ class Kubelet:
         ignore_missing(lambda: self.kube.delete("v1", "Pod", name, namespace, grace_seconds=0))
 
     def _open_uplink(self, cloud: Cloud) -> Uplink:
-        """What sandboxed pods reach: the API server and the blob service, which they trust, also by accounts' names."""
+        """What sandboxed pods reach: the API server, the blob service, also by accounts' names, and other pods."""
         api, blobs = ("127.0.0.1", self._api_port), cloud.blobs
 
         def allows(address: Address) -> bool:
             return address == api or (blobs is not None and address == _address_of(blobs.url))
 
         authorities = blobs.ca_file.read_text() if blobs else ""
-        return Uplink(self.folder / "world", allows, authorities, partial(_proxy_to, cloud))
+        return Uplink(self.folder / "world", allows, authorities, partial(_proxy_to, cloud), self.network.dial)
 
     # -- what workers and programs are given ---------------------------------------------------------------------------
 

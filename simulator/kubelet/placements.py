@@ -11,7 +11,7 @@ from simulator.host import files
 from simulator.kubelet.status import FAKED, PARTLY_FAKED
 
 _KEPT = 500
-_JOBS = ("Job", "PyTorchJob")
+_JOBS = ("Job", "PyTorchJob", "RayCluster")
 
 
 class Placements:

@@ -1,4 +1,6 @@
-"""The way out of sandboxes, which have no network: a Unix socket by which they reach a few servers of this machine."""
+"""The way out of sandboxes, which have no network: a Unix socket by which they reach a few servers of this machine, and
+ports of pods. Simulated commands alone know of it.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ class Uplink:
         allows: Callable[[Address], bool],
         authorities: str,
         proxy: Callable[[Address], str] = lambda _: "",
+        pods: Callable[[str, int], socket.socket | None] = lambda *_: None,
     ) -> None:
-        """`allows` tells which servers may be reached, `proxy` by which URL others are; `authorities` is PEM."""
+        """`allows` tells which servers may be reached, `proxy` by which URL others are; `authorities` is PEM.
+
+        `pods` connects to addresses inside the cluster, of which it knows; None for others.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         files.replace(folder / AUTHORITIES, authorities)
         (folder / SOCKET).unlink(missing_ok=True)
-        self._server = _server(folder, allows, proxy)
+        self._server = _server(folder, allows, proxy, pods)
         self._thread = threading.Thread(target=self._server.serve_forever, name="uplink", daemon=True)
         self._thread.start()
 
@@ -52,6 +58,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     allows: Callable[[Address], bool]
     proxy: Callable[[Address], str]
+    pods: Callable[[str, int], socket.socket | None]
 
     def dial(self, address: Address) -> socket.socket:
         """Raises OSError, also for what is not allowed."""
@@ -59,17 +66,24 @@ class _Server(socketserver.ThreadingUnixStreamServer):
             return socket.create_connection(address, _TIMEOUT_S)
         if by := self.proxy(address):
             return connect.by_proxy(address, by)
+        if pod := self.pods(*address):
+            return pod
         raise ConnectionRefusedError(address)
 
 
-def _server(folder: Path, allows: Callable[[Address], bool], proxy: Callable[[Address], str]) -> _Server:
+def _server(
+    folder: Path,
+    allows: Callable[[Address], bool],
+    proxy: Callable[[Address], str],
+    pods: Callable[[str, int], socket.socket | None],
+) -> _Server:
     """Named by a descriptor of its folder: addresses of Unix sockets have 107 bytes at most, folders may have more."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
         server = _Server(f"/proc/self/fd/{descriptor}/{SOCKET}", _Client)
     finally:
         os.close(descriptor)
-    server.allows, server.proxy = allows, proxy
+    server.allows, server.proxy, server.pods = allows, proxy, pods
     return server
 
 

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from simulator.world.hardware import NodeHardware
 MAX_STATE_BYTES = 2**20
 _REPLICA = "training.kubeflow.org/replica-type"
 """Label of pods of the training operator, which makes a headless Service of each one's name."""
+_RAY = "ray.io/"
+"""Begins labels of KubeRay's pods; it makes a Service for the head of each cluster, with its name before the suffix."""
+_RAY_SUFFIX = "-head-svc"
 STANDING = frozenset({"sshd"})
 """States of a daemon's that hold while it lives: it has a lock on their file, which the kernel frees at its end."""
 DEFAULT_SHM_BYTES = 64 * 2**20  # what container runtimes give unless a volume is mounted there
@@ -130,7 +133,7 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
         "ip": status.get("podIP", ""),
         "hostname": spec.get("hostname") or pod["metadata"]["name"],
         "subdomain": spec.get("subdomain", ""),
-        "services": [pod["metadata"]["name"]] if _REPLICA in pod["metadata"].get("labels", {}) else [],
+        "services": list(_services(pod["metadata"])),
         "gpus": list(allocation.get("gpus", [])),
         "hcas": list(allocation.get("hcas", [])),
         "capabilities": sorted(added),
@@ -138,6 +141,15 @@ def _pod(pod: Object, allocation: Mapping[str, Any], state: Mapping[str, Any]) -
         "shm_bytes": shm_bytes(pod),
         "state": dict(state),
     }
+
+
+def _services(metadata: Object) -> Iterator[str]:
+    """Names of Services that lead to that pod alone."""
+    labels = metadata.get("labels", {})
+    if _REPLICA in labels:
+        yield metadata["name"]
+    if labels.get(f"{_RAY}node-type") == "head":
+        yield labels.get(f"{_RAY}cluster", "") + _RAY_SUFFIX
 
 
 def _each(spec: Object, field: str) -> Iterable[Object]:

@@ -24,6 +24,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, OPTConfig, PreTraine
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docker" / "ray-finetuning"))
 from finetuning import data, model, train
+from finetuning.lines import pack
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docker" / "ray-finetuning"
@@ -302,7 +303,7 @@ def test_a_model_whose_loss_is_another_is_refused(tmp_path: Path) -> None:
 
 def test_rows_are_nearly_full() -> None:
     lengths = np.random.default_rng(1).integers(256, 2048, 2000)
-    rows = data.pack(lengths, range(2000), 16384)
+    rows = pack(lengths, range(2000), 16384)
     assert sorted(each for row in rows for each in row) == list(range(2000))
     assert max(sum(lengths[row]) for row in rows) <= 16384
     assert lengths.sum() > 0.97 * 16384 * len(rows)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.allocatable import allocatable
 from config.facts.scheduling import tolerations
 from workloads import _base
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, Mount
 from workloads._team import QUEUE_LABEL
+from workloads._team_training import CHECKPOINTS, LOST_NODE, requests
 from workloads.pytorch_pretraining.memory import WRITTEN, parameters
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
@@ -23,18 +23,13 @@ HEAD = 128
 """Dimensions of a head, as docs/performance.md has it: attention of 64, as OPT's, is slower."""
 UNFIT = 2
 """Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
-DATA, CHECKPOINTS = "/data", "/checkpoints"
+DATA = "/data"
 _SHARE = 0.9
 """Of what a node has beside its GPUs: the rest is for DaemonSets."""
 _WRITE_BYTES_S = 0.5e9
 """A node's, to blob storage or a share: est."""
 _LAST_STEP_S = 120
 """For the step that runs, and what is written already."""
-_LOST = [
-    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
-    for what in ("not-ready", "unreachable")
-]
-"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 _ANNOTATION = "workload.codeflare.dev.appwrapper"
 
@@ -98,7 +93,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
             "image": run.image,
             "command": ["/bin/bash", own.path("launch.sh")],
             "args": arguments(run),
-            "resources": {"requests": _requests(run)},
+            "resources": {"requests": requests(run.pool, run.gpus, _SHARE)},
         },
         variables={
             **nccl_variables(run.pool, own, sharp=False),
@@ -108,7 +103,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
         mounts=[own.mount(), *run.mounts],
         gpus=run.gpus if run.nodes == 1 else None,
         spec={
-            "tolerations": [*tolerations(run.pool.taints), *_LOST],
+            "tolerations": [*tolerations(run.pool.taints), *LOST_NODE],
             "restartPolicy": restart_policy,
             "terminationGracePeriodSeconds": grace_seconds(run),
             "automountServiceAccountToken": False,
@@ -116,13 +111,6 @@ def template(run: Run, restart_policy: str) -> Manifest:
         overrides=run.options.pod_overrides,
     )
     return pod.template()
-
-
-def _requests(run: Run) -> Manifest:
-    """Of all else as large a share of the node as of its GPUs: quotas of teams are in such shares."""
-    sku = run.pool.sku
-    node, share = allocatable(sku), _SHARE * run.gpus / sku.gpus
-    return {"cpu": str(int(node.cpu_millis * share / 1000)), "memory": f"{int(node.memory_kib * share / 2**20)}Gi"}
 
 
 def pytorch_job(run: Run) -> Manifest:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.scheduling import COSCHEDULER
-from config.facts.skus import VmSku, catalogue, gpu_models
+from config.facts.skus import VmSku, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.schema.workload import Ground
-from workloads._containers import container_problems
 from workloads._team import most_gpus, team_problems
+from workloads._team_training import (
+    batch_problems,
+    bf16_sizes,
+    gpu_problems,
+    quota_problems,
+    scheduler_problems,
+    storage_problems,
+)
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
@@ -26,12 +32,14 @@ Way = tuple[str, Fix]
 def problems(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     yield from team_problems(NAME, options, ground)
+    yield from scheduler_problems(NAME, ground)
     yield from _operators(options, ground)
+    yield from gpu_problems(NAME, ground)
     yield from _hardware(options, ground)
     yield from _memory(options, ground)
-    yield from _batch(options, ground)
-    yield from _quota(options, ground)
-    yield from _storage(options, ground)
+    yield from batch_problems(NAME, options.sequences, "sequences", options, ground)
+    yield from quota_problems(NAME, options, ground)
+    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
 
 
 def _gpus(options: PretrainingOptions, ground: Ground) -> int:
@@ -39,13 +47,9 @@ def _gpus(options: PretrainingOptions, ground: Ground) -> int:
 
 
 def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Of the platform: what makes the job's pods, and what places them. With Volcano no such job has been tried."""
+    """Of the platform: what makes the job's pods."""
     if not ground.guest:
         return
-    if ground.scheduler != COSCHEDULER:
-        where: Path = ("operators", "scheduler")
-        what = f"is {ground.scheduler}, and gangs of workload {NAME} have been tried with {COSCHEDULER} alone"
-        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {NAME}", set_command(where, COSCHEDULER))
     needs = {"trainingOperator": "is a PyTorchJob", **({"appwrapper": "is wrapped"} if options.app_wrapper else {})}
     for key, why in needs.items():
         if key not in ground.operators:
@@ -57,17 +61,10 @@ def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]
 
 def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
     sku = ground.pool.sku
-    if not sku.gpu_bf16_tflops:
-        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {NAME} trains"
-        yield _other_size(ground, what, [size.name for size in _sizes()])
-    elif options.fp8 and not _has_fp8(sku):
-        able = ", ".join(sorted({size.gpu_model for size in _sizes() if _has_fp8(size)}))
+    if options.fp8 and sku.gpu_bf16_tflops and not _has_fp8(sku):
+        able = ", ".join(sorted({size.gpu_model for size in bf16_sizes() if _has_fp8(size)}))
         what = f"is true, and {sku.gpu_model} multiplies nothing in FP8"
         yield Problem((*_OPTIONS, "fp8"), what, f"false, or {able}", set_command((*_OPTIONS, "fp8"), False))
-    if ground.pool.shares > 1:
-        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
-        what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} trains on whole ones"
-        yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
     if ground.nodes > 1:
         yield from _between_nodes(options, ground)
 
@@ -154,69 +151,6 @@ def _smaller(options: PretrainingOptions, sku: VmSku, gpus: int) -> Iterator[Way
 
 def _on_other_gpus(options: PretrainingOptions, ground: Ground, gpus: int) -> Iterator[Way]:
     path: Path = (*ground.pool_path, "vmSku")
-    for size in _sizes():
+    for size in bf16_sizes():
         if fits(options, size, gpus):
             yield f"a pool of {size.name}", set_command(path, size.name)
-
-
-def _sizes() -> list[VmSku]:
-    """VM sizes whose GPUs it trains on."""
-    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
-
-
-def _other_size(ground: Ground, what: str, usable: list[str]) -> Problem:
-    where: Path = (*ground.pool_path, "vmSku")
-    return Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
-
-
-def _batch(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Every GPU takes as many sequences, whole ones."""
-    gpus, batch = _gpus(options, ground), options.sequences
-    if batch % gpus and options.gpus_on(ground.pool.sku) <= ground.pool.sku.gpus:
-        near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
-        nearest = min(near, key=lambda each: abs(each - batch))
-        where: Path = (*_OPTIONS, "batch")
-        what = f"is {batch} sequences, which {gpus} GPUs cannot share equally"
-        yield Problem(where, what, " or ".join(map(str, near)), set_command(where, nearest))
-
-
-def _quota(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """More than the team could ever have would wait for ever."""
-    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
-    wanted = ground.nodes * per_node
-    if most is None or wanted <= most:
-        return
-    own = ground.teams[str(options.team)].gpus
-    what = (
-        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
-    )
-    nodes = most // per_node
-    key, count = ("numNodes", nodes) if nodes else ("gpus", max(1, most // ground.nodes))
-    where: Path = (*_OPTIONS, key)
-    yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
-
-
-def _storage(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:
-    """Where it reads and writes. In a team's namespace a SAS opens containers: an identity is a namespace's own."""
-    if options.data_container:
-        yield from container_problems(NAME, ground, "dataContainer", options.data_container)
-    if options.checkpoint_container:
-        yield from container_problems(NAME, ground, "checkpointContainer", options.checkpoint_container, writes=True)
-    elif ground.guest and not ground.shared_class:
-        where: Path = (*_OPTIONS, "checkpointContainer")
-        path: Path = ("storage", "sharedClass")
-        what = "is not set, and the platform has no class of shared files for checkpoints either"
-        known = ", ".join(ground.storage.by_container()) or "none is set"
-        yield Problem(
-            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, _AKS_CLASS)
-        )
-    there = ground.storage.by_container()
-    for name in options.containers:
-        account = there.get(name)
-        if account and account.settings.auth == "identity":
-            way: Path = (*account.path, "auth")
-            what = f"is identity, which opens containers in a stack's own namespace, and {NAME} is in a team's"
-            yield Problem(way, what, f"sas, or another container than {name}", set_command(way, "sas"))
-
-
-_AKS_CLASS = "azurefile-csi"

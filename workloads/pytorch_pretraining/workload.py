@@ -12,18 +12,17 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
-from workloads._pods import NOT_AWAITED, Mount, blob
+from workloads._pods import Mount, blob
 from workloads._team import name_of
+from workloads._team_training import checkpoints
 from workloads.pytorch_pretraining import manifests
-from workloads.pytorch_pretraining.manifests import CHECKPOINTS, CONTAINER, DATA, Run
+from workloads.pytorch_pretraining.manifests import CONTAINER, DATA, Run
 from workloads.pytorch_pretraining.memory import WRITTEN, parameters
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 from workloads.pytorch_pretraining.problems import problems
 
 _KEPT = 3
 """Checkpoints that are there at once: two, and the one that is being written."""
-_LEAST_GIB = 100
-"""Of a share by NFS."""
 
 
 class PytorchPretraining(Workload[PretrainingOptions]):
@@ -45,7 +44,8 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         """Script and claim beside the job, which AppWrapper's controller could not make."""
         options = placement.options
         name = name_of(NAME, context.prefix)
-        mounts = [_checkpoints(context, name, options), *_data(context, options)]
+        kept = _KEPT * WRITTEN * parameters(options)
+        mounts = [checkpoints(context, NAME, name, options.checkpoint_container, kept), *_data(context, options)]
         run = Run.placed(context, placement, NAME, name=name, namespace=str(options.team), mounts=mounts)
         files = manifests.files(run).deploy(context)
         _job(run, context, files)
@@ -55,29 +55,6 @@ class PytorchPretraining(Workload[PretrainingOptions]):
             command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {name}-master-0 -c {CONTAINER}"),
             ends=not options.open_end,
         )
-
-
-def _checkpoints(context: WorkloadContext, name: str, options: PretrainingOptions) -> Mount:
-    """A container, or a claim of the class of shared files, which members of teams may not read: so nothing waits."""
-    if options.checkpoint_container:
-        return blob("checkpoints", context.volumes[options.checkpoint_container], CHECKPOINTS)
-    shared = context.shared_class
-    if shared is None:
-        raise ValueError("the platform has no class of shared files, which `problems` demands long before")
-    gib = max(_LEAST_GIB, -(-_KEPT * WRITTEN * parameters(options) // 2**30))
-    metadata = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
-    claim = kubernetes.core.v1.PersistentVolumeClaim(
-        f"{NAME}-checkpoints",
-        metadata={**metadata, "annotations": NOT_AWAITED},
-        spec={
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": shared.name,
-            "resources": {"requests": {"storage": f"{gib}Gi"}},
-        },
-        opts=context.child(depends_on=shared.made),
-    )
-    source = {"persistentVolumeClaim": {"claimName": claim.metadata["name"]}}
-    return Mount(name="checkpoints", path=CHECKPOINTS, source=source)
 
 
 def _data(context: WorkloadContext, options: PretrainingOptions) -> Iterator[Mount]:

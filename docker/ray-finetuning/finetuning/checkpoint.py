@@ -9,11 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_UNFINISHED = ".unfinished"
-
-
-class CheckpointError(ValueError):
-    """The text is for the user."""
+from finetuning import folders
 
 
 class Checkpoints:
@@ -26,29 +22,19 @@ class Checkpoints:
     def save(self, steps: int, weights: Mapping[str, Tensor], optimizer: torch.optim.Optimizer, before: float) -> None:
         """`before` is the loss that training began with. One process of all does this."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self.folder / f"step-{steps}.pt{_UNFINISHED}"
+        file = folders.unfinished(self.folder, steps)
         state = {"about": self.about, "steps": steps, "before": before}
-        torch.save({**state, "weights": dict(weights), "optimizer": optimizer.state_dict()}, unfinished)
-        unfinished.rename(unfinished.with_name(unfinished.name.removesuffix(_UNFINISHED)))
-        for old in self._complete()[: -self.keep]:
-            old.unlink()
-
-    def _complete(self) -> list[Path]:
-        """Oldest first."""
-        return sorted(self.folder.glob("step-*.pt"), key=lambda each: int(each.stem.partition("-")[2]))
+        torch.save({**state, "weights": dict(weights), "optimizer": optimizer.state_dict()}, file)
+        folders.finish(file, self.keep)
 
     def load(self, weights: Mapping[str, nn.Parameter], optimizer: torch.optim.Optimizer) -> tuple[int, float | None]:
         """Restores the newest; its steps and `before`, 0 and None without any. Raises CheckpointError."""
-        complete = self._complete()
+        complete = folders.complete(self.folder)
         if not complete:
             return 0, None
         device = next(iter(weights.values())).device
         state = torch.load(complete[-1], map_location=device, weights_only=True)
-        other = {key: (state["about"].get(key), ours) for key, ours in self.about.items()}
-        wrong = [f"{key} {theirs} and not {ours}" for key, (theirs, ours) in other.items() if theirs != ours]
-        if wrong:
-            told = ", ".join(wrong)
-            raise CheckpointError(f"{complete[-1]} is of another training: {told}. Take another --output for this one")
+        folders.check(complete[-1], state["about"], self.about)
         with torch.no_grad():
             for name, parameter in weights.items():
                 parameter.copy_(state["weights"][name])

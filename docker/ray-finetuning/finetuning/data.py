@@ -6,8 +6,7 @@ compiled once.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from finetuning import lines
+from finetuning.lines import DataError
+
 IGNORED = -100
 """A target that is not learnt, as transformers has it."""
 _SYMBOLS, _CHOICES, _STRIDE = 256, 4, 17
-_OPEN, _TOLD = 16, 5
-
-
-class DataError(ValueError):
-    """The text is for the user."""
 
 
 @dataclass(frozen=True)
@@ -56,23 +53,9 @@ def synthetic(vocabulary: int, seed: int, count: int, lengths: tuple[int, int]) 
 def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[list[Example], int]:
     """Examples of a file of JSON lines, or of a folder's *.jsonl, and how many of them were cut to `longest` tokens.
 
-    A line has `text`, or `prompt` and `completion`, of which the second is learnt. Raises DataError.
+    Raises DataError.
     """
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    if not files or not files[0].exists():
-        raise DataError(f"{path} has no file *.jsonl" if path.is_dir() else f"{path} is not there")
-    examples, wrong = [], []
-    for where, line in _lines(files):
-        try:
-            examples.append(_example(json.loads(line), tokenizer))
-        except ValueError as error:
-            what = "not JSON" if isinstance(error, json.JSONDecodeError) else error
-            wrong.append(f"{where}: {what}")
-    if wrong:
-        more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
-        raise DataError("; ".join(wrong[:_TOLD]) + more)
-    if not examples:
-        raise DataError(f"{path} is empty")
+    examples = lines.read(path, lambda prompt, text: _example(prompt, text, tokenizer))
     if (most := max(int(each.tokens.max()) for each in examples)) >= vocabulary:
         raise DataError(f"token {most} is not of the model's {vocabulary}: its tokenizer is another model's")
     cut = sum(len(each.tokens) > longest for each in examples)
@@ -82,44 +65,15 @@ def read(path: Path, tokenizer: Any, vocabulary: int, longest: int) -> tuple[lis
     return kept, cut
 
 
-def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    for file in files:
-        with file.open(encoding="utf-8") as lines:
-            yield from ((f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
-
-
-def _example(line: Any, tokenizer: Any) -> Example:
+def _example(prompt: str | None, text: str, tokenizer: Any) -> Example:
     """Raises DataError."""
-    said = line if isinstance(line, Mapping) else {}
-    text, prompt, completion = (said.get(key) for key in ("text", "prompt", "completion"))
     end = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    if isinstance(prompt, str) and isinstance(completion, str):
-        before = tokenizer(prompt).input_ids
-        tokens = before + tokenizer(completion, add_special_tokens=False).input_ids + end
-    elif isinstance(text, str):
-        before, tokens = [], tokenizer(text).input_ids + end
-    else:
-        raise DataError("neither `text` nor `prompt` and `completion`, as strings")
+    before = [] if prompt is None else tokenizer(prompt).input_ids
+    tokens = before + tokenizer(text, add_special_tokens=prompt is None).input_ids + end
     first = max(1, len(before))
     if len(tokens) <= first:
         raise DataError("no token to learn")
     return Example(np.array(tokens), first)
-
-
-def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
-    """Rows of at most `size` tokens: each example, in this order, goes into the first of the last rows with room."""
-    rows: list[list[int]] = []
-    left: list[int] = []
-    for example in order:
-        length = lengths[example]
-        fitting = (row for row in range(max(0, len(rows) - _OPEN), len(rows)) if left[row] >= length)
-        row = next(fitting, len(rows))
-        if row == len(rows):
-            rows.append([])
-            left.append(size)
-        rows[row].append(example)
-        left[row] -= length
-    return rows
 
 
 @dataclass(frozen=True)

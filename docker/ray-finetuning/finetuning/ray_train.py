@@ -1,7 +1,7 @@
 """`python -m finetuning.ray_train`: the loop of finetuning.train in workers of Ray Train, one for each GPU.
 
---output is a folder that all nodes mount. Ray starts all workers again after one that died, and the loop goes on from
-its own newest checkpoint there; Ray is told the metrics.
+--output is a folder that all nodes mount. Ray starts all workers again after one that died, once there are GPUs for
+them, and the loop goes on from its own newest checkpoint there; Ray is told the metrics.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ray.train.torch import TorchTrainer, get_device
 from torch import distributed
 
 from finetuning import train
-
-_RETRIES = 3
+from finetuning.options import RETRIES, START_RETRIES, UNFIT, ray_parser
 
 
 def loop(chosen: Mapping[str, Any]) -> str | None:
@@ -38,9 +37,7 @@ def loop(chosen: Mapping[str, Any]) -> str | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 where it is trained, 2 for what is wrong with its options."""
-    parser = train.parser("finetuning.ray_train")
-    parser.add_argument("--workers", type=int, required=True, help="processes, each with a GPU where there are any")
-    chosen = parser.parse_args(arguments)
+    chosen = ray_parser().parse_args(arguments)
     chosen.output = chosen.output.absolute()
     ray.init(ignore_reinit_error=True)
     trainer = TorchTrainer(
@@ -50,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_config=RunConfig(
             name="finetuning",
             storage_path=str(chosen.output / "ray"),
-            failure_config=FailureConfig(max_failures=_RETRIES),
+            failure_config=FailureConfig(max_failures=RETRIES, controller_failure_limit=START_RETRIES),
         ),
     )
     told = trainer.fit().return_value
     if told:
         print(f"error: {told}", file=sys.stderr)
-    return 2 if told else 0
+    return UNFIT if told else 0
 
 
 if __name__ == "__main__":

@@ -6,14 +6,12 @@ What a step learns is planned beforehand, of data, seed and sizes, and does not 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,38 +19,15 @@ import torch
 import transformers
 from torch import Tensor, distributed, nn
 
-from finetuning import data
+from finetuning import data, lines
+from finetuning import report as reporting
 from finetuning.checkpoint import Checkpoints
-from finetuning.data import DataError, Example
+from finetuning.data import Example
+from finetuning.lines import DataError
 from finetuning.model import Learner, adapted, load
+from finetuning.options import EVICTED, SYNTHETIC, UNFIT, check, check_examples, parser
 
 transformers.utils.logging.disable_progress_bar()
-EVICTED = 143
-"""Exit code after SIGTERM, as of a process that it ended: whoever counts failures sees none of the training's."""
-_SYNTHETIC = (2048, 32, 512)
-"""How many examples there are without data; the shortest and the longest."""
-
-
-def parser(name: str = "finetuning.train") -> argparse.ArgumentParser:
-    """Of what to train."""
-    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=__doc__)
-    parser.add_argument("--model", required=True, help="folder, or name on Hugging Face's hub")
-    parser.add_argument("--data", type=Path, help="file of JSON lines, or folder of *.jsonl; else synthetic tokens")
-    parser.add_argument("--output", type=Path, required=True, help="checkpoints, metrics and adapter")
-    parser.add_argument("--rank", type=int, default=16)
-    parser.add_argument("--alpha", type=int, default=32)
-    parser.add_argument("--targets", nargs="+", help="layers with LoRA, as q_proj v_proj; peft's usual ones")
-    parser.add_argument("--longest", type=int, default=2048, help="tokens of an example: more are cut off")
-    parser.add_argument("--pack", type=int, default=8192, help="tokens that a GPU takes at once")
-    parser.add_argument("--batch", type=int, default=8, help="packs of a step, of all GPUs together")
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--rate", type=float, default=2e-4, help="the highest learning rate")
-    parser.add_argument("--warmup", type=int, default=10, help="steps")
-    parser.add_argument("--evaluation", type=int, default=64, help="examples that are not learnt")
-    parser.add_argument("--checkpoint-steps", type=int, default=50)
-    parser.add_argument("--log-steps", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1)
-    return parser
 
 
 def world() -> tuple[int, int]:
@@ -70,7 +45,7 @@ def tell(text: str) -> None:
 def examples_of(chosen: argparse.Namespace, vocabulary: int) -> list[Example]:
     """Raises DataError."""
     if not chosen.data:
-        count, *lengths = _SYNTHETIC
+        count, *lengths = SYNTHETIC
         shortest, longest = (min(each, chosen.longest) for each in lengths)
         return data.synthetic(vocabulary, chosen.seed, count, (shortest, longest))
     try:
@@ -88,13 +63,8 @@ class Training:
 
     def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
         """Raises ValueError (also DataError, ModelError and CheckpointError) with what is to be told."""
-        if chosen.batch % world()[1]:
-            near = max(1, round(chosen.batch / world()[1])) * world()[1]
-            raise ValueError(f"{chosen.batch} packs do not divide among {world()[1]} GPUs: take --batch {near}")
-        if chosen.longest > chosen.pack:
-            raise ValueError(f"a pack of {chosen.pack} tokens has no room for an example of {chosen.longest}")
-        if len(examples) <= chosen.evaluation:
-            raise DataError(f"{len(examples)} examples are too few: --evaluation takes {chosen.evaluation} of them")
+        check(chosen, world()[1])
+        check_examples(chosen, len(examples))
         self.chosen = chosen
         order = np.random.default_rng(chosen.seed).permutation(len(examples))
         self.held, self.examples = np.split(np.array(examples, object)[order], [chosen.evaluation])
@@ -125,13 +95,13 @@ class Training:
         found = []
         for number in rounds:
             order = np.random.default_rng([self.chosen.seed, number]).permutation(len(lengths))
-            found += [[examples[each] for each in row] for row in data.pack(lengths, order, self.chosen.pack)]
+            found += [[examples[each] for each in row] for row in lines.pack(lengths, order, self.chosen.pack)]
         return found
 
     def run(self, report: Callable[[Mapping[str, Any]], None] = lambda _: None) -> int:
         """The exit code: 0 where all steps are done. `report` is given all metrics, in every process."""
         before = self.evaluate() if self.before is None else self.before
-        tell(f"{len(self.examples)} examples in {self.steps} steps, from step {self.begun}; loss {before:.4f}")
+        tell(reporting.begun(len(self.examples), self.steps, self.begun, before))
         since, seen = time.monotonic(), 0
         for step in range(self.begun + 1, self.steps + 1):
             loss, norm, tokens = self.step(step)
@@ -146,7 +116,7 @@ class Training:
             if due and world()[0] == 0:
                 self.checkpoints.save(step, self.weights, self.optimizer, before)
             if stop:
-                tell(f"told to stop: step {step} is saved")
+                tell(reporting.stopped(step))
                 return EVICTED
         self.finish({"before": before, "after": self.evaluate(), "steps": self.steps}, report)
         return 0
@@ -199,18 +169,17 @@ class Training:
 
     def log(self, found: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
         """A line for people, and one of metrics.jsonl."""
-        tell("step {step}: loss {loss:.4f}, gradient {gradient:.2f}, {tokens_per_s:,.0f} tokens/s".format_map(found))
+        tell(reporting.line(found))
         if world()[0] == 0:
-            with (self.chosen.output / "metrics.jsonl").open("a") as file:
-                file.write(json.dumps(found) + "\n")
+            reporting.keep(self.chosen.output, found)
         report(found)
 
     def finish(self, result: Mapping[str, float], report: Callable[[Mapping[str, Any]], None]) -> None:
         """Saves the adapter as peft reads it, and result.json."""
         if world()[0] == 0:
             self.model.save_pretrained(self.chosen.output / "adapter", save_embedding_layers=False)
-            (self.chosen.output / "result.json").write_text(json.dumps(result))
-        tell("loss of what was not learnt: {before:.4f} before, {after:.4f} after".format_map(result))
+            reporting.keep_result(self.chosen.output, result)
+        tell(reporting.finished(result))
         report(result)
 
 
@@ -234,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return training.run()
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return UNFIT
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()

@@ -118,7 +118,8 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of Jobs of both kinds, of Deployments, and of a PyTorchJob in an AppWrapper."""
+    """Of Jobs of both kinds, of Deployments, of a PyTorchJob in an AppWrapper, and of a RayJob's workers."""
     wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
     trained = [pods for job in wrapped for pods in job["pytorchReplicaSpecs"].values()]
-    return [each["template"] for each in (*spec.get("tasks", []), *trained, spec) if "template" in each]
+    workers = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
+    return [each["template"] for each in (*spec.get("tasks", []), *trained, *workers, spec) if "template" in each]

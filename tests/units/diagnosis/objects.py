@@ -16,6 +16,8 @@ from diagnosis.cluster import (
     POD_GROUP,
     PYTORCH_JOB,
     QUEUED,
+    RAY_CLUSTER,
+    RAY_JOB,
     VOLCANO_JOB,
     Cluster,
     Kind,
@@ -126,6 +128,17 @@ def pytorch_job(name: str = "train", owner: str = "", **conditions: str) -> tupl
     spec = {"pytorchReplicaSpecs": {}, "runPolicy": {"suspend": "Suspended" in conditions}}
     owners = {"ownerReferences": owned_by(owner)} if owner else {}
     return PYTORCH_JOB, {"metadata": {**metadata, **owners}, "spec": spec, "status": {"conditions": told}}
+
+
+def ray_job(deployed: str = "", job: str = "", *, suspend: bool = False, message: str = "") -> tuple[Kind, Object]:
+    metadata = {"name": "train", "uid": "train", "namespace": "ai"}
+    status = {"jobDeploymentStatus": deployed, "jobStatus": job, "message": message} if deployed else {}
+    return RAY_JOB, {"metadata": metadata, "spec": {"suspend": suspend}, "status": status}
+
+
+def ray_cluster(owner: str = "train") -> tuple[Kind, Object]:
+    metadata = {"name": f"{owner}-abcde", "uid": f"cluster-{owner}", "namespace": "ai"}
+    return RAY_CLUSTER, {"metadata": {**metadata, "ownerReferences": owned_by(owner)}, "spec": {}, "status": {}}
 
 
 def queued(queue: str, message: str, *, reserved: str = "False", owner: str = "train") -> tuple[Kind, Object]:

@@ -325,3 +325,44 @@ def test_one_that_waits_for_quota_is_told_in_kueues_words() -> None:
 )
 def test_a_pytorchjob_is_told_by_its_conditions(conditions: dict[str, str], told: str) -> None:
     assert report(make.cluster(make.pytorch_job(**conditions)), "ai", "train").phase == told
+
+
+@pytest.mark.parametrize(
+    ("deployed", "job", "told"),
+    [
+        ("", "", "Pending"),
+        ("Initializing", "", "Pending"),
+        ("Running", "RUNNING", "Running"),
+        ("Retrying", "", "Pending"),
+        ("Complete", "SUCCEEDED", "Succeeded"),
+        ("Complete", "STOPPED", "Terminated"),
+        ("Failed", "FAILED", "Failed"),
+        ("ValidationFailed", "", "Failed"),
+    ],
+)
+def test_a_rayjob_is_told_by_how_far_kuberay_and_its_job_are(deployed: str, job: str, told: str) -> None:
+    """Its submitter is a Job of the same name."""
+    kind, submitter = make.job()
+    submitter["metadata"] |= {"uid": "submitter", "ownerReferences": make.owned_by("train")}
+    found = report(make.cluster((kind, submitter), make.ray_job(deployed, job)), "ai", "train")
+    assert (found.kind, found.phase) == ("rayjob", told)
+
+
+def test_pods_of_a_rayjob_are_its_clusters_and_its_submitters() -> None:
+    kind, submitter = make.job()
+    submitter["metadata"] |= {"uid": "submitter", "ownerReferences": make.owned_by("train")}
+    states: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]}
+    pods = [make.pod(owner, owner=owner, on="a", phase="Failed", **states) for owner in ("cluster-train", "submitter")]
+    job = make.ray_job("Failed", "FAILED", message="Job entrypoint command failed")
+    found = report(make.cluster(job, make.ray_cluster(), (kind, submitter), *pods), "ai", "train")
+    assert found.lines() == [
+        "train: Failed Job entrypoint command failed",
+        "  pods cluster-train and submitter: container main ended with exit code 1",
+        "  look at it: kubectl logs -n ai cluster-train",
+    ]
+
+
+def test_a_rayjob_that_waits_for_quota_is_told_in_kueues_words() -> None:
+    held = (make.ray_job("Suspended", suspend=True), make.queued("default-queue", "insufficient quota"))
+    (finding,) = report(make.cluster(*held), "ai", "train").findings
+    assert "it has no quota in its queue default-queue: insufficient quota" in finding.lines()[0]

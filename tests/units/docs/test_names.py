@@ -22,6 +22,10 @@ NOT_HERE = (
     "autopilot.ibm.com/",
     "workload.codeflare.dev.",
     "k8s-sigs.io/",
+    "facebook/",
+    "ibm-granite/",
+    "meta-llama/",
+    "/data/",
 )
 """Beginnings of what looks like a file of the checkout and is none."""
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")

@@ -21,6 +21,7 @@ from simulator.world.hardware import node_hardware
 from tests.support.pools import H100, RDMA, pool
 from tests.units.simulator.sandbox.job import NAMESPACE, node, node_name
 from workloads._pods import Mount as PodMount
+from workloads._team_training import CHECKPOINTS
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
@@ -46,7 +47,7 @@ class Pretraining:
         """Exit code and log of each node, by rank."""
         given = {**STEPS, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         self.options_read = PretrainingOptions.model_validate(given)
-        mounts = [PodMount(name="checkpoints", path=manifests.CHECKPOINTS, source={})]
+        mounts = [PodMount(name="checkpoints", path=CHECKPOINTS, source={})]
         run = manifests.Run(
             options=self.options_read,
             pool=pool(self.sku),
@@ -105,7 +106,7 @@ class Pretraining:
             mounts=(
                 Mount(self.folder / "files", "/opt/pytorch-pretraining"),
                 Mount(self.folder / "data", manifests.DATA),
-                Mount(self.folder / "checkpoints", manifests.CHECKPOINTS, read_only=False),
+                Mount(self.folder / "checkpoints", CHECKPOINTS, read_only=False),
             ),
             gpus=tuple(self._allocation()["gpus"]),
             hcas=tuple(self._allocation()["hcas"]),

@@ -16,6 +16,7 @@ from simulator.sandbox.commands import curl
 from simulator.sandbox.library import uplink_client
 from simulator.sandbox.uplink import Uplink
 
+POD = "10.244.0.4"
 NAME = "models.blob.core.windows.net"
 
 
@@ -33,6 +34,22 @@ class _Proxy(socketserver.BaseRequestHandler):
             connect.join(self.request, here)
 
 
+def _dial(address: str, port: int) -> socket.socket | None:
+    """One pod, with one port, which says what is said to it."""
+    if address != POD:
+        return None
+    if port != 80:
+        raise ConnectionRefusedError
+    here, there = socket.socketpair()
+    threading.Thread(target=_echo, args=(there,), daemon=True).start()
+    return here
+
+
+def _echo(client: socket.socket) -> None:
+    with client:
+        client.sendall(client.recv(16))
+
+
 @pytest.fixture(autouse=True)
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(uplink_client, "FOLDER", tmp_path)
@@ -42,7 +59,11 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         url = f"http://127.0.0.1:{proxy.server_address[1]}"
         trusted = Path(certifi.where()).read_text()
         up = Uplink(
-            tmp_path, lambda _: False, trusted, lambda address: url if address[0].endswith(".windows.net") else ""
+            tmp_path,
+            lambda _: False,
+            trusted,
+            lambda address: url if address[0].endswith(".windows.net") else "",
+            pods=_dial,
         )
         yield
         up.stop()
@@ -53,6 +74,14 @@ def test_a_name_is_reached_by_the_proxy() -> None:
     with uplink_client.connect(NAME, 443, 10) as connection:
         connection.sendall(b"hello")
         assert connection.recv(16) == b"hello"
+
+
+def test_a_pod_is_reached_by_its_address() -> None:
+    with uplink_client.connect(POD, 80, 10) as connection:
+        connection.sendall(b"hello")
+        assert connection.recv(16) == b"hello"
+    with pytest.raises(ConnectionRefusedError):
+        uplink_client.connect(POD, 81, 10)
 
 
 @pytest.mark.parametrize("host", ["gone.blob.core.windows.net", "pypi.org"])

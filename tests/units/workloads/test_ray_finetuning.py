@@ -1,0 +1,185 @@
+"""The fine-tuning as plain data: the RayJob of a team, its gang, and what its loop is told."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from config.facts.allocatable import allocatable
+from config.facts.scheduling import COSCHEDULER
+from simulator.host.paths import ROOT
+from simulator.kube.quantity import value
+from tests.support.pools import H100, H200, RDMA, pool
+from workloads._pods import Mount
+from workloads._team_training import CHECKPOINTS
+from workloads.ray_finetuning import manifests, memory
+from workloads.ray_finetuning.manifests import Run
+from workloads.ray_finetuning.models import models
+from workloads.ray_finetuning.options import DATA, FinetuningOptions
+
+CLAIM = Mount(name="checkpoints", path=CHECKPOINTS, source={"persistentVolumeClaim": {"claimName": "claim"}})
+LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimName": "lines"}}, read_only=True)
+NAME = "mine-ray-finetuning"
+
+
+def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, token: bool = False, **options: Any) -> Run:
+    return Run(
+        options=FinetuningOptions.model_validate({"team": "blue", **options}),
+        pool=pool(vm_sku, scheduler=COSCHEDULER),
+        nodes=nodes,
+        image="loop:1",
+        rdma_resource=RDMA,
+        name=NAME,
+        namespace="blue",
+        checkpoints=CLAIM,
+        data=LINES if data else None,
+        token_secret=NAME if token else None,
+    )
+
+
+def pods(found: Run) -> dict[str, Any]:
+    """The templates of head, workers and submitter."""
+    job = manifests.ray_job(found)
+    cluster = job["rayClusterSpec"]
+    (group,) = cluster["workerGroupSpecs"]
+    head, submitter = cluster["headGroupSpec"]["template"], job["submitterPodTemplate"]
+    return {"head": head, "worker": group["template"], "submitter": submitter}
+
+
+def argument(name: str, found: Run) -> list[str]:
+    """The words behind it."""
+    words = shlex.split(manifests.ray_job(found)["entrypoint"])
+    assert words[:3] == ["python", "-m", "finetuning.ray_train"]
+    if name not in words:
+        return []
+    rest = words[words.index(name) + 1 :]
+    return rest[: next((at for at, word in enumerate(rest) if word.startswith("--")), len(rest))]
+
+
+def test_it_is_a_cluster_for_each_try_that_goes_with_it() -> None:
+    job = manifests.ray_job(run(nodes=3, restarts=5))
+    assert job["shutdownAfterJobFinishes"], "Kueue refuses others"
+    assert (job["backoffLimit"], job["submissionMode"]) == (5, "K8sJobMode")
+    (group,) = job["rayClusterSpec"]["workerGroupSpecs"]
+    assert [group[key] for key in ("replicas", "minReplicas", "maxReplicas")] == [3, 3, 3]
+    assert group["groupName"] != "head", "which is Kueue's name for the head"
+
+
+def test_head_and_workers_are_one_gang_which_the_submitter_comes_after() -> None:
+    found = run(nodes=2)
+    made, gang = pods(found), {"scheduling.x-k8s.io/pod-group": NAME}
+    assert made["head"]["metadata"]["labels"] == made["worker"]["metadata"]["labels"] == gang
+    assert "metadata" not in made["submitter"]
+    assert manifests.gang_pods(found) == 3
+    assert {each["spec"]["schedulerName"] for each in made.values()} == {COSCHEDULER}
+
+
+def test_gpus_are_the_workers_alone_and_no_rank_is_put_on_the_head() -> None:
+    made = pods(run(gpus=4))
+    limits = {name: each["spec"]["containers"][0]["resources"]["limits"] for name, each in made.items()}
+    assert limits["worker"] == {"nvidia.com/gpu": "4"}
+    assert all("nvidia.com/gpu" not in limits[name] for name in ("head", "submitter"))
+    head = manifests.ray_job(run())["rayClusterSpec"]["headGroupSpec"]
+    assert head["rayStartParams"]["num-cpus"] == "0"
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_no_pod_pins_memory(nodes: int) -> None:
+    for each in pods(run(nodes=nodes)).values():
+        assert "securityContext" not in each["spec"]["containers"][0]
+        assert RDMA not in each["spec"]["containers"][0]["resources"]["limits"]
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_the_quota_of_its_gpus_has_room_for_head_and_submitter(gpus: int) -> None:
+    """It is the GPUs' share of what a node offers (operators/kueue/queues.py, quotas)."""
+    asked = [each["spec"]["containers"][0]["resources"]["requests"] for each in pods(run(gpus=gpus)).values()]
+    node, share = allocatable(pool(H100).sku), gpus / 8
+    assert sum(value(each["cpu"]) for each in asked) <= node.cpu_millis * share / 1000
+    assert sum(value(each["memory"]) for each in asked) <= node.memory_kib * share * 1024
+
+
+def test_options_reach_the_loop() -> None:
+    assert argument("--workers", run(nodes=2, gpus=4)) == ["8"]
+    assert argument("--batch", run()) == ["8"]
+    assert argument("--batch", run(nodes=2)) == ["16"], "one pack for each GPU"
+    assert argument("--batch", run(batch=32)) == ["32"]
+    assert argument("--output", run()) == [f"/checkpoints/blue/{NAME}"]
+    assert argument("--data", run()) == []
+    assert argument("--data", run(data=True)) == ["/data"]
+    assert argument("--targets", run()) == [], "peft has them for OPT"
+    assert argument("--targets", run(model="ibm-granite/granite-3.2-8b-instruct")) == ["q_proj", "v_proj"]
+    assert argument("--rank", run(rank=8)) == ["8"]
+    assert argument("--checkpoint-steps", run(checkpointSteps=7)) == ["7"]
+
+
+def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> None:
+    made = pods(run(data=True, token=True))
+    paths = {
+        name: {each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])}
+        for name, pod in made.items()
+    }
+    assert paths == {"head": {CHECKPOINTS}, "worker": {CHECKPOINTS, DATA, "/dev/shm"}, "submitter": set()}
+    secret = {"secretKeyRef": {"name": NAME, "key": "HF_TOKEN"}}
+    assert made["worker"]["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "valueFrom": secret}]
+    assert all("env" not in made[name]["spec"]["containers"][0] for name in ("head", "submitter"))
+
+
+def test_a_node_that_is_gone_is_given_up_sooner_than_others_do() -> None:
+    for each in pods(run()).values():
+        waits = {found["key"]: found.get("tolerationSeconds") for found in each["spec"]["tolerations"]}
+        assert waits == {"sku": None, "node.kubernetes.io/not-ready": 30, "node.kubernetes.io/unreachable": 30}
+
+
+def test_pods_have_no_token_of_the_cluster() -> None:
+    assert {each["spec"]["automountServiceAccountToken"] for each in pods(run()).values()} == {False}
+
+
+def test_overrides_are_the_workers() -> None:
+    made = pods(run(podOverrides={"spec": {"priorityClassName": "low-priority"}}))
+    assert [name for name, each in made.items() if "priorityClassName" in each["spec"]] == ["worker"]
+
+
+def test_kuberay_is_told_the_images_ray() -> None:
+    dockerfile = (ROOT / "docker" / "ray-finetuning" / "Dockerfile").read_text()
+    (version,) = re.findall(r"ray\[[a-z,]+\]==([\d.]+)", dockerfile)
+    assert version == manifests.RAY_VERSION == manifests.ray_job(run())["rayClusterSpec"]["rayVersion"]
+
+
+def test_the_estimate_is_what_was_measured() -> None:
+    """docs/performance.md: OPT-1.3b, rank 16."""
+    options = FinetuningOptions.model_validate({"pack": 16384})
+    assert options.known
+    assert memory.bytes_per_gpu(options.known, options) / 2**30 == pytest.approx(17.1, rel=0.02)
+
+
+def test_more_is_needed_of_larger_models_packs_and_ranks() -> None:
+    def needed(**options: Any) -> float:
+        found = FinetuningOptions.model_validate(options)
+        assert found.known
+        return memory.bytes_per_gpu(found.known, found)
+
+    by_size = [needed(model=name) for name in models() if name.startswith("facebook/")]
+    assert by_size == sorted(by_size)
+    assert needed() < needed(rank=64) < needed(pack=16384)
+
+
+@pytest.mark.parametrize("name", models())
+def test_parameters_are_those_of_the_shape(name: str) -> None:
+    """But for biases and norms, which are few, and an output of its own."""
+    found = models()[name]
+    attention = 2 * found.width * (found.width + found.key_value_width)
+    forward = (3 if found.gated_units else 2) * found.width * found.feed_forward
+    embeddings = found.width * (found.vocabulary + (0 if found.gated_units else found.context))
+    weights = found.layers * (attention + forward) + embeddings * (2 if found.type == "llama" else 1)
+    assert weights == pytest.approx(found.parameters, rel=2e-3)
+
+
+def test_what_fits_on_one_gpu_is_not_the_same_on_all() -> None:
+    options = FinetuningOptions.model_validate({"model": "facebook/opt-13b", "pack": 16384})
+    assert options.known
+    fits = [memory.fits(options.known, options, pool(size).sku) for size in (H100, H200)]
+    assert fits == [False, True]

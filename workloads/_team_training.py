@@ -1,0 +1,143 @@
+"""What trainings of teams share: hardware, quota and storage that they need, and what they write there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pulumi_kubernetes as kubernetes
+
+from components.context import GpuPool, WorkloadContext
+from config.facts.allocatable import allocatable
+from config.facts.scheduling import COSCHEDULER
+from config.facts.skus import VmSku, catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, set_command
+from config.schema.workload import Ground
+from workloads._containers import container_problems
+from workloads._pods import NOT_AWAITED, Manifest, Mount, blob
+from workloads._team import TeamOptions, most_gpus
+
+LOST_NODE: list[Manifest] = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    for what in ("not-ready", "unreachable")
+]
+"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
+CHECKPOINTS = "/checkpoints"
+"""Where pods see what they write."""
+_AKS_CLASS = "azurefile-csi"
+_LEAST_GIB = 100
+"""Of a share by NFS."""
+
+
+def requests(pool: GpuPool, gpus: int, most: float) -> Manifest:
+    """Of all else as large a share of the node as of its GPUs, of `most` of it: quotas of teams are in such shares."""
+    node, share = allocatable(pool.sku), most * gpus / pool.sku.gpus
+    return {"cpu": str(int(node.cpu_millis * share / 1000)), "memory": f"{int(node.memory_kib * share / 2**20)}Gi"}
+
+
+def bf16_sizes() -> list[VmSku]:
+    """VM sizes whose GPUs have bf16."""
+    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
+
+
+def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+    """With Volcano no such job has been tried."""
+    if ground.guest and ground.scheduler != COSCHEDULER:
+        where: Path = ("operators", "scheduler")
+        what = f"is {ground.scheduler}, and gangs of workload {workload} have been tried with {COSCHEDULER} alone"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", set_command(where, COSCHEDULER))
+
+
+def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+    """GPUs without bf16, and parts of GPUs."""
+    sku = ground.pool.sku
+    if not sku.gpu_bf16_tflops:
+        where: Path = (*ground.pool_path, "vmSku")
+        usable = [size.name for size in bf16_sizes()]
+        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} trains"
+        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
+    if ground.pool.shares > 1:
+        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} trains on whole ones"
+        yield Problem(path, what, f"nothing, or another pool for {workload}", remove_command(path))
+
+
+def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+    """Every GPU takes as many of the batch, whole ones; `unit` is what it has."""
+    sku = ground.pool.sku
+    gpus = ground.nodes * options.gpus_on(sku)
+    if batch % gpus and options.gpus_on(sku) <= sku.gpus:
+        near = sorted({max(gpus, batch // gpus * gpus), (batch // gpus + 1) * gpus})
+        nearest = min(near, key=lambda each: abs(each - batch))
+        where: Path = ("workloadOptions", workload, "batch")
+        what = f"is {batch} {unit}, which {gpus} GPUs cannot share equally"
+        yield Problem(where, what, " or ".join(map(str, near)), set_command(where, nearest))
+
+
+def quota_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:
+    """More than the team could ever have would wait for ever."""
+    most, per_node = most_gpus(options, ground), options.gpus_on(ground.pool.sku)
+    wanted = ground.nodes * per_node
+    if most is None or wanted <= most:
+        return
+    own = ground.teams[str(options.team)].gpus
+    what = (
+        f"asks for {wanted} GPUs, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
+    )
+    nodes = most // per_node
+    key, count = ("numNodes", nodes) if nodes else ("gpus", max(1, most // ground.nodes))
+    where: Path = ("workloadOptions", workload, key)
+    yield Problem(where, what, f"{key} {count}, or more GPUs for the team", set_command(where, count))
+
+
+def storage_problems(
+    workload: str, data: str | None, checkpoints: str | None, options: TeamOptions, ground: Ground
+) -> Iterator[Problem]:
+    """Where it reads and writes. In a team's namespace a SAS opens containers: an identity is a namespace's own."""
+    if data:
+        yield from container_problems(workload, ground, "dataContainer", data)
+    if checkpoints:
+        yield from container_problems(workload, ground, "checkpointContainer", checkpoints, writes=True)
+    elif ground.guest and not ground.shared_class:
+        where: Path = ("workloadOptions", workload, "checkpointContainer")
+        path: Path = ("storage", "sharedClass")
+        what = "is not set, and the platform has no class of shared files for checkpoints either"
+        known = ", ".join(ground.storage.by_container()) or "none is set"
+        yield Problem(
+            where, what, f"a container of it ({known}), or storage.sharedClass", set_command(path, _AKS_CLASS)
+        )
+    there = ground.storage.by_container()
+    for name in options.containers:
+        account = there.get(name)
+        if account and account.settings.auth == "identity":
+            way: Path = (*account.path, "auth")
+            what = f"is identity, which opens containers in a stack's own namespace, and {workload} is in a team's"
+            yield Problem(way, what, f"sas, or another container than {name}", set_command(way, "sas"))
+
+
+def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
+    """A container, or a claim for so many bytes of the class of shared files.
+
+    Members of teams may not read classes, so that nothing waits for the claim. `workload` begins its name in the stack,
+    `name` that in the cluster.
+    """
+    if container:
+        return blob("checkpoints", context.volumes[container], CHECKPOINTS)
+    shared = context.shared_class
+    if shared is None:
+        raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+    gib = max(_LEAST_GIB, int(-(-size // 2**30)))
+    metadata: dict[str, Any] = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
+    claim = kubernetes.core.v1.PersistentVolumeClaim(
+        f"{workload}-checkpoints",
+        metadata={**metadata, "annotations": NOT_AWAITED},
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": shared.name,
+            "resources": {"requests": {"storage": f"{gib}Gi"}},
+        },
+        opts=context.child(depends_on=shared.made),
+    )
+    source = {"persistentVolumeClaim": {"claimName": claim.metadata["name"]}}
+    return Mount(name="checkpoints", path=CHECKPOINTS, source=source)

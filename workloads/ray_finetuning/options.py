@@ -1,0 +1,76 @@
+"""Options of the fine-tuning, under `workloadOptions.ray-finetuning`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr, StringConstraints
+
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
+from config.schema.storage import ContainerName
+from workloads._team import TeamOptions
+from workloads.ray_finetuning.models import KnownModel, models
+
+NAME = "ray-finetuning"
+DATA = "/data"
+"""Where pods see `dataContainer`."""
+_WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
+_PACKS = 8
+
+Model = Annotated[
+    str,
+    StringConstraints(pattern=rf"^(?:{_WORD}(?:/{_WORD})?|{DATA}(?:/{_WORD})+)$", max_length=200),
+    may_be(f"a name on Hugging Face's hub, as in facebook/opt-1.3b, or a folder below {DATA}, which dataContainer is"),
+]
+
+
+class FinetuningOptions(TeamOptions):
+    """What to fine-tune, by which data, on what, and where what is learnt goes."""
+
+    model: Model = "facebook/opt-1.3b"
+    """What to fine-tune: a name on Hugging Face's hub, or a folder of `dataContainer` as `/data/<folder>`."""
+    hugging_face_token: Annotated[SecretStr | None, EMPTY_IS_UNSET] = None
+    """Token for models that Hugging Face hands out to some alone; set with `--secret`."""
+    num_nodes: Count = 1
+    """Nodes to train on; a pod of Ray's on each."""
+    gpus: Count | None = None
+    """GPUs of each node; by default all of them."""
+    data_container: Annotated[ContainerName | None, EMPTY_IS_UNSET] = None
+    """Container with `*.jsonl`, lines with `text`, or `prompt` and `completion`; by default synthetic tokens."""
+    checkpoint_container: Annotated[ContainerName | None, EMPTY_IS_UNSET] = None
+    """Container for checkpoints and adapter; by default a claim of the class of shared files."""
+    rank: Annotated[int, Field(ge=1, le=1024), PLAIN_DIGITS] = 16
+    """Rank of LoRA's matrices."""
+    longest: Count = 2048
+    """Tokens of an example: more are cut off."""
+    pack: Count = 8192
+    """Tokens that a GPU takes at once, examples end to end."""
+    batch: Count | None = None
+    """Packs of a step, of all GPUs together; by default 8, or one for each GPU."""
+    epochs: Count = 1
+    """How often each example is learnt."""
+    evaluation: Annotated[int, Field(ge=0), PLAIN_DIGITS] = 64
+    """Examples that are not learnt, but asked before and after."""
+    checkpoint_steps: Count = 50
+    """Steps from one checkpoint to the next."""
+    restarts: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
+    """How often it is started anew, with another cluster of Ray's, when it has failed."""
+
+    @property
+    def gpus_per_node(self) -> int | None:
+        """Whole nodes unless `gpus` says otherwise."""
+        return self.gpus
+
+    @property
+    def containers(self) -> tuple[str, ...]:
+        """What it reads, and what it writes."""
+        return tuple(dict.fromkeys(filter(None, (self.data_container, self.checkpoint_container))))
+
+    @property
+    def known(self) -> KnownModel | None:
+        """What is known of the model."""
+        return models().get(self.model)
+
+    def packs(self, gpus: int) -> int:
+        """Of a step, on so many GPUs."""
+        return self.batch or -(-_PACKS // gpus) * gpus

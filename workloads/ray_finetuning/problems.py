@@ -1,0 +1,121 @@
+"""What keeps a fine-tuning from running where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, Path, set_command
+from config.rules.plain_secrets import unset_secret
+from config.schema.workload import Ground
+from workloads._team import team_problems
+from workloads._team_training import (
+    batch_problems,
+    bf16_sizes,
+    gpu_problems,
+    quota_problems,
+    scheduler_problems,
+    storage_problems,
+)
+from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
+from workloads.ray_finetuning.models import KnownModel, models
+from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
+
+_GB = 1e9
+_OPTIONS: Path = ("workloadOptions", NAME)
+_LEAST_PACK = 512
+"""Tokens: smaller packs leave a GPU idle."""
+Way = tuple[str, Fix]
+"""What would do, and the step to it."""
+
+
+def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them."""
+    gpus = ground.nodes * options.gpus_on(ground.pool.sku)
+    yield from team_problems(NAME, options, ground)
+    yield from scheduler_problems(NAME, ground)
+    yield from _operator(ground)
+    yield from gpu_problems(NAME, ground)
+    yield from _model(options)
+    yield from _lengths(options)
+    yield from _memory(options, ground)
+    yield from batch_problems(NAME, options.packs(gpus), "packs", options, ground)
+    yield from quota_problems(NAME, options, ground)
+    yield from storage_problems(NAME, options.data_container, options.checkpoint_container, options, ground)
+
+
+def _operator(ground: Ground) -> Iterator[Problem]:
+    if ground.guest and "kuberay" not in ground.operators:
+        path: Path = ("operators", "kuberay", "enabled")
+        what = f"is false, but workload {NAME} is a RayJob"
+        yield Problem(path, what, f"true, or a stack without {NAME}", set_command(path, True))
+
+
+def _model(options: FinetuningOptions) -> Iterator[Problem]:
+    """Whether it can be had."""
+    where: Path = (*_OPTIONS, "model")
+    if options.model.startswith(f"{DATA}/") and not options.data_container:
+        what = f"is {options.model}, a folder of dataContainer, which is not set"
+        allowed = "a name on Hugging Face's hub, or with it dataContainer"
+        yield Problem(where, what, allowed, set_command(where, next(iter(models()))))
+    if options.known and options.known.gated and not options.hugging_face_token:
+        what = f"is not set, and Hugging Face hands {options.model} only to whoever has agreed to its licence"
+        free = ", ".join(name for name, model in models().items() if not model.gated)
+        yield unset_secret((*_OPTIONS, "huggingFaceToken"), what, f"a token of that account, or a model of {free}")
+
+
+def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
+    where: Path = (*_OPTIONS, "longest")
+    if options.known and options.longest > options.known.context:
+        most = options.known.context
+        what = f"is {options.longest} tokens, and {options.model} takes {most} at once"
+        yield Problem(where, what, f"1 to {most}", set_command(where, min(most, options.pack)))
+    elif options.longest > options.pack:
+        what = f"is {options.longest} tokens, for which packs of {options.pack} have no room"
+        fixes = (set_command(where, options.pack), set_command((*_OPTIONS, "pack"), options.longest))
+        yield Problem(where, what, f"1 to {options.pack}, or larger packs", fixes[0], others=fixes[1:])
+
+
+def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
+    """Each GPU has the whole model: more of them need no less each."""
+    model, sku = options.known, ground.pool.sku
+    if model is None or not sku.gpu_bf16_tflops or fits(model, options, sku):
+        return
+    ways = [
+        *_smaller_packs(model, options, ground),
+        *_on_other_gpus(model, options, ground),
+        *_smaller(options, ground),
+    ]
+    where: Path = (*_OPTIONS, "model")
+    needed = bytes_per_gpu(model, options) / _GB
+    what = (
+        f"is {options.model}, which with packs of {options.pack} tokens needs {needed:.0f} GB (est.), and of the "
+        f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / _GB:.0f} can be used"
+    )
+    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or smaller packs"
+    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(models())))]
+    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+
+
+def _smaller_packs(model: KnownModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+    """The largest of a power of two in which the longest example has room."""
+    size = 1 << (options.pack - 1).bit_length() - 1
+    while size >= max(options.longest, _LEAST_PACK):
+        if fits(model, options.model_copy(update={"pack": size}), ground.pool.sku):
+            yield f"packs of at most {size} tokens", set_command((*_OPTIONS, "pack"), size)
+            return
+        size //= 2
+
+
+def _on_other_gpus(model: KnownModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+    path: Path = (*ground.pool_path, "vmSku")
+    for size in bf16_sizes():
+        if fits(model, options, size):
+            yield f"a pool of {size.name}", set_command(path, size.name)
+
+
+def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+    """Models that all can have."""
+    fitting = [name for name, model in models().items() if not model.gated and fits(model, options, ground.pool.sku)]
+    if fitting:
+        yield f"a model of {', '.join(fitting)}", set_command((*_OPTIONS, "model"), fitting[-1])

@@ -1,0 +1,93 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
+from workloads._base import Deployed, Workload
+from workloads._gang import gang
+from workloads._pods import blob
+from workloads._team import QUEUE_LABEL, name_of
+from workloads._team_training import checkpoints
+from workloads.ray_finetuning import manifests
+from workloads.ray_finetuning.manifests import DASHBOARD_PORT, HUGGING_FACE, WORKER, Run
+from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
+from workloads.ray_finetuning.problems import problems
+
+
+class RayFinetuning(Workload[FinetuningOptions]):
+    """A RayJob in a team's queue."""
+
+    name = NAME
+    options = FinetuningOptions
+    pods = GpuPods(container=WORKER)
+
+    def nodes(self, options: FinetuningOptions, pool_nodes: int) -> int:
+        """`numNodes`, apart from the pool's."""
+        return options.num_nodes
+
+    def problems(self, options: FinetuningOptions, ground: Ground) -> Iterable[Problem]:
+        """Team, queue and quota; hardware, model, memory, batch; containers."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[FinetuningOptions]) -> Deployed:
+        """Claim, token and gang beside the job."""
+        options = placement.options
+        name = name_of(NAME, context.prefix)
+        token = _token(context, name, options)
+        data = options.data_container
+        run = Run.placed(
+            context,
+            placement,
+            NAME,
+            name=name,
+            namespace=str(options.team),
+            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, 0),  # of LoRA: they are small
+            data=blob("data", context.volumes[data], DATA) if data else None,
+            token_secret=name if token else None,
+        )
+        _job(run, context, [token] if token else [])
+        within = pulumi.Output.concat("-n ", context.namespace)
+        port = f" svc/{name}-head-svc {DASHBOARD_PORT}:{DASHBOARD_PORT}"
+        return Deployed(
+            namespace=context.namespace,
+            name=name,
+            command=pulumi.Output.concat("kubectl logs ", within, f" job/{name}"),
+            more={"dashboard": pulumi.Output.concat("kubectl port-forward ", within, port)},
+        )
+
+
+def _token(context: WorkloadContext, name: str, options: FinetuningOptions) -> pulumi.Resource | None:
+    """The Secret with which pods ask Hugging Face, if there is a token."""
+    if options.hugging_face_token is None:
+        return None
+    secret: pulumi.Resource = kubernetes.core.v1.Secret(
+        f"{NAME}-token",
+        metadata={"name": name, "namespace": context.namespace},
+        string_data={HUGGING_FACE: pulumi.Output.secret(options.hugging_face_token.get_secret_value())},
+        opts=context.child(),
+    )
+    return secret
+
+
+def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
+    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
+    spec = manifests.ray_job(run)
+    group = gang(NAME, name=run.name, pods=manifests.gang_pods(run), template=manifests.worker(run), context=context)
+    kubernetes.apiextensions.CustomResource(
+        NAME,
+        api_version="ray.io/v1",
+        kind="RayJob",
+        metadata={"name": run.name, "namespace": context.namespace, "labels": {QUEUE_LABEL: run.options.queue}},
+        spec=spec,
+        opts=context.child(
+            depends_on=[*context.ready, group, *needed], replace_on_changes=["spec"], delete_before_replace=True
+        ),
+    )
