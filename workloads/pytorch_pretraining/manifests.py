@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.allocatable import allocatable
 from config.facts.scheduling import tolerations
 from workloads import _base
 from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, Mount
 from workloads._team import QUEUE_LABEL
+from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
 from workloads.pytorch_pretraining.memory import WRITTEN, parameters
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
@@ -24,19 +24,11 @@ HEAD = 128
 UNFIT = 2
 """Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
 DATA, CHECKPOINTS = "/data", "/checkpoints"
-_SHARE = 0.9
-"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
 _WRITE_BYTES_S = 0.5e9
 """A node's, to blob storage or a share: est."""
 _LAST_STEP_S = 120
 """For the step that runs, and what is written already."""
-_LOST = [
-    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
-    for what in ("not-ready", "unreachable")
-]
-"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
 _SCRIPTS = Path(__file__).parent / "scripts"
-_ANNOTATION = "workload.codeflare.dev.appwrapper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +90,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
             "image": run.image,
             "command": ["/bin/bash", own.path("launch.sh")],
             "args": arguments(run),
-            "resources": {"requests": _requests(run)},
+            "resources": {"requests": share_of_node(run.pool.sku, run.gpus)},
         },
         variables={
             **nccl_variables(run.pool, own, sharp=False),
@@ -108,7 +100,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
         mounts=[own.mount(), *run.mounts],
         gpus=run.gpus if run.nodes == 1 else None,
         spec={
-            "tolerations": [*tolerations(run.pool.taints), *_LOST],
+            "tolerations": [*tolerations(run.pool.taints), *LOST],
             "restartPolicy": restart_policy,
             "terminationGracePeriodSeconds": grace_seconds(run),
             "automountServiceAccountToken": False,
@@ -116,13 +108,6 @@ def template(run: Run, restart_policy: str) -> Manifest:
         overrides=run.options.pod_overrides,
     )
     return pod.template()
-
-
-def _requests(run: Run) -> Manifest:
-    """Of all else as large a share of the node as of its GPUs: quotas of teams are in such shares."""
-    sku = run.pool.sku
-    node, share = allocatable(sku), _SHARE * run.gpus / sku.gpus
-    return {"cpu": str(int(node.cpu_millis * share / 1000)), "memory": f"{int(node.memory_kib * share / 2**20)}Gi"}
 
 
 def pytorch_job(run: Run) -> Manifest:
@@ -162,7 +147,7 @@ def wrapper_annotations(run: Run) -> Manifest:
     """How often it is started anew, when that is in vain, and how long its pods may take to save."""
     minutes = math.ceil(grace_seconds(run) / 60) + 1
     return {
-        f"{_ANNOTATION}/retryLimit": str(run.options.restarts),
-        f"{_ANNOTATION}/terminalExitCodes": str(UNFIT),
-        f"{_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
+        f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts),
+        f"{WRAPPER_ANNOTATION}/terminalExitCodes": str(UNFIT),
+        f"{WRAPPER_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
     }
