@@ -126,7 +126,7 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
     """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, or of the job that it wraps."""
-    made = [each for kind in (REPLICA_SET, PYTORCH_JOB) for each in cluster.owned(kind, namespace, [uid])]
+    made = [each for kind in (REPLICA_SET, PYTORCH_JOB, JOB) for each in cluster.owned(kind, namespace, [uid])]
     return [uid, *(each["metadata"]["uid"] for each in made)]
 
 
