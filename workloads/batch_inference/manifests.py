@@ -12,7 +12,6 @@ from config.facts.scheduling import tolerations
 from config.schema.overrides import merge
 from workloads import _base
 from workloads._files import Files, texts
-from workloads._indexed_job import IGNORE_DISRUPTIONS
 from workloads._pods import GpuPod, Manifest, Mount, environment
 from workloads._team import QUEUE_LABEL
 from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
@@ -28,6 +27,8 @@ _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
 """One process, and the tokenizer: est."""
 _PERCENTILES = "95,99"
+_KEPT_FAILED = "10m"
+"""The job holds its quota meanwhile."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -178,15 +179,11 @@ def _token(run: Run) -> list[Manifest]:
 def job(run: Run) -> Manifest:
     """The spec of a Job of one pod.
 
-    In an AppWrapper a pod that fails is the job's end, and all of it begins anew. Alone, the Job makes another pod: and
-    for one whose node went, which counts as no failure.
+    In an AppWrapper a pod that fails is the job's end, and all of it begins anew. Alone, the Job makes another pod, and
+    for one on a node that is gone at once: with a podFailurePolicy, which might not count that, it would wait until the
+    pod has ended, and so for the node (Kubernetes, Jobs, "Delayed creation of replacement pods").
     """
-    again = (
-        {"backoffLimit": 0}
-        if run.options.app_wrapper
-        else {"backoffLimit": run.options.restarts, "podFailurePolicy": {"rules": [IGNORE_DISRUPTIONS]}}
-    )
-    return {**again, "template": template(run)}
+    return {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
 
 
 def labels(run: Run) -> Manifest:
@@ -201,5 +198,13 @@ def app_wrapper(run: Run) -> Manifest:
 
 
 def wrapper_annotations(run: Run) -> Manifest:
-    """How often it is started anew."""
-    return {f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts)}
+    """How often it is started anew; how long its pods may take to end, which they do in half a minute.
+
+    And how long they stay when it has failed for good, so that somebody can read why: else their logs go at once
+    (AppWrapper's page on fault tolerance).
+    """
+    return {
+        f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts),
+        f"{WRAPPER_ANNOTATION}/forcefulDeletionGracePeriodDuration": "2m",
+        f"{WRAPPER_ANNOTATION}/deletionOnFailureGracePeriodDuration": _KEPT_FAILED,
+    }

@@ -48,6 +48,11 @@ def shares(options: BatchInferenceOptions, gpus: int) -> bool:
     return model.heads % gpus == 0 and (model.kv_heads % gpus == 0 or gpus % model.kv_heads == 0)
 
 
+def too_long(options: BatchInferenceOptions) -> bool:
+    """Whether a prompt and its answer are more than the model can see."""
+    return options.facts is not None and options.tokens > options.facts.context
+
+
 def most_at_once(options: BatchInferenceOptions, sku: VmSku, gpus: int) -> int:
     """Prompts for which there is room beside the weights; 0 where there is none."""
     if options.facts is None:

@@ -13,7 +13,7 @@ from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.rules.plain_secrets import unset_secret
 from config.schema.workload import Ground
 from workloads._team import most_gpus, team_problems
-from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, usable_bytes
+from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
 GB = 1e9
@@ -77,7 +77,7 @@ def _model(options: BatchInferenceOptions) -> Iterator[Problem]:
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
     """A prompt and its answer, which the model sees together."""
     model = options.facts
-    if model is None or options.tokens <= model.context:
+    if model is None or not too_long(options):
         return
     longer, value = max(
         ("inputLength", options.input_length), ("outputLength", options.output_length), key=lambda each: each[1]
@@ -108,7 +108,7 @@ def _shares(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]
 
 def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
     sku, gpus = ground.pool.sku, options.gpus
-    if fits(options, sku, gpus) or not sku.gpu_bf16_tflops or not shares(options, gpus):
+    if fits(options, sku, gpus) or not sku.gpu_bf16_tflops or not shares(options, gpus) or too_long(options):
         return
     ways = [
         *_fewer_at_once(options, sku),
@@ -117,10 +117,11 @@ def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]
         *_smaller(options, sku),
     ]
     needed, usable = needed_bytes(options, gpus) / GB, usable_bytes(sku) / GB
+    each = f"each of {gpus} GPUs" if gpus > 1 else "its GPU"
     where: Path = (*_OPTIONS, "model")
     what = (
-        f"is {options.model}, which needs {needed:.0f} GB of each of {gpus} GPUs with {options.concurrency} prompts at "
-        f"once, of {options.tokens} tokens with their answers, and {sku.gpu_model} has {usable:.0f} of "
+        f"is {options.model}, which needs {needed:.0f} GB of {each} with {options.concurrency} prompts at once, "
+        f"of {options.tokens} tokens with their answers, and {sku.gpu_model} has {usable:.0f} of "
         f"{sku.gpu_memory_gb} GB for it"
     )
     allowed = "; ".join(text for text, _ in ways) or "a smaller model, or shorter prompts"

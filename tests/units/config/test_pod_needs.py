@@ -112,13 +112,17 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
         (container["name"], template["spec"]["restartPolicy"])
         for template in templates
         if "affinity" in template["spec"]
-        for container in template["spec"]["containers"]
+        for container in _with_devices(template["spec"]["containers"])
     }
     assert found == {(KNOWN[name].pods.container, KNOWN[name].pods.restart_policy)}
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of Jobs of both kinds, of Deployments, and of a PyTorchJob in an AppWrapper."""
+    """Of Jobs of both kinds, of Deployments, and of what is in an AppWrapper: a Job or a PyTorchJob."""
     wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
-    trained = [pods for job in wrapped for pods in job["pytorchReplicaSpecs"].values()]
-    return [each["template"] for each in (*spec.get("tasks", []), *trained, spec) if "template" in each]
+    trained = [pods for job in wrapped for pods in job.get("pytorchReplicaSpecs", {}).values()]
+    return [each["template"] for each in (*spec.get("tasks", []), *wrapped, *trained, spec) if "template" in each]
+
+
+def _with_devices(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in containers if each.get("resources", {}).get("limits")] or containers

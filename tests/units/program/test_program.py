@@ -105,12 +105,17 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
 
 
-def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace() -> None:
-    made = [each for each in golden.run("pytorch-pretraining").registered if each.type.startswith("kubernetes:")]
-    assert {each.type.split(":")[-1] for each in made} == {"AppWrapper", "ConfigMap", "PersistentVolumeClaim"}
-    assert {each.provider for each in made} == {"pulumi:providers:kubernetes pytorch-pretraining"}
+@pytest.mark.parametrize(
+    ("stack", "claim"),
+    [("pytorch-pretraining", "PersistentVolumeClaim"), ("batch-inference", "PersistentVolumeClaimPatch")],
+)
+def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace(stack: str, claim: str) -> None:
+    made = [each for each in golden.run(stack).registered if each.type.startswith("kubernetes:")]
+    assert {each.type.split(":")[-1] for each in made} == {"AppWrapper", "ConfigMap", claim}
+    assert {each.provider for each in made} == {f"pulumi:providers:kubernetes {stack}"}
     assert {each.inputs["metadata"]["namespace"] for each in made} == {"blue"}
-    assert all(each.inputs["metadata"]["name"].startswith("pytorch-pretraining") for each in made)
+    named = [each for each in made if not each.type.endswith("Patch")]  # which is another's, too
+    assert all(each.inputs["metadata"]["name"].startswith(stack) for each in named)
 
 
 @pytest.mark.parametrize("stack", [name for name in golden.FILES if name in golden.keys("dev")["workloads"].split(",")])

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # `me`, `other` and `left_alone` are shared with who sources it
 # For two containers of a pod that end together, whatever ends one of them. Sourced, with `me` and `other` set to their
 # names; reads TOGETHER, a folder of both. Each touches a file of its name there every second, and leaves another as it
 # ends. One that is killed leaves none, and shows by its silence.

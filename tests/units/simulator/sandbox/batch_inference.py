@@ -28,7 +28,7 @@ Processes = dict[str, "subprocess.Popen[bytes]"]
 
 
 @dataclass
-class Batch:
+class Inference:
     """Change what it holds, then `run`, again and again on the same cache."""
 
     folder: Path
@@ -36,7 +36,7 @@ class Batch:
     options: Object = field(default_factory=dict)
     env: Object = field(default_factory=dict)
     """More of the server's, or with None less."""
-    meanwhile: Callable[[Batch, Processes], None] = lambda *_: None
+    meanwhile: Callable[[Inference, Processes], None] = lambda *_: None
     """Is called every so often."""
     silence_s: int = 60
     """After which the scripts take the other container for dead."""

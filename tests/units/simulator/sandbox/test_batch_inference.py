@@ -10,7 +10,7 @@ import pytest
 
 from simulator.sandbox import sandbox
 from tests.support.pools import H200
-from tests.units.simulator.sandbox.batch_inference import Batch, Processes
+from tests.units.simulator.sandbox.batch_inference import Inference, Processes
 
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 LARGE = "meta-llama/Llama-3.1-70B-Instruct"
@@ -22,7 +22,7 @@ def _needs_sandbox() -> None:
 
 
 def test_the_batch_is_answered_and_both_end_well(tmp_path: Path) -> None:
-    batch = Batch(tmp_path)
+    batch = Inference(tmp_path)
     ended = batch.run()
     code, log = ended["load-generator"]
     assert (code, ended["vllm"][0]) == (0, 0), ended
@@ -36,7 +36,7 @@ def test_the_batch_is_answered_and_both_end_well(tmp_path: Path) -> None:
 
 
 def test_results_that_are_there_are_not_made_again_and_the_model_is_fetched_once(tmp_path: Path) -> None:
-    batch = Batch(tmp_path)
+    batch = Inference(tmp_path)
     assert "Time spent downloading weights" in batch.run()["vllm"][1]
     first = batch.result.read_text()
     again = batch.run()
@@ -54,7 +54,7 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
     seen = {}
     for sku in ("Standard_ND96isr_H100_v5", H200):
         (tmp_path / sku).mkdir()
-        batch = Batch(tmp_path / sku, sku=sku)
+        batch = Inference(tmp_path / sku, sku=sku)
         batch.run()
         seen[sku] = json.loads(batch.result.read_text())["mean_tpot_ms"]
     assert seen[H200] < seen["Standard_ND96isr_H100_v5"]
@@ -78,7 +78,7 @@ def test_faster_memory_makes_tokens_faster(tmp_path: Path) -> None:
 def test_a_server_that_cannot_fails_the_pod_at_once(
     tmp_path: Path, options: dict[str, object], env: dict[str, object], said: str
 ) -> None:
-    ended = Batch(tmp_path, options=options, env=env).run()
+    ended = Inference(tmp_path, options=options, env=env).run()
     assert said in ended["vllm"][1]
     assert "the server has ended before the batch, with exit code 1" in ended["vllm"][1]
     assert "the server has ended; the log of container vllm" in ended["load-generator"][1]
@@ -86,12 +86,12 @@ def test_a_server_that_cannot_fails_the_pod_at_once(
 
 
 def test_a_gated_model_comes_with_a_token(tmp_path: Path) -> None:
-    ended = Batch(tmp_path, options={"model": GATED, "huggingFaceToken": "a-token"}).run()
+    ended = Inference(tmp_path, options={"model": GATED, "huggingFaceToken": "a-token"}).run()
     assert {code for code, _ in ended.values()} == {0}, ended
 
 
-def _once_it_answers(act: Callable[[Batch, Processes], None]) -> Callable[[Batch, Processes], None]:
-    def meanwhile(batch: Batch, processes: Processes) -> None:
+def _once_it_answers(act: Callable[[Inference, Processes], None]) -> Callable[[Inference, Processes], None]:
+    def meanwhile(batch: Inference, processes: Processes) -> None:
         if "Starting main benchmark run" in batch.log("load-generator"):
             act(batch, processes)
 
@@ -103,7 +103,7 @@ def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
     tmp_path: Path, killed: str, other: int
 ) -> None:
     kill = _once_it_answers(lambda _, processes: processes[killed].kill())
-    batch = Batch(tmp_path, options={"prompts": 4000}, silence_s=4, meanwhile=kill)
+    batch = Inference(tmp_path, options={"prompts": 4000}, silence_s=4, meanwhile=kill)
     ended = batch.run()
     assert ended.pop(killed)[0] != 0
     assert [code for code, _ in ended.values()] == [other]
@@ -111,10 +111,10 @@ def test_one_that_is_killed_tells_nothing_and_the_other_ends_all_the_same(
 
 
 def test_a_gpu_that_is_lost_ends_both(tmp_path: Path) -> None:
-    def lose(batch: Batch, _: Processes) -> None:
+    def lose(batch: Inference, _: Processes) -> None:
         batch.lost_gpus = True
         batch.write_world()
 
-    ended = Batch(tmp_path, options={"prompts": 4000}, meanwhile=_once_it_answers(lose)).run()
+    ended = Inference(tmp_path, options={"prompts": 4000}, meanwhile=_once_it_answers(lose)).run()
     assert {code for code, _ in ended.values()} == {1}
     assert "EngineDeadError" in ended["vllm"][1]
