@@ -39,10 +39,10 @@ RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _KINDS = {
+    "appwrapper": APP_WRAPPER,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
     "deployment": DEPLOYMENT,
-    "appwrapper": APP_WRAPPER,
     "pytorchjob": PYTORCH_JOB,
 }
 """By their names for kubectl; a job in an AppWrapper has the name of that, which comes first."""

@@ -11,12 +11,13 @@ from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
 from workloads._team import TeamOptions
 
 NAME = "batch-inference"
+_PART = "[A-Za-z0-9_](?:[.-]?[A-Za-z0-9_])*"
 _SLACK = 64
 
 Model = Annotated[
     str,
     # huggingface_hub, utils/_validators.py: REPO_ID_REGEX, and what validate_repo_id forbids beside it
-    StringConstraints(pattern=r"^(?:\w(?:[.-]?\w)*/)?\w(?:[.-]?\w)*$", max_length=96),
+    StringConstraints(pattern=rf"^(?:{_PART}/)?{_PART}$", max_length=96),
     may_be("a model's name on huggingface.co, as in ibm-granite/granite-3.2-8b-instruct"),
 ]
 Token = Annotated[SecretStr, may_be("a token for huggingface.co, of somebody who may read the model")]
