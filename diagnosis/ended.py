@@ -39,7 +39,7 @@ def exits(pods: Iterable[Object]) -> Iterator[str]:
     for pod in pods:
         status = pod.get("status", {})
         for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
-            ended = (container.get("state") or {}).get("terminated") or {}
+            ended = _end(container)
             if code := ended.get("exitCode"):
                 why = f" ({ended['reason']})" if ended.get("reason") not in (None, "Error") else ""
                 said = f"container {container['name']} ended with exit code {code}{why}"
@@ -54,11 +54,19 @@ def log(pods: Sequence[Object]) -> str:
 
 
 def _log(pod: Object) -> str:
-    """That of the init container that failed, if one did. A pod that never ran has none."""
+    """Of the init container that failed, or the first of several containers to fail. A pod that never ran has none."""
     where, status = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}", pod.get("status", {})
     if not status.get("containerStatuses"):
         return f"kubectl describe pod {where}"
-    for container in status.get("initContainerStatuses", []):
-        if ((container.get("state") or {}).get("terminated") or {}).get("exitCode"):
-            return f"kubectl logs {where} -c {container['name']}"
+    several = status["containerStatuses"] if len(status["containerStatuses"]) > 1 else []
+    for containers in (status.get("initContainerStatuses", []), several):
+        failed = [each for each in containers if _end(each).get("exitCode")]
+        if failed:
+            first = min(failed, key=lambda each: str(_end(each).get("finishedAt", "")))
+            return f"kubectl logs {where} -c {first['name']}"
     return f"kubectl logs {where}"
+
+
+def _end(container: Object) -> Object:
+    """How it ended; empty while it has not."""
+    return (container.get("state") or {}).get("terminated") or {}

@@ -41,11 +41,11 @@ RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _KINDS = {
+    "appwrapper": APP_WRAPPER,
     "rayjob": RAY_JOB,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
     "deployment": DEPLOYMENT,
-    "appwrapper": APP_WRAPPER,
     "pytorchjob": PYTORCH_JOB,
 }
 """By their names for kubectl; of those of one name, that which has made the other comes first."""

@@ -59,6 +59,8 @@ class GpuPod:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment of the container."""
     mounts: Sequence[Mount] = ()
+    beside: Sequence[Manifest] = ()
+    """More containers, whole ones, without devices."""
     gpus: int | None = None
     """GPUs to take, or slices of them; None takes the whole node with all HCAs. Part of a node comes without RDMA."""
     spec: Manifest = field(default_factory=dict)
@@ -80,7 +82,7 @@ class GpuPod:
             "schedulerName": self.pool.scheduler,
             "tolerations": tolerations(taint for pool in (self.pool, *self.others) for taint in pool.taints),
             "affinity": on_pools(self.pool, *self.others),
-            "containers": [merge(added, self.container)],
+            "containers": [merge(added, self.container), *self.beside],
             **self.spec,
         }
         template: Manifest = merge(pod_template(spec, mounts), self.overrides)

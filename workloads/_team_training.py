@@ -7,33 +7,21 @@ from typing import Any
 
 import pulumi_kubernetes as kubernetes
 
-from components.context import GpuPool, WorkloadContext
-from config.facts.allocatable import allocatable
+from components.context import WorkloadContext
 from config.facts.scheduling import COSCHEDULER
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._containers import container_problems
-from workloads._pods import NOT_AWAITED, Manifest, Mount, blob
+from workloads._pods import NOT_AWAITED, Mount, blob
 from workloads._team import TeamOptions, most_gpus
 
-LOST_NODE: list[Manifest] = [
-    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
-    for what in ("not-ready", "unreachable")
-]
-"""A node that is gone keeps its pod for so long, and not for Kubernetes' five minutes: all other nodes wait with it."""
 CHECKPOINTS = "/checkpoints"
 """Where pods see what they write."""
 _AKS_CLASS = "azurefile-csi"
 _LEAST_GIB = 100
 """Of a share by NFS."""
-
-
-def requests(pool: GpuPool, gpus: int, most: float) -> Manifest:
-    """Of all else as large a share of the node as of its GPUs, of `most` of it: quotas of teams are in such shares."""
-    node, share = allocatable(pool.sku), most * gpus / pool.sku.gpus
-    return {"cpu": str(int(node.cpu_millis * share / 1000)), "memory": f"{int(node.memory_kib * share / 2**20)}Gi"}
 
 
 def bf16_sizes() -> list[VmSku]:

@@ -15,6 +15,7 @@ from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED
 
 _PUSH = "make images"
+_BAD_REQUEST = 400
 _TYPES = {"appwrapper": "AppWrapper", "pytorchjob": "PyTorchJob", "rayjob": "RayJob"}
 """What types of Pulumi end with, by kinds as kubectl calls them; those of others end with Job."""
 
@@ -116,7 +117,8 @@ def judged(kube: KubeClient, workload: Workload) -> Workload:
         try:
             last.append(kube.text(f"/api/v1/namespaces/{workload.namespace}/pods/{pod}/log", {"tailLines": 1}))
         except ApiError as error:
-            if not error.not_found:  # Volcano removes pods of jobs that are over
+            # Volcano removes pods of jobs that are over; of several containers one has to be named: none is a test's
+            if not error.not_found and error.code != _BAD_REQUEST:
                 raise
     return replace(workload, report=workload.report.judged(last))
 

@@ -56,6 +56,7 @@ class Scripts:
             ip=str(ctx.pod.get("status", {}).get("podIP", "")),
             api_port=self._api_port,
             uid=ctx.pod["metadata"]["uid"],
+            neighbours=_neighbours(ctx),
             node_dir=ctx.volumes.node_root,
         )
         try:
@@ -63,6 +64,12 @@ class Scripts:
             return sandbox.command(spec), sandbox.environment(spec)
         except sandbox.SandboxError as error:
             raise ValueError(str(error)) from error
+
+
+def _neighbours(ctx: ContainerContext) -> dict[int, str]:
+    """The pod's other containers that run in sandboxes, by the ports that they say they have."""
+    others = (c for c in ctx.pod["spec"]["containers"] if c["name"] != ctx.container["name"] and has_recipe(c["image"]))
+    return {int(port["containerPort"]): str(c["name"]) for c in others for port in c.get("ports", [])}
 
 
 def _tools(image: str) -> tuple[str, ...]:

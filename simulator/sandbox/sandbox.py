@@ -116,7 +116,8 @@ def prepare(spec: SandboxSpec) -> None:
     searched = [mount.target for mount in spec.mounts] + [target for _, target in image_of(spec).files]
     shared = [mount.target for mount in spec.mounts if mount.shared and spec.privileged]
     pod = {"pod": spec.pod, "uid": spec.uid}
-    itself = {**pod, "mounts": searched, "shared": shared, "commands": image_of(spec).commands}
+    found: dict[str, object] = {"mounts": searched, "shared": shared, "commands": image_of(spec).commands}
+    itself = {**pod, **found, "neighbours": dict(spec.neighbours)}
     files.replace(spec.run_dir / "self.json", json.dumps(itself))
     files.replace(spec.run_dir / "performance.json", json.dumps(performance.numbers()))
 
@@ -241,6 +242,8 @@ def _pod_files(spec: SandboxSpec) -> list[str]:
     for name in ("self.json", "performance.json"):
         arguments += ["--ro-bind", str(spec.run_dir / name), f"/run/simulator/{name}"]
     arguments += ["--bind", str(spec.run_dir / "pod"), "/run/simulator/pod"]
+    if spec.neighbours:
+        arguments += ["--ro-bind", str(spec.run_dir.parent), "/run/simulator/neighbours"]
     for mount in spec.mounts:
         if mount.target.rstrip("/") == "/dev":
             arguments += _disks(spec)

@@ -56,6 +56,10 @@ class SandboxSpec:
     """Of the API server on this machine, for images that call it; the uplink in `world_dir` must let it through."""
     uid: str = ""
     """The pod's own: a pod of the same name may have been there before."""
+    neighbours: Mapping[int, str] = field(default_factory=dict)
+    """Ports that other containers of the pod say they have, and these by name: a pod has one network. Their run folders
+    are beside this one's.
+    """
     node_dir: Path | None = None
     """The file system of its node (`machine.py`); one of its own where there is none."""
 

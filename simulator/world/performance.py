@@ -8,14 +8,19 @@ from typing import Any
 
 import yaml
 
-from config.facts import skus
+from config.facts import language_models, skus
 
 
 @functools.cache
 def numbers() -> dict[str, Any]:
-    """`performance.yaml`, with each VM size's healthy bus bandwidth (GB/s), fabric and arithmetic under "skus"."""
+    """`performance.yaml`; under "skus" what each VM size can, under "language_models" what models are made of."""
     general: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    return general | {"skus": {sku.name: _of(sku, general) for sku in skus.catalogue().values() if sku.gpus}}
+    models = {
+        name: {**model.model_dump(), "weight_bytes": model.weight_bytes, "parameters": model.parameters}
+        for name, model in language_models.language_models().items()
+    }
+    sizes = {sku.name: _of(sku, general) for sku in skus.catalogue().values() if sku.gpus}
+    return general | {"skus": sizes, "language_models": models}
 
 
 def _of(sku: skus.VmSku, general: dict[str, Any]) -> dict[str, Any]:
@@ -27,6 +32,7 @@ def _of(sku: skus.VmSku, general: dict[str, Any]) -> dict[str, Any]:
         "nvlink_sharp": sku.gpu_model in general["nvlink_sharp_models"],
         "tflops": sku.gpu_bf16_tflops,
         "gpu_model": sku.gpu_model,
+        "gpu_memory_gb": sku.gpu_memory_gb,
         "busbw": healthy.model_dump() if healthy else None,
         "memory_gib": sku.memory_gib,
         "topology": sku.topology,

@@ -116,7 +116,7 @@ def test_an_unknown_stack(checkout: Checkout) -> None:
     refused(
         answer,
         "there is no stack nope: no file Pulumi.nope.yaml",
-        "The stacks are: av-resim, dev, ",
+        "The stacks are: av-resim, batch-inference, dev, ",
         "make up STACK=dev",
     )
     assert checkout.files() == before

@@ -13,7 +13,8 @@ from workloads._files import Files, shared, texts, topology_file
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, Mount
 from workloads._team import QUEUE_LABEL
-from workloads._team_training import CHECKPOINTS, LOST_NODE, requests
+from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
+from workloads._team_training import CHECKPOINTS
 from workloads.pytorch_pretraining.memory import WRITTEN, parameters
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
@@ -24,14 +25,11 @@ HEAD = 128
 UNFIT = 2
 """Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
 DATA = "/data"
-_SHARE = 0.9
-"""Of what a node has beside its GPUs: the rest is for DaemonSets."""
 _WRITE_BYTES_S = 0.5e9
 """A node's, to blob storage or a share: est."""
 _LAST_STEP_S = 120
 """For the step that runs, and what is written already."""
 _SCRIPTS = Path(__file__).parent / "scripts"
-_ANNOTATION = "workload.codeflare.dev.appwrapper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
             "image": run.image,
             "command": ["/bin/bash", own.path("launch.sh")],
             "args": arguments(run),
-            "resources": {"requests": requests(run.pool, run.gpus, _SHARE)},
+            "resources": {"requests": share_of_node(run.pool.sku, run.gpus)},
         },
         variables={
             **nccl_variables(run.pool, own, sharp=False),
@@ -103,7 +101,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
         mounts=[own.mount(), *run.mounts],
         gpus=run.gpus if run.nodes == 1 else None,
         spec={
-            "tolerations": [*tolerations(run.pool.taints), *LOST_NODE],
+            "tolerations": [*tolerations(run.pool.taints), *LOST],
             "restartPolicy": restart_policy,
             "terminationGracePeriodSeconds": grace_seconds(run),
             "automountServiceAccountToken": False,
@@ -150,7 +148,7 @@ def wrapper_annotations(run: Run) -> Manifest:
     """How often it is started anew, when that is in vain, and how long its pods may take to save."""
     minutes = math.ceil(grace_seconds(run) / 60) + 1
     return {
-        f"{_ANNOTATION}/retryLimit": str(run.options.restarts),
-        f"{_ANNOTATION}/terminalExitCodes": str(UNFIT),
-        f"{_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
+        f"{WRAPPER_ANNOTATION}/retryLimit": str(run.options.restarts),
+        f"{WRAPPER_ANNOTATION}/terminalExitCodes": str(UNFIT),
+        f"{WRAPPER_ANNOTATION}/forcefulDeletionGracePeriodDuration": f"{minutes}m",
     }

@@ -11,7 +11,8 @@ from config.facts.scheduling import tolerations
 from workloads import _base
 from workloads._gang import in_gang
 from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
-from workloads._team_training import CHECKPOINTS, LOST_NODE, requests
+from workloads._team_pods import LOST, share_of_node
+from workloads._team_training import CHECKPOINTS
 from workloads.ray_finetuning.options import DATA, FinetuningOptions
 
 RAY_VERSION = "2.60.0"
@@ -23,11 +24,11 @@ HEAD, WORKER, SUBMITTER = "ray-head", "ray-worker", "ray-job-submitter"
 DASHBOARD_PORT = 8265
 HUGGING_FACE = "HF_TOKEN"
 """Of the Secret, and the variable that Hugging Face's libraries read."""
-_SHARE = 0.8
-"""Of what a node has beside its GPUs: the rest is for DaemonSets, and on one of them for head and submitter."""
 _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
 """Ray's own services, its dashboard and the driver, which loads torch: est."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
+_BESIDE_CPUS, _BESIDE_GIB = 3, 9
+"""What both of them take of a node, on which a worker has all GPUs."""
 _ASKS = "ray job status --address http://$RAY_DASHBOARD_ADDRESS $RAY_JOB_SUBMISSION_ID >/dev/null"
 """By the variables that KubeRay gives it."""
 _HEAD_LOST: Manifest = {
@@ -86,7 +87,7 @@ def arguments(run: Run) -> list[str]:
         "--checkpoint-steps": options.checkpoint_steps,
     }
     words = [str(word) for pair in values.items() for word in pair]
-    targets = options.known.targets if options.known else []
+    targets = options.known.targets if options.known else ()
     return [*words, *(["--targets", *targets] if targets else [])]
 
 
@@ -104,7 +105,7 @@ def worker(run: Run) -> Manifest:
         container={
             "name": WORKER,
             "image": run.image,
-            "resources": {"requests": requests(run.pool, run.gpus, _SHARE)},
+            "resources": {"requests": share_of_node(run.pool.sku, run.gpus, cpus=_BESIDE_CPUS, memory_gib=_BESIDE_GIB)},
             **({"env": [{"name": HUGGING_FACE, "valueFrom": token}]} if run.token_secret else {}),
         },
         mounts=[run.checkpoints, *([run.data] if run.data else [])],
@@ -144,7 +145,7 @@ def _plain_pod(
 
 
 def _tolerations(run: Run) -> list[Manifest]:
-    return [*tolerations(run.pool.taints), *LOST_NODE]
+    return [*tolerations(run.pool.taints), *LOST]
 
 
 def ray_job(run: Run) -> Manifest:

@@ -6,8 +6,8 @@ Without activation checkpointing. Of OPT-1.3b with packs of 16,384 tokens 17.1 G
 
 from __future__ import annotations
 
+from config.facts.language_models import LanguageModel
 from config.facts.skus import VmSku
-from workloads.ray_finetuning.models import KnownModel
 from workloads.ray_finetuning.options import FinetuningOptions
 
 USABLE = 0.92
@@ -23,11 +23,11 @@ _CHUNK, _LOGIT = 4096, 6
 """Tokens whose logits are there at once (docker/ray-finetuning/finetuning/model.py), and bytes of one of them."""
 
 
-def bytes_per_gpu(model: KnownModel, options: FinetuningOptions) -> float:
+def bytes_per_gpu(model: LanguageModel, options: FinetuningOptions) -> float:
     """What each GPU needs: all of them have all weights, and a pack of their own."""
-    adapted = options.rank * model.layers * (2 * model.width + model.width + model.key_value_width)
-    per_unit = _KEPT_GATED if model.gated_units else _KEPT_SIGN
-    per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.key_value_width + per_unit * model.feed_forward
+    adapted = options.rank * model.layers * (2 * model.width + model.width + model.kv_width)
+    per_unit = _KEPT_GATED if model.swiglu else _KEPT_SIGN
+    per_layer = _KEPT_WIDTH * model.width + _KEPT_KEYS * model.kv_width + per_unit * model.inner
     logits = min(options.pack, _CHUNK) * model.vocabulary * _LOGIT
     return _FROZEN * model.parameters + _LEARNT * adapted + options.pack * model.layers * per_layer + logits
 
@@ -37,6 +37,6 @@ def usable_bytes(sku: VmSku) -> float:
     return USABLE * sku.gpu_memory_gb * 1e9
 
 
-def fits(model: KnownModel, options: FinetuningOptions, sku: VmSku) -> bool:
+def fits(model: LanguageModel, options: FinetuningOptions, sku: VmSku) -> bool:
     """Whether GPUs of that size hold it."""
     return bytes_per_gpu(model, options) <= usable_bytes(sku)

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr, StringConstraints
 
+from config.facts.language_models import LanguageModel, language_models
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
 from config.schema.storage import ContainerName
 from workloads._team import TeamOptions
-from workloads.ray_finetuning.models import KnownModel, models
 
 NAME = "ray-finetuning"
 DATA = "/data"
@@ -67,9 +67,9 @@ class FinetuningOptions(TeamOptions):
         return tuple(dict.fromkeys(filter(None, (self.data_container, self.checkpoint_container))))
 
     @property
-    def known(self) -> KnownModel | None:
+    def known(self) -> LanguageModel | None:
         """What is known of the model."""
-        return models().get(self.model)
+        return language_models().get(self.model)
 
     def packs(self, gpus: int) -> int:
         """Of a step, on so many GPUs."""

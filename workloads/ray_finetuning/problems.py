@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.language_models import LanguageModel, language_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, set_command
 from config.rules.plain_secrets import unset_secret
@@ -18,7 +19,6 @@ from workloads._team_training import (
     storage_problems,
 )
 from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
-from workloads.ray_finetuning.models import KnownModel, models
 from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
 
 _GB = 1e9
@@ -57,10 +57,10 @@ def _model(options: FinetuningOptions) -> Iterator[Problem]:
     if options.model.startswith(f"{DATA}/") and not options.data_container:
         what = f"is {options.model}, a folder of dataContainer, which is not set"
         allowed = "a name on Hugging Face's hub, or with it dataContainer"
-        yield Problem(where, what, allowed, set_command(where, next(iter(models()))))
+        yield Problem(where, what, allowed, set_command(where, next(iter(language_models()))))
     if options.known and options.known.gated and not options.hugging_face_token:
         what = f"is not set, and Hugging Face hands {options.model} only to whoever has agreed to its licence"
-        free = ", ".join(name for name, model in models().items() if not model.gated)
+        free = ", ".join(name for name, model in language_models().items() if not model.gated)
         yield unset_secret((*_OPTIONS, "huggingFaceToken"), what, f"a token of that account, or a model of {free}")
 
 
@@ -93,11 +93,11 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
         f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / _GB:.0f} can be used"
     )
     allowed = "; ".join(text for text, _ in ways) or "a smaller model, or smaller packs"
-    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(models())))]
+    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(language_models())))]
     yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
 
 
-def _smaller_packs(model: KnownModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+def _smaller_packs(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
     """The largest of a power of two in which the longest example has room."""
     size = 1 << (options.pack - 1).bit_length() - 1
     while size >= max(options.longest, _LEAST_PACK):
@@ -107,7 +107,7 @@ def _smaller_packs(model: KnownModel, options: FinetuningOptions, ground: Ground
         size //= 2
 
 
-def _on_other_gpus(model: KnownModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
+def _on_other_gpus(model: LanguageModel, options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
     path: Path = (*ground.pool_path, "vmSku")
     for size in bf16_sizes():
         if fits(model, options, size):
@@ -116,6 +116,8 @@ def _on_other_gpus(model: KnownModel, options: FinetuningOptions, ground: Ground
 
 def _smaller(options: FinetuningOptions, ground: Ground) -> Iterator[Way]:
     """Models that all can have."""
-    fitting = [name for name, model in models().items() if not model.gated and fits(model, options, ground.pool.sku)]
+    fitting = [
+        name for name, model in language_models().items() if not model.gated and fits(model, options, ground.pool.sku)
+    ]
     if fitting:
         yield f"a model of {', '.join(fitting)}", set_command((*_OPTIONS, "model"), fitting[-1])

@@ -3,8 +3,9 @@
 Called by the sandbox as `shim <port of the Kubernetes API, or 0> -- <command>...`. Beside the command it
 - answers the kubelet on a Unix socket: runs further commands in the container, opens connections to its ports, sends
   signals to the command;
-- brings the API's port of 127.0.0.1 to that very address of the machine, by the uplink.
-Both live in processes that end with the sandbox.
+- brings the API's port of 127.0.0.1 to that very address of the machine, by the uplink;
+- brings ports of the pod's other containers, whose network is the same, to these, by their shims.
+All live in processes that end with the sandbox.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> int:
     _beside(kubelet, lambda client: _answer(client, itself))
     if port:
         _beside(socket.create_server((HOST, port)), lambda client: _forward(client, port))
+    for neighbours_port, name in view.load_self()["neighbours"].items():
+        _next_door(name, int(neighbours_port))
     try:
         os.execvp(command[0], command)  # noqa: S606 - the container's own command, no shell
     except OSError as error:
@@ -73,6 +76,22 @@ def _forward(client: socket.socket, port: int) -> None:
     """A refused client is closed at once, as by a server that does not answer."""
     with contextlib.suppress(ConnectionRefusedError), uplink_client.connect(HOST, port, TIMEOUT_S) as server:
         relay(client, server)
+
+
+def _next_door(name: str, port: int) -> None:
+    """The port is this container's, too. A client is closed at once where nobody answers there."""
+    shim = view.FOLDER / "neighbours" / name / "pod" / "shim"
+
+    def forward(client: socket.socket) -> None:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as neighbour:
+            neighbour.connect(str(shim))
+            neighbour.send(json.dumps({"connect": port}).encode())
+            _, files, _, _ = socket.recv_fds(neighbour, _REQUEST_BYTES, 1)
+            for file in files:
+                with socket.socket(fileno=file) as server:
+                    relay(client, server)
+
+    _beside(socket.create_server((HOST, port)), forward)
 
 
 def _answer(kubelet: socket.socket, command: int) -> None:

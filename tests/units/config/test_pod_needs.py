@@ -112,14 +112,19 @@ def test_pods_are_as_their_workload_says(name: str) -> None:
         (container["name"], template["spec"]["restartPolicy"])
         for template in templates
         if "affinity" in template["spec"]
-        for container in template["spec"]["containers"]
+        for container in _with_devices(template["spec"]["containers"])
     }
     assert found == {(KNOWN[name].pods.container, KNOWN[name].pods.restart_policy)}
 
 
 def _templates(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of Jobs of both kinds, of Deployments, of a PyTorchJob in an AppWrapper, and of a RayJob's workers."""
+    """Of Jobs of both kinds, of Deployments, of what an AppWrapper has in it, and of a RayJob's workers."""
     wrapped = [each["template"]["spec"] for each in spec.get("components", [])]
-    trained = [pods for job in wrapped for pods in job["pytorchReplicaSpecs"].values()]
+    trained = [pods for job in wrapped for pods in job.get("pytorchReplicaSpecs", {}).values()]
     workers = spec.get("rayClusterSpec", {}).get("workerGroupSpecs", [])
-    return [each["template"] for each in (*spec.get("tasks", []), *trained, *workers, spec) if "template" in each]
+    made = (*spec.get("tasks", []), *wrapped, *trained, *workers, spec)
+    return [each["template"] for each in made if "template" in each]
+
+
+def _with_devices(containers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in containers if each.get("resources", {}).get("limits")] or containers

@@ -71,6 +71,26 @@ def test_the_log_of_a_pod_that_failed_may_be_its_init_containers() -> None:
     assert ended("Failed", pod).log == "kubectl logs -n ai train-0 -c two"
 
 
+def test_of_several_containers_the_log_is_of_the_one_that_failed_first() -> None:
+    ends = (("load-generator", 1, "10:00:09"), ("idle", 0, "10:00:01"), ("vllm", 1, "10:00:08"))
+    states = [
+        {"name": name, "state": {"terminated": {"exitCode": code, "finishedAt": f"2026-11-25T{at}Z"}}}
+        for name, code, at in ends
+    ]
+    pod = make.pod("train-0", owner="train", on="a", phase="Failed", containerStatuses=states)
+    assert ended("Failed", pod).log == "kubectl logs -n ai train-0 -c vllm"
+
+
+def test_a_job_in_an_appwrapper_is_told_with_its_pods() -> None:
+    kind, job = make.job()
+    job["metadata"] |= {"uid": "inner", "ownerReferences": make.owned_by("train")}
+    states: Object = {"containerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 3}}}]}
+    pod = make.pod("train-0", owner="inner", on="a", phase="Failed", **states)
+    found = report(make.cluster(make.app_wrapper(phase="Failed"), (kind, job), pod), "ai", "train")
+    assert found.kind == "appwrapper"
+    assert found.exits == ("pod train-0: container main ended with exit code 3",)
+
+
 def test_a_pod_that_never_ran_has_no_log() -> None:
     said: Object = {"reason": "UnexpectedAdmissionError", "message": "no devices"}
     pods = [make.pod(f"train-{number}", owner="train", on="a", phase="Failed", **said) for number in range(3)]

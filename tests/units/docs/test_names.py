@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from config.facts.language_models import language_models
 from simulator.command import cli
 from simulator.host.paths import ROOT
 from simulator.world.faults import FaultKind
@@ -22,9 +23,7 @@ NOT_HERE = (
     "autopilot.ibm.com/",
     "workload.codeflare.dev.",
     "k8s-sigs.io/",
-    "facebook/",
-    "ibm-granite/",
-    "meta-llama/",
+    *(f"{name.partition('/')[0]}/" for name in language_models()),
     "/data/",
 )
 """Beginnings of what looks like a file of the checkout and is none."""

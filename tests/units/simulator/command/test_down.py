@@ -59,7 +59,7 @@ def test_an_empty_one_is_no_other_way_to_say_dev(
     monkeypatch.setenv("STACK", "")
     assert cli.main(["down"]) == 1
     assert done == []
-    assert "STACK is empty.\n  fix: name one of av-resim, dev, " in capsys.readouterr().err
+    assert "STACK is empty.\n  fix: name one of av-resim, batch-inference, dev, " in capsys.readouterr().err
 
 
 def test_one_with_a_file_that_was_never_brought_up_is_down(

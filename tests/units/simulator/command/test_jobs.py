@@ -64,6 +64,10 @@ def test_a_pod_that_is_gone_has_no_verdict() -> None:
     assert _judged({"a": ApiError(404, "NotFound", "pods a not found")}).report.verdicts == ()
 
 
+def test_of_several_containers_none_is_a_tests() -> None:
+    assert _judged({"a": ApiError(400, "BadRequest", "a container name must be specified")}).report.verdicts == ()
+
+
 @pytest.mark.parametrize("code", [403, 500])
 def test_a_log_that_cannot_be_read_is_no_lack_of_a_verdict(code: int) -> None:
     with pytest.raises(ApiError, match="refused"):

@@ -1,0 +1,188 @@
+"""What keeps a batch from running where it is placed, found before anything is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.facts.language_models import language_models, misspelt
+from config.facts.near import hint
+from config.facts.scheduling import COSCHEDULER
+from config.facts.skus import VmSku, catalogue
+from config.problems.errors import Problem
+from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.rules.plain_secrets import unset_secret
+from config.schema.workload import Ground
+from workloads._team import most_gpus, team_problems
+from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
+from workloads.batch_inference.options import NAME, BatchInferenceOptions
+
+GB = 1e9
+_OPTIONS: Path = ("workloadOptions", NAME)
+_AKS_CLASS = "azurefile-csi"
+Way = tuple[str, Fix]
+"""What would do, and the step to it."""
+
+
+def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them."""
+    yield from team_problems(NAME, options, ground)
+    yield from _operators(options, ground)
+    yield from _hardware(ground)
+    yield from _model(options)
+    yield from _length(options)
+    yield from _shares(options, ground)
+    yield from _memory(options, ground)
+    yield from _quota(options, ground)
+    yield from _storage(ground)
+
+
+def _operators(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    """Of the platform. With Volcano no such job has been tried."""
+    if not ground.guest:
+        return
+    if ground.scheduler != COSCHEDULER:
+        where: Path = ("operators", "scheduler")
+        what = f"is {ground.scheduler}, and workload {NAME} has been tried with {COSCHEDULER} alone"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {NAME}", set_command(where, COSCHEDULER))
+    if options.app_wrapper and "appwrapper" not in ground.operators:
+        path: Path = ("operators", "appwrapper", "enabled")
+        what = f"is false, but workload {NAME} is wrapped"
+        yield Problem(path, what, "true, or appWrapper: false", set_command(path, True))
+
+
+def _hardware(ground: Ground) -> Iterator[Problem]:
+    sku, pool = ground.pool.sku, ground.pool
+    if not sku.gpu_bf16_tflops:
+        where: Path = (*ground.pool_path, "vmSku")
+        usable = [size.name for size in _sizes()]
+        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {NAME} keeps models"
+        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
+    if pool.shares > 1:
+        path: Path = (*ground.pool_path, "migProfile" if pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} takes the memory of whole ones"
+        yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
+
+
+def _model(options: BatchInferenceOptions) -> Iterator[Problem]:
+    """Its name, and who may have it."""
+    if likely := misspelt(options.model):
+        where: Path = (*_OPTIONS, "model")
+        what = f"is {options.model!r}, which nobody knows{hint(likely)}"
+        yield Problem(where, what, likely[0], set_command(where, likely[0]))
+    if options.facts and options.facts.gated and options.hugging_face_token is None:
+        what = f"is not set, and {options.model} is gated: only who has agreed to its terms gets it"
+        yield unset_secret((*_OPTIONS, "huggingFaceToken"), what, f"a token of somebody who may read {options.model}")
+
+
+def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
+    """A prompt and its answer, which the model sees together."""
+    model = options.facts
+    if model is None or not too_long(options):
+        return
+    longer, value = max(
+        ("inputLength", options.input_length), ("outputLength", options.output_length), key=lambda each: each[1]
+    )
+    other = options.tokens - value
+    where: Path = (*_OPTIONS, longer)
+    most = model.context - other
+    if most < 1:
+        most = model.context // 2
+    what = f"is {value}: with the other, {other}, it is more than {options.model} can see, {model.context} tokens"
+    yield Problem(where, what, f"at most {most}, or another model", set_command(where, most))
+
+
+def _shares(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    """Whole heads on each GPU."""
+    model = options.facts
+    if model is None or shares(options, options.gpus):
+        return
+    able = [count for count in range(1, ground.pool.sku.gpus + 1) if shares(options, count)]
+    nearest = min(able, key=lambda count: (abs(count - options.gpus), count))
+    where: Path = (*_OPTIONS, "gpus")
+    what = (
+        f"is {options.gpus}, and so many cannot share {options.model} equally, with its {model.heads} heads of "
+        f"attention, of which {model.kv_heads} have keys"
+    )
+    yield Problem(where, what, " or ".join(map(str, able)), set_command(where, nearest))
+
+
+def _memory(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    sku, gpus = ground.pool.sku, options.gpus
+    if fits(options, sku, gpus) or not sku.gpu_bf16_tflops or not shares(options, gpus) or too_long(options):
+        return
+    ways = [
+        *_fewer_at_once(options, sku),
+        *_more_gpus(options, ground),
+        *_on_other_gpus(options, ground),
+        *_smaller(options, sku),
+    ]
+    needed, usable = needed_bytes(options, gpus) / GB, usable_bytes(sku) / GB
+    each = f"each of {gpus} GPUs" if gpus > 1 else "its GPU"
+    where: Path = (*_OPTIONS, "model")
+    what = (
+        f"is {options.model}, which needs {needed:.0f} GB of {each} with {options.concurrency} prompts at once, "
+        f"of {options.tokens} tokens with their answers, and {sku.gpu_model} has {usable:.0f} of "
+        f"{sku.gpu_memory_gb} GB for it"
+    )
+    allowed = "; ".join(text for text, _ in ways) or "a smaller model, or shorter prompts"
+    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(language_models())))]
+    yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
+
+
+def _fewer_at_once(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
+    if most := most_at_once(options, sku, options.gpus):
+        yield f"at most {most} prompts at once", set_command((*_OPTIONS, "concurrency"), most)
+
+
+def _more_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
+    """As many as the node has and the team may have."""
+    sku = ground.pool.sku
+    for count in range(options.gpus + 1, min(sku.gpus, most_gpus(options, ground) or 0) + 1):
+        if shares(options, count) and fits(options, sku, count):
+            yield f"{count} GPUs", set_command((*_OPTIONS, "gpus"), count)
+            return
+
+
+def _on_other_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
+    for size in _sizes():
+        if size.gpus >= options.gpus and fits(options, size, options.gpus):
+            yield f"a pool of {size.name}", set_command((*ground.pool_path, "vmSku"), size.name)
+
+
+def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
+    for name in language_models():
+        other = options.model_copy(update={"model": name})
+        if shares(other, options.gpus) and fits(other, sku, options.gpus) and not (other.facts and other.facts.gated):
+            yield name, set_command((*_OPTIONS, "model"), name)
+            return
+
+
+def _sizes() -> list[VmSku]:
+    """VM sizes whose GPUs have bf16."""
+    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
+
+
+def _quota(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    """More than the team could ever have would wait for ever."""
+    most = most_gpus(options, ground)
+    if most is None or options.gpus <= most:
+        return
+    own = ground.teams[str(options.team)].gpus
+    what = f"is {options.gpus}, and team {options.team} can have {most} at most: {own} of its own, the rest borrowed"
+    able = next((count for count in range(most, 0, -1) if shares(options, count)), 0)
+    if able:
+        where: Path = (*_OPTIONS, "gpus")
+        yield Problem(where, what, f"{able}, or more GPUs for the team", set_command(where, able))
+    else:
+        path: Path = ("teams", str(options.team), "gpus")
+        yield Problem(
+            path, f"is {own}, and it can borrow none", f"{options.gpus} or more", set_command(path, options.gpus)
+        )
+
+
+def _storage(ground: Ground) -> Iterator[Problem]:
+    """Where the model and the results lie."""
+    if ground.guest and not ground.shared_class:
+        path: Path = ("storage", "sharedClass")
+        what = f"is not set, and workload {NAME} keeps its model and its results on shared files"
+        yield Problem(path, what, f"a StorageClass of shared files, as in {_AKS_CLASS}", set_command(path, _AKS_CLASS))

@@ -1,0 +1,116 @@
+"""The workload as the program sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.context import SharedClass, WorkloadContext
+from config.problems.errors import Problem
+from config.schema.models import Placement
+from config.schema.workload import GpuPods, Ground
+from workloads._base import Deployed, Workload
+from workloads._pods import NOT_AWAITED
+from workloads._team import name_of
+from workloads.batch_inference import manifests
+from workloads.batch_inference.manifests import CACHE, GENERATOR, SERVER, TOKEN, Run
+from workloads.batch_inference.options import NAME, BatchInferenceOptions
+from workloads.batch_inference.problems import problems
+
+_LEAST_GIB = 100
+"""Of a share by NFS, and of a model of which nothing is known."""
+_SHARED = {**NOT_AWAITED, "pulumi.com/patchForce": "true"}
+"""Annotations of the claim: another stack of the team may have said another size."""
+
+
+class BatchInference(Workload[BatchInferenceOptions]):
+    """A Job in a team's queue, wrapped or plain."""
+
+    name = NAME
+    options = BatchInferenceOptions
+    pods = GpuPods(container=SERVER)
+
+    def nodes(self, options: BatchInferenceOptions, pool_nodes: int) -> int:
+        """Part of one."""
+        return 1
+
+    def problems(self, options: BatchInferenceOptions, ground: Ground) -> Iterable[Problem]:
+        """Team, queue and quota; model, token and length; hardware and memory; shared files."""
+        return problems(options, ground)
+
+    def deploy(self, context: WorkloadContext, placement: Placement[BatchInferenceOptions]) -> Deployed:
+        """Scripts, token and claim beside the job, which AppWrapper's controller could not make."""
+        options = placement.options
+        shared = context.shared_class
+        if shared is None:
+            raise ValueError("the platform has no class of shared files, which `problems` demands long before")
+        claim = shared.claim(manifests.claim_name(options.model))
+        run = Run.placed(context, placement, "vllm-openai", name=name_of(NAME, context.prefix), claim=claim)
+        if options.facts is None:
+            pulumi.log.warn(
+                f"nothing is known of {options.model}: whether it fits, and how long prompts may be, shows as it runs"
+            )
+        _job(run, context, [manifests.files(run).deploy(context), _claim(run, shared, context), *_token(run, context)])
+        return Deployed(
+            namespace=context.namespace,
+            name=run.name,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" job/{run.name} -c {GENERATOR}"),
+            more={"results": pulumi.Output.from_input(f"{run.result.removeprefix(CACHE + '/')} on claim {run.claim}")},
+        )
+
+
+def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Resource:
+    """Of the class of shared files, which members of teams may not read: so nothing waits.
+
+    It stays when the stack goes, with the results, and the model for the next one, and another stack of the team may
+    have made it. So it is a Patch: that makes an object, or takes part in one that is there (pulumi-kubernetes,
+    await.go, Creation).
+    """
+    model = run.options.facts
+    gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
+    claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaimPatch(
+        f"{NAME}-cache",
+        metadata={"name": run.claim, "namespace": context.namespace, "annotations": _SHARED},
+        spec={
+            "accessModes": ["ReadWriteMany"],
+            "storageClassName": shared.name,
+            "resources": {"requests": {"storage": f"{gib}Gi"}},
+        },
+        opts=context.child(depends_on=shared.made, retain_on_delete=True),
+    )
+    return claim
+
+
+def _token(run: Run, context: WorkloadContext) -> list[pulumi.Resource]:
+    token = run.options.hugging_face_token
+    if token is None:
+        return []
+    return [
+        kubernetes.core.v1.Secret(
+            f"{NAME}-token",
+            metadata={"name": run.name, "namespace": context.namespace},
+            string_data={TOKEN: pulumi.Output.secret(token.get_secret_value())},
+            opts=context.child(),
+        )
+    ]
+
+
+def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
+    """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
+    metadata = {"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run)}
+    opts = context.child(depends_on=[*context.ready, *needed], replace_on_changes=["spec"], delete_before_replace=True)
+    if not run.options.app_wrapper:
+        kubernetes.batch.v1.Job(
+            NAME, metadata={**metadata, "annotations": NOT_AWAITED}, spec=manifests.job(run), opts=opts
+        )
+        return
+    kubernetes.apiextensions.CustomResource(
+        NAME,
+        api_version="workload.codeflare.dev/v1beta2",
+        kind="AppWrapper",
+        metadata={**metadata, "annotations": manifests.wrapper_annotations(run)},
+        spec=manifests.app_wrapper(run),
+        opts=opts,
+    )
