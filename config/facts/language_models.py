@@ -34,7 +34,7 @@ class LanguageModel(Facts):
     """Most tokens of a prompt and its answer."""
     tied: bool = False
     """Whether the embedding is also the output."""
-    targets: tuple[str, ...] = ()
+    targets: list[str] = []
     """Layers with LoRA, where peft has to be told."""
     gated: bool = False
     """Whether downloading it needs somebody's token."""

@@ -87,7 +87,7 @@ def arguments(run: Run) -> list[str]:
         "--checkpoint-steps": options.checkpoint_steps,
     }
     words = [str(word) for pair in values.items() for word in pair]
-    targets = options.known.targets if options.known else ()
+    targets = options.known.targets if options.known else []
     return [*words, *(["--targets", *targets] if targets else [])]
 
 
