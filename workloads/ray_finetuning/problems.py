@@ -22,6 +22,7 @@ from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
 
 _GB = 1e9
+_DEFAULT = FinetuningOptions.model_fields["model"].default
 _OPTIONS: Path = ("workloadOptions", NAME)
 _LEAST_PACK = 512
 """Tokens: smaller packs leave a GPU idle."""
@@ -57,7 +58,7 @@ def _model(options: FinetuningOptions) -> Iterator[Problem]:
     if options.model.startswith(f"{DATA}/") and not options.data_container:
         what = f"is {options.model}, a folder of dataContainer, which is not set"
         allowed = "a name on Hugging Face's hub, or with it dataContainer"
-        yield Problem(where, what, allowed, set_command(where, next(iter(language_models()))))
+        yield Problem(where, what, allowed, set_command(where, _DEFAULT))
     if options.known and options.known.gated and not options.hugging_face_token:
         what = f"is not set, and Hugging Face hands {options.model} only to whoever has agreed to its licence"
         free = ", ".join(name for name, model in language_models().items() if not model.gated)
@@ -93,7 +94,7 @@ def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
         f"{sku.gpu_memory_gb} GB of {sku.gpu_model} {usable_bytes(sku) / _GB:.0f} can be used"
     )
     allowed = "; ".join(text for text, _ in ways) or "a smaller model, or smaller packs"
-    fixes = [fix for _, fix in ways] or [set_command(where, next(iter(language_models())))]
+    fixes = [fix for _, fix in ways] or [set_command(where, _DEFAULT)]
     yield Problem(where, what, allowed, fixes[0], others=tuple(fixes[1:]))
 
 

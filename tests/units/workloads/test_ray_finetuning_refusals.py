@@ -60,7 +60,7 @@ def test_what_can_run_is_taken(options: dict[str, Any]) -> None:
     [
         ({"team": "bleu"}, "team is 'bleu', no team of the platform; near: blue", "team blue"),
         ({"model": "/checkpoints/a"}, "allowed: a name on Hugging Face's hub", "model facebook/opt-1.3b"),
-        ({"model": "/data/a"}, "is /data/a, a folder of dataContainer, which is not set", "model facebook/opt-125m"),
+        ({"model": "/data/a"}, "is /data/a, a folder of dataContainer, which is not set", "model facebook/opt-1.3b"),
         ({"model": GATED}, "hands meta-llama/Llama-3.1-8B only to whoever has agreed", "--secret"),
         ({"longest": 4096}, "is 4096 tokens, and facebook/opt-1.3b takes 2048 at once", "longest 2048"),
         ({"pack": 1024}, "is 2048 tokens, for which packs of 1024 have no room", "longest 1024"),
