@@ -72,6 +72,7 @@ test: ## the tests, but for the suites below
 		--dist loadfile
 
 # What is marked alone measures, so that nothing else may run beside it.
+test-long: TEAM_TOOLS := $(TEAM_TOOLS),promtool
 test-long: team-tools ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
 	@$(RUN) failed=0; \
 		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile || failed=$$?; \
