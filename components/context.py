@@ -95,7 +95,11 @@ class WorkloadContext:
     parent: pulumi.Resource | None = None
     """The component of the workload that is being deployed."""
 
-    def child(self, **options: Any) -> pulumi.ResourceOptions:
-        """Options of a resource of the workload. Earlier versions of the program made them without a component."""
+    def child(self, *, other_type: str | None = None, **options: Any) -> pulumi.ResourceOptions:
+        """Options of a resource of the workload. Earlier versions of the program made them without a component.
+
+        By other settings it is of `other_type`: then that one is replaced, and may go first.
+        """
         aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
+        aliases += [pulumi.Alias(type_=other_type)] if other_type else []
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)

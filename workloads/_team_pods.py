@@ -7,6 +7,8 @@ from typing import Any
 from config.facts.allocatable import allocatable
 from config.facts.skus import VmSku
 
+WRAPPER_TYPE = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
+"""As Pulumi names it."""
 WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
 """Begins what an AppWrapper says of its retries."""
 LOST: list[dict[str, Any]] = [

@@ -139,10 +139,12 @@ def test_when_its_node_is_lost_it_goes_on_elsewhere_from_its_last_checkpoint(pla
     assert at % OPTIONS["checkpointSteps"] == 0, "nobody told it to stop"
 
 
-def test_on_two_nodes_of_which_one_is_borrowed_it_goes_on_over_infiniband(platform: Stack, stack: Stack) -> None:
+def test_plain_and_on_two_nodes_of_which_one_is_borrowed_it_goes_on_over_infiniband(
+    platform: Stack, stack: Stack
+) -> None:
     before = step(platform)
     platform.world.simulator("heal")
-    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "numNodes": 2}})
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "numNodes": 2, "appWrapper": False}})
     stack.up()
     eventually(lambda: "16 x 16 sequences" in said(platform), "both nodes have met", LOOKS_S)
     eventually(lambda: step(platform) > before + 20, "they train", LOOKS_S)

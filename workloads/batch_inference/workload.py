@@ -14,6 +14,7 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._pods import NOT_AWAITED
 from workloads._team import name_of
+from workloads._team_pods import WRAPPER_TYPE
 from workloads.batch_inference import manifests
 from workloads.batch_inference.manifests import CACHE, GENERATOR, SERVER, TOKEN, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
@@ -100,7 +101,12 @@ def _token(run: Run, context: WorkloadContext) -> list[pulumi.Resource]:
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
     """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
     metadata = {"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run)}
-    opts = context.child(depends_on=[*context.ready, *needed], replace_on_changes=["spec"], delete_before_replace=True)
+    opts = context.child(
+        other_type="kubernetes:batch/v1:Job" if run.options.app_wrapper else WRAPPER_TYPE,
+        depends_on=[*context.ready, *needed],
+        replace_on_changes=["spec"],
+        delete_before_replace=True,
+    )
     if not run.options.app_wrapper:
         kubernetes.batch.v1.Job(
             NAME, metadata={**metadata, "annotations": NOT_AWAITED}, spec=manifests.job(run), opts=opts

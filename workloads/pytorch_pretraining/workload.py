@@ -14,6 +14,7 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._pods import Mount, blob
 from workloads._team import name_of
+from workloads._team_pods import WRAPPER_TYPE
 from workloads._team_training import checkpoints
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.manifests import CONTAINER, DATA, Run
@@ -73,5 +74,10 @@ def _job(run: Run, context: WorkloadContext, files: pulumi.Resource) -> None:
         kind=kind,
         metadata={"name": run.name, "namespace": context.namespace, "labels": manifests.labels(run), **annotations},
         spec=manifests.app_wrapper(run) if wrapped else manifests.pytorch_job(run),
-        opts=context.child(depends_on=[*context.ready, files], replace_on_changes=["spec"], delete_before_replace=True),
+        opts=context.child(
+            other_type="kubernetes:kubeflow.org/v1:PyTorchJob" if wrapped else WRAPPER_TYPE,
+            depends_on=[*context.ready, files],
+            replace_on_changes=["spec"],
+            delete_before_replace=True,
+        ),
     )
