@@ -12,6 +12,7 @@ from config.facts.scheduling import tolerations
 from config.schema.overrides import merge
 from workloads import _base
 from workloads._files import Files, texts
+from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, environment
 from workloads._team import QUEUE_LABEL
 from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
@@ -22,7 +23,6 @@ SERVER, GENERATOR = "vllm", "load-generator"
 """Its containers, by the names that its scripts have of them."""
 PORT = 8000
 CACHE, TOGETHER = "/cache", "/run/together"
-TOKEN = "token"  # noqa: S105 - the key of the Secret
 _HUB = f"{CACHE}/huggingface"
 _GENERATOR_CPUS, _GENERATOR_GIB = 2, 4
 """One process, and the tokenizer: est."""
@@ -112,7 +112,7 @@ def template(run: Run) -> Manifest:
             "image": run.image,
             "command": ["/bin/bash", own.path("serve.sh")],
             "args": server_arguments(run),
-            "env": [*_token(run)],
+            "env": [token_variable(run.name)] if run.options.hugging_face_token else [],
             "ports": [{"name": "http", "containerPort": PORT}],
             "resources": {
                 "requests": share_of_node(run.pool.sku, options.gpus, cpus=_GENERATOR_CPUS, memory_gib=_GENERATOR_GIB)
@@ -167,13 +167,6 @@ def _volumes(run: Run) -> list[Mount]:
         Mount(name="cache", path=CACHE, source=claim),
         Mount(name="together", path=TOGETHER, source={"emptyDir": {}}),
     ]
-
-
-def _token(run: Run) -> list[Manifest]:
-    """By reference: no pod's manifest shows it."""
-    if run.options.hugging_face_token is None:
-        return []
-    return [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": run.name, "key": TOKEN}}}]
 
 
 def job(run: Run) -> Manifest:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, StringConstraints
 
 from config.facts.language_models import LanguageModel, language_models
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
+from workloads._hugging_face import Token
 from workloads._team import TeamOptions
 
 NAME = "batch-inference"
@@ -20,7 +21,6 @@ Model = Annotated[
     StringConstraints(pattern=rf"^(?:{_PART}/)?{_PART}$", max_length=96),
     may_be("a model's name on huggingface.co, as in ibm-granite/granite-3.2-8b-instruct"),
 ]
-Token = Annotated[SecretStr, may_be("a token for huggingface.co, of somebody who may read the model")]
 
 
 class BatchInferenceOptions(TeamOptions):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.facts.language_models import language_models, misspelt
-from config.facts.near import hint
+from config.facts.language_models import language_models
 from config.facts.scheduling import COSCHEDULER
 from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, set_command
-from config.rules.plain_secrets import unset_secret
 from config.schema.workload import Ground
+from workloads._hugging_face import model_problems
 from workloads._team import most_gpus, team_problems
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
@@ -28,7 +27,7 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
     yield from team_problems(NAME, options, ground)
     yield from _operators(options, ground)
     yield from _hardware(ground)
-    yield from _model(options)
+    yield from model_problems(NAME, options.model, options.hugging_face_token)
     yield from _length(options)
     yield from _shares(options, ground)
     yield from _memory(options, ground)
@@ -61,17 +60,6 @@ def _hardware(ground: Ground) -> Iterator[Problem]:
         path: Path = (*ground.pool_path, "migProfile" if pool.mig_profile else "gpuSlices")
         what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} takes the memory of whole ones"
         yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
-
-
-def _model(options: BatchInferenceOptions) -> Iterator[Problem]:
-    """Its name, and who may have it."""
-    if likely := misspelt(options.model):
-        where: Path = (*_OPTIONS, "model")
-        what = f"is {options.model!r}, which nobody knows{hint(likely)}"
-        yield Problem(where, what, likely[0], set_command(where, likely[0]))
-    if options.facts and options.facts.gated and options.hugging_face_token is None:
-        what = f"is not set, and {options.model} is gated: only who has agreed to its terms gets it"
-        yield unset_secret((*_OPTIONS, "huggingFaceToken"), what, f"a token of somebody who may read {options.model}")
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:

@@ -12,11 +12,12 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import NOT_AWAITED
 from workloads._team import name_of
 from workloads._team_pods import WRAPPER_TYPE
 from workloads.batch_inference import manifests
-from workloads.batch_inference.manifests import CACHE, GENERATOR, SERVER, TOKEN, Run
+from workloads.batch_inference.manifests import CACHE, GENERATOR, SERVER, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 from workloads.batch_inference.problems import problems
 
@@ -49,11 +50,9 @@ class BatchInference(Workload[BatchInferenceOptions]):
             raise ValueError("the platform has no class of shared files, which `problems` demands long before")
         claim = shared.claim(manifests.claim_name(options.model))
         run = Run.placed(context, placement, "vllm-openai", name=name_of(NAME, context.prefix), claim=claim)
-        if options.facts is None:
-            pulumi.log.warn(
-                f"nothing is known of {options.model}: whether it fits, and how long prompts may be, shows as it runs"
-            )
-        _job(run, context, [manifests.files(run).deploy(context), _claim(run, shared, context), *_token(run, context)])
+        warn_of_unknown(options.model)
+        token = token_secret(NAME, run.name, options.hugging_face_token, context)
+        _job(run, context, [manifests.files(run).deploy(context), _claim(run, shared, context), *token])
         return Deployed(
             namespace=context.namespace,
             name=run.name,
@@ -82,20 +81,6 @@ def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Re
         opts=context.child(depends_on=shared.made, retain_on_delete=True),
     )
     return claim
-
-
-def _token(run: Run, context: WorkloadContext) -> list[pulumi.Resource]:
-    token = run.options.hugging_face_token
-    if token is None:
-        return []
-    return [
-        kubernetes.core.v1.Secret(
-            f"{NAME}-token",
-            metadata={"name": run.name, "namespace": context.namespace},
-            string_data={TOKEN: pulumi.Output.secret(token.get_secret_value())},
-            opts=context.child(),
-        )
-    ]
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from config.facts.scheduling import tolerations
 from workloads import _base
 from workloads._gang import in_gang
+from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
 from workloads._team_pods import LOST, share_of_node
 from workloads._team_training import CHECKPOINTS
@@ -22,8 +23,6 @@ RAY_VERSION = "2.60.0"
 HEAD, WORKER, SUBMITTER = "ray-head", "ray-worker", "ray-job-submitter"
 """Containers; the last one's name is KubeRay's."""
 DASHBOARD_PORT = 8265
-HUGGING_FACE = "HF_TOKEN"
-"""Of the Secret, and the variable that Hugging Face's libraries read."""
 _HEAD_NEEDS = {"cpu": "2", "memory": "8Gi"}
 """Ray's own services, its dashboard and the driver, which loads torch: est."""
 _SUBMITTER_NEEDS = {"cpu": "500m", "memory": "1Gi"}
@@ -56,8 +55,6 @@ class Run(_base.Run[FinetuningOptions]):
     namespace: str
     checkpoints: Mount
     data: Mount | None = None
-    token_secret: str | None = None
-    """With the token for Hugging Face."""
 
     @property
     def gpus(self) -> int:
@@ -98,7 +95,6 @@ def head(run: Run) -> Manifest:
 
 def worker(run: Run) -> Manifest:
     """A pod with GPUs. LoRA's gradients are some megabytes, so that several nodes do without InfiniBand."""
-    token = {"secretKeyRef": {"name": run.token_secret, "key": HUGGING_FACE}}
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -106,7 +102,7 @@ def worker(run: Run) -> Manifest:
             "name": WORKER,
             "image": run.image,
             "resources": {"requests": share_of_node(run.pool.sku, run.gpus, cpus=_BESIDE_CPUS, memory_gib=_BESIDE_GIB)},
-            **({"env": [{"name": HUGGING_FACE, "valueFrom": token}]} if run.token_secret else {}),
+            **({"env": [token_variable(run.name)]} if run.options.hugging_face_token else {}),
         },
         mounts=[run.checkpoints, *([run.data] if run.data else [])],
         gpus=run.gpus,

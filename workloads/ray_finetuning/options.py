@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints
+from pydantic import Field, StringConstraints
 
 from config.facts.language_models import LanguageModel, language_models
 from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
 from config.schema.storage import ContainerName
+from workloads._hugging_face import Token
 from workloads._team import TeamOptions
 
 NAME = "ray-finetuning"
@@ -29,8 +30,8 @@ class FinetuningOptions(TeamOptions):
 
     model: Model = "facebook/opt-1.3b"
     """What to fine-tune: a name on Hugging Face's hub, or a folder of `dataContainer` as `/data/<folder>`."""
-    hugging_face_token: Annotated[SecretStr | None, EMPTY_IS_UNSET] = None
-    """Token for models that Hugging Face hands out to some alone; set with `--secret`."""
+    hugging_face_token: Annotated[Token | None, EMPTY_IS_UNSET] = None
+    """For gated models; with `--secret`. It reaches pods with GPUs by a Secret, and nothing else."""
     num_nodes: Count = 1
     """Nodes to train on; a pod of Ray's on each."""
     gpus: Count | None = None

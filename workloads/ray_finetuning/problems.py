@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from config.facts.language_models import LanguageModel, language_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, set_command
-from config.rules.plain_secrets import unset_secret
 from config.schema.workload import Ground
+from workloads._hugging_face import model_problems
 from workloads._team import team_problems
 from workloads._team_training import (
     batch_problems,
@@ -59,10 +59,7 @@ def _model(options: FinetuningOptions) -> Iterator[Problem]:
         what = f"is {options.model}, a folder of dataContainer, which is not set"
         allowed = "a name on Hugging Face's hub, or with it dataContainer"
         yield Problem(where, what, allowed, set_command(where, _DEFAULT))
-    if options.known and options.known.gated and not options.hugging_face_token:
-        what = f"is not set, and Hugging Face hands {options.model} only to whoever has agreed to its licence"
-        free = ", ".join(name for name, model in language_models().items() if not model.gated)
-        yield unset_secret((*_OPTIONS, "huggingFaceToken"), what, f"a token of that account, or a model of {free}")
+    yield from model_problems(NAME, options.model, options.hugging_face_token)
 
 
 def _lengths(options: FinetuningOptions) -> Iterator[Problem]:

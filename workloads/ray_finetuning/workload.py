@@ -13,11 +13,12 @@ from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._gang import gang
+from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import blob
 from workloads._team import QUEUE_LABEL, name_of
 from workloads._team_training import checkpoints
 from workloads.ray_finetuning import manifests
-from workloads.ray_finetuning.manifests import DASHBOARD_PORT, HUGGING_FACE, WORKER, Run
+from workloads.ray_finetuning.manifests import DASHBOARD_PORT, WORKER, Run
 from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
 from workloads.ray_finetuning.problems import problems
 
@@ -41,7 +42,9 @@ class RayFinetuning(Workload[FinetuningOptions]):
         """Claim, token and gang beside the job."""
         options = placement.options
         name = name_of(NAME, context.prefix)
-        token = _token(context, name, options)
+        token = token_secret(NAME, name, options.hugging_face_token, context)
+        if not options.model.startswith(DATA):
+            warn_of_unknown(options.model)
         data = options.data_container
         run = Run.placed(
             context,
@@ -51,9 +54,8 @@ class RayFinetuning(Workload[FinetuningOptions]):
             namespace=str(options.team),
             checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, 0),  # of LoRA: they are small
             data=blob("data", context.volumes[data], DATA) if data else None,
-            token_secret=name if token else None,
         )
-        _job(run, context, [token] if token else [])
+        _job(run, context, token)
         within = pulumi.Output.concat("-n ", context.namespace)
         port = f" svc/{name}-head-svc {DASHBOARD_PORT}:{DASHBOARD_PORT}"
         return Deployed(
@@ -62,19 +64,6 @@ class RayFinetuning(Workload[FinetuningOptions]):
             command=pulumi.Output.concat("kubectl logs ", within, f" job/{name}"),
             more={"dashboard": pulumi.Output.concat("kubectl port-forward ", within, port)},
         )
-
-
-def _token(context: WorkloadContext, name: str, options: FinetuningOptions) -> pulumi.Resource | None:
-    """The Secret with which pods ask Hugging Face, if there is a token."""
-    if options.hugging_face_token is None:
-        return None
-    secret: pulumi.Resource = kubernetes.core.v1.Secret(
-        f"{NAME}-token",
-        metadata={"name": name, "namespace": context.namespace},
-        string_data={HUGGING_FACE: pulumi.Output.secret(options.hugging_face_token.get_secret_value())},
-        opts=context.child(),
-    )
-    return secret
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

@@ -86,7 +86,7 @@ def test_the_server_is_ready_for_no_more_than_the_model_can_see(options: dict[st
 
 def test_the_token_is_given_by_reference_and_to_the_server_alone() -> None:
     server, generator = containers(run(huggingFaceToken=TOKEN))
-    assert variables(server)["HF_TOKEN"] == {"secretKeyRef": {"name": "mine-batch-inference", "key": "token"}}
+    assert variables(server)["HF_TOKEN"] == {"secretKeyRef": {"name": "mine-batch-inference", "key": "HF_TOKEN"}}
     assert "HF_TOKEN" not in variables(generator)
     assert variables(generator)["HF_HUB_OFFLINE"] == "1"
     assert TOKEN not in repr(manifests.app_wrapper(run(huggingFaceToken=TOKEN)))

@@ -25,7 +25,7 @@ LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimNa
 NAME = "mine-ray-finetuning"
 
 
-def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, token: bool = False, **options: Any) -> Run:
+def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, **options: Any) -> Run:
     return Run(
         options=FinetuningOptions.model_validate({"team": "blue", **options}),
         pool=pool(vm_sku, scheduler=COSCHEDULER),
@@ -36,7 +36,6 @@ def run(vm_sku: str = H100, nodes: int = 1, *, data: bool = False, token: bool =
         namespace="blue",
         checkpoints=CLAIM,
         data=LINES if data else None,
-        token_secret=NAME if token else None,
     )
 
 
@@ -117,7 +116,7 @@ def test_options_reach_the_loop() -> None:
 
 
 def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> None:
-    made = pods(run(data=True, token=True))
+    made = pods(run(data=True, huggingFaceToken="hf_abc"))
     paths = {
         name: {each["mountPath"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])}
         for name, pod in made.items()
