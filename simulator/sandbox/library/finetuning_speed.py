@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from simulator.sandbox.library import view
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([mb])(?![a-z])", re.IGNORECASE)
 _UNITS = {"m": 1e6, "b": 1e9}
+_DEFAULT = 1e9
+"""Parameters, of a model whose name tells none."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +26,18 @@ def of(sku: str, model: str) -> Speed:
     """Of a model, whose size its name says, on GPUs of that VM size."""
     numbers = view.numbers()
     measured, card = numbers["finetuning"], numbers["skus"][sku]["gpu_model"]
-    size = _parameters(model) or measured["parameters"]
-    said = f"its speed is that of {measured['model']} on an {measured['gpu_model']}, by docs/performance.md"
-    if (model, card) == (measured["model"], measured["gpu_model"]):
-        return Speed(measured["tokens_per_s"], said)
+    rates = measured["tokens_per_s"]
+    size = _parameters(model) or _DEFAULT
+    nearest = min(rates, key=lambda name: abs(math.log(_parameters(name) / size)))
+    said = f"its speed is that of {nearest} on an {measured['gpu_model']}, by docs/performance.md"
+    if (model, card) == (nearest, measured["gpu_model"]):
+        return Speed(rates[nearest], said)
     peak = numbers["skus"][sku]["tflops"] / measured["tflops"]
-    rate = measured["tokens_per_s"] * measured["parameters"] / size * peak
+    rate = rates[nearest] * _parameters(nearest) / size * peak
     return Speed(rate, f"{said}; est. for {size / 1e9:.2f} billion parameters on {card}")
 
 
-def _parameters(model: str) -> float | None:
-    """The last size in the name: Llama-3.1-8B has 8e9."""
+def _parameters(model: str) -> float:
+    """The last size in the name, 0 without any: Llama-3.1-8B has 8e9."""
     found = _SIZE.findall(model)
-    return float(found[-1][0]) * _UNITS[found[-1][1].lower()] if found else None
+    return float(found[-1][0]) * _UNITS[found[-1][1].lower()] if found else 0

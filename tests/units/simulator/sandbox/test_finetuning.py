@@ -66,7 +66,7 @@ def test_it_trains_to_its_end_and_its_log_is_the_submitters(tmp_path: Path) -> N
 def test_what_was_not_measured_is_said_to_be_an_estimate(tmp_path: Path) -> None:
     _, log = Finetuning(tmp_path, sku=H200).run()
     assert (
-        "is that of facebook/opt-1.3b on an H100, by docs/performance.md; est. for 0.12 billion parameters on H200"
+        "is that of facebook/opt-125m on an H100, by docs/performance.md; est. for 0.12 billion parameters on H200"
         in log
     )
 
