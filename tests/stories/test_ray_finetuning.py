@@ -91,7 +91,7 @@ def test_what_cannot_run_is_refused_before_anything_is_made(platform: Stack, sta
     assert "asks for 24 GPUs, and team blue can have 16 at most" in stack.pulumi("preview", check=False)
     stack.set(workloadOptions={NAME: {**OPTIONS, "model": "meta-llama/Llama-3.1-8B", "longest": 16384}})
     told = stack.pulumi("preview", check=False)
-    assert "only to whoever has agreed to its licence" in told
+    assert "huggingFaceToken is not set, and meta-llama/Llama-3.1-8B is gated" in told
     assert "for which packs of 8192 have no room" in told
     stack.set(workloadOptions={NAME: OPTIONS})
 
