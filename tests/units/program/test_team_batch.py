@@ -8,37 +8,22 @@ from unittest import mock
 import pytest
 from google.protobuf import json_format
 
-from tests.support.golden import H100
-from tests.support.mocked_azure import Azure
-from tests.support.mocks import Recorder, program
+from tests.support import team_stacks
+from tests.support.mocks import Recorder
 
 NAME = "batch-inference"
 GRANITE = "ibm-granite/granite-3.2-8b-instruct"
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
-PLATFORM: dict[str, Any] = {
-    "vmSku": H100,
-    "nodeCount": 2,
-    "cluster": {"localAccounts": True},
-    "charts": {"source": "simulator/charts"},
-    "operators": {
-        "scheduler": "scheduler-plugins-scheduler",
-        "kueue": {"enabled": True},
-        "appwrapper": {"enabled": True},
-    },
-    "teams": {"blue": {"gpus": 8, "users": ["alice"]}},
-    "storage": {"sharedClass": "azurefile-csi"},
-}
 
 
 @pytest.fixture(scope="module")
 def platform() -> Recorder:
-    return program(PLATFORM, stack="teams")
+    teams = {"blue": {"gpus": 8, "users": ["alice"]}}
+    return team_stacks.platform(("appwrapper",), teams, {"sharedClass": "azurefile-csi"})
 
 
 def guest(platform: Recorder, **options: Any) -> Recorder:
-    keys = {"platformStack": "teams", "workloads": NAME, "workloadOptions": {NAME: {"team": "blue", **options}}}
-    secret = ("workloadOptions",) if "huggingFaceToken" in options else ()
-    return program(keys, Azure(stacks={"teams": platform}), stack="mine", secret=secret)
+    return team_stacks.guest(platform, NAME, {"team": "blue", **options})
 
 
 def made(found: Recorder) -> dict[str, Any]:

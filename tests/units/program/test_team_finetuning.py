@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from google.protobuf import json_format
 
-from tests.support.golden import H100
-from tests.support.mocked_azure import Azure
-from tests.support.mocks import Recorder, program
+from tests.support import team_stacks
+from tests.support.mocks import Recorder
 
 NAME = "ray-finetuning"
 TOKEN = "hf_not-a-real-one"
-PLATFORM: dict[str, Any] = {
-    "vmSku": H100,
-    "nodeCount": 2,
-    "cluster": {"localAccounts": True},
-    "charts": {"source": "simulator/charts"},
-    "operators": {
-        "scheduler": "scheduler-plugins-scheduler",
-        "kueue": {"enabled": True},
-        "kuberay": {"enabled": True},
-    },
-    "teams": {"blue": {"gpus": 16, "users": ["alice"]}},
-    "storage": {"containers": {"lines": {}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}},
-}
 OPTIONS = {
     "team": "blue",
     "model": "meta-llama/Llama-3.1-8B",
@@ -38,18 +22,14 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def guest() -> Recorder:
-    keys = {"platformStack": "teams", "workloads": NAME, "workloadOptions": {NAME: OPTIONS}}
-    platform = program(PLATFORM, stack="teams")
-    return program(keys, Azure(stacks={"teams": platform}), stack="mine", secret=["workloadOptions"])
+    storage = {"containers": {"lines": {}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}}
+    platform = team_stacks.platform(("kuberay",), {"blue": {"gpus": 16, "users": ["alice"]}}, storage)
+    return team_stacks.guest(platform, NAME, OPTIONS)
 
 
 def test_what_queues_is_the_users_and_what_is_the_clusters_is_the_deployers(guest: Recorder) -> None:
     made = [each for each in guest.registered if each.type.startswith("kubernetes:")]
-    kinds = {
-        provider: sorted({each.type.split(":")[-1] for each in made if each.provider.endswith(f" {provider}")})
-        for provider in ("kubernetes", NAME)
-    }
-    assert kinds == {
+    assert team_stacks.kinds(guest, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
         NAME: ["PodGroup", "RayJob", "Secret"],
     }

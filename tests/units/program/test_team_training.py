@@ -8,35 +8,22 @@ import pytest
 import yaml
 from google.protobuf import json_format
 
-from tests.support.golden import H100
-from tests.support.mocked_azure import Azure
-from tests.support.mocks import Recorder, program
+from tests.support import team_stacks
+from tests.support.mocks import Recorder
 
 NAME = "pytorch-pretraining"
-PLATFORM: dict[str, Any] = {
-    "vmSku": H100,
-    "nodeCount": 2,
-    "cluster": {"localAccounts": True},
-    "charts": {"source": "simulator/charts"},
-    "operators": {
-        "scheduler": "scheduler-plugins-scheduler",
-        "kueue": {"enabled": True},
-        "trainingOperator": {"enabled": True},
-    },
-    "teams": {"blue": {"gpus": 16, "users": ["alice", "carol"], "pinsMemory": True}, "red": {"gpus": 0}},
-    "storage": {"containers": {"tokens": {}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}},
-}
 OPTIONS = {"team": "blue", "numNodes": 2, "appWrapper": False, "dataContainer": "tokens", "checkpointContainer": "out"}
 
 
 @pytest.fixture(scope="module")
 def platform() -> Recorder:
-    return program(PLATFORM, stack="teams")
+    teams = {"blue": {"gpus": 16, "users": ["alice", "carol"], "pinsMemory": True}, "red": {"gpus": 0}}
+    storage = {"containers": {"tokens": {}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}}
+    return team_stacks.platform(("trainingOperator",), teams, storage)
 
 
 def guest(platform: Recorder, **more: Any) -> Recorder:
-    keys = {"platformStack": "teams", "workloads": NAME, "workloadOptions": {NAME: {**OPTIONS, **more}}}
-    return program(keys, Azure(stacks={"teams": platform}), stack="mine")
+    return team_stacks.guest(platform, NAME, {**OPTIONS, **more})
 
 
 def kubeconfig(recorder: Recorder, provider: str) -> dict[str, Any]:
@@ -56,12 +43,9 @@ def test_one_provider_is_whoever_deploys_and_the_other_the_teams_user(platform: 
 
 
 def test_the_job_is_the_users_and_what_is_the_clusters_is_the_deployers(platform: Recorder) -> None:
-    made = [each for each in guest(platform).registered if each.type.startswith("kubernetes:")]
-    kinds = {
-        provider: sorted({each.type.split(":")[-1] for each in made if each.provider.endswith(f" {provider}")})
-        for provider in ("kubernetes", NAME)
-    }
-    assert kinds == {
+    found = guest(platform)
+    made = [each for each in found.registered if each.type.startswith("kubernetes:")]
+    assert team_stacks.kinds(found, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
         NAME: ["ConfigMap", "PyTorchJob"],
     }
