@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from config.facts.near import hint, near
-from config.facts.scheduling import LOCAL_QUEUE
+from config.facts.scheduling import COSCHEDULER, LOCAL_QUEUE
+from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, say, set_command
+from config.problems.fixes import Path, remove_command, say, set_command
 from config.rules.teams import reachable_gpus
 from config.schema.base import EMPTY_IS_UNSET, Text
 from config.schema.teams import User
@@ -83,3 +84,30 @@ def most_gpus(options: TeamOptions, ground: Ground) -> int | None:
     """The most that a job of the team can have at once; None without a team of the platform."""
     known = options.team in ground.teams
     return reachable_gpus(ground.teams, ground.slack_gpus, str(options.team)) if known else None
+
+
+def bf16_sizes() -> list[VmSku]:
+    """VM sizes whose GPUs have bf16."""
+    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
+
+
+def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+    """With Volcano no such job has been tried."""
+    if ground.guest and ground.scheduler != COSCHEDULER:
+        where: Path = ("operators", "scheduler")
+        what = f"is {ground.scheduler}, and workload {workload} has been tried with {COSCHEDULER} alone"
+        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", set_command(where, COSCHEDULER))
+
+
+def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
+    """GPUs without bf16, and parts of GPUs."""
+    sku = ground.pool.sku
+    if not sku.gpu_bf16_tflops:
+        where: Path = (*ground.pool_path, "vmSku")
+        usable = [size.name for size in bf16_sizes()]
+        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} computes"
+        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
+    if ground.pool.shares > 1:
+        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
+        what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} takes whole ones"
+        yield Problem(path, what, f"nothing, or another pool for {workload}", remove_command(path))

@@ -8,10 +8,8 @@ from typing import Any
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
-from config.facts.scheduling import COSCHEDULER
-from config.facts.skus import VmSku, catalogue
 from config.problems.errors import Problem
-from config.problems.fixes import Path, remove_command, set_command
+from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
 from workloads._containers import container_problems
 from workloads._pods import NOT_AWAITED, Mount, blob
@@ -22,33 +20,6 @@ CHECKPOINTS = "/checkpoints"
 _AKS_CLASS = "azurefile-csi"
 _LEAST_GIB = 100
 """Of a share by NFS."""
-
-
-def bf16_sizes() -> list[VmSku]:
-    """VM sizes whose GPUs have bf16."""
-    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
-
-
-def scheduler_problems(workload: str, ground: Ground) -> Iterator[Problem]:
-    """With Volcano no such job has been tried."""
-    if ground.guest and ground.scheduler != COSCHEDULER:
-        where: Path = ("operators", "scheduler")
-        what = f"is {ground.scheduler}, and gangs of workload {workload} have been tried with {COSCHEDULER} alone"
-        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {workload}", set_command(where, COSCHEDULER))
-
-
-def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
-    """GPUs without bf16, and parts of GPUs."""
-    sku = ground.pool.sku
-    if not sku.gpu_bf16_tflops:
-        where: Path = (*ground.pool_path, "vmSku")
-        usable = [size.name for size in bf16_sizes()]
-        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {workload} trains"
-        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
-    if ground.pool.shares > 1:
-        path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
-        what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} trains on whole ones"
-        yield Problem(path, what, f"nothing, or another pool for {workload}", remove_command(path))
 
 
 def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:

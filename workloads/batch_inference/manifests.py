@@ -174,7 +174,7 @@ def job(run: Run) -> Manifest:
 
     In an AppWrapper a pod that fails is the job's end, and all of it begins anew. Alone, the Job makes another pod, and
     for one on a node that is gone at once: with a podFailurePolicy, which might not count that, it would wait until the
-    pod has ended, and so for the node (Kubernetes, Jobs, "Delayed creation of replacement pods").
+    pod has ended, and so for the node (JobSpec.podReplacementPolicy, of which that policy leaves "Failed" alone).
     """
     return {"backoffLimit": 0 if run.options.app_wrapper else run.options.restarts, "template": template(run)}
 

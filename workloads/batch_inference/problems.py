@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from config.facts.language_models import language_models
-from config.facts.scheduling import COSCHEDULER
-from config.facts.skus import VmSku, catalogue
+from config.facts.skus import VmSku
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, remove_command, set_command
+from config.problems.fixes import Fix, Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
-from workloads._team import most_gpus, team_problems
+from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
 from workloads.batch_inference.memory import fits, most_at_once, needed_bytes, shares, too_long, usable_bytes
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 
@@ -25,8 +24,9 @@ Way = tuple[str, Fix]
 def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     yield from team_problems(NAME, options, ground)
-    yield from _operators(options, ground)
-    yield from _hardware(ground)
+    yield from scheduler_problems(NAME, ground)
+    yield from _operator(options, ground)
+    yield from gpu_problems(NAME, ground)
     yield from model_problems(NAME, options.model, options.hugging_face_token)
     yield from _length(options)
     yield from _shares(options, ground)
@@ -35,31 +35,11 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
     yield from _storage(ground)
 
 
-def _operators(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
-    """Of the platform. With Volcano no such job has been tried."""
-    if not ground.guest:
-        return
-    if ground.scheduler != COSCHEDULER:
-        where: Path = ("operators", "scheduler")
-        what = f"is {ground.scheduler}, and workload {NAME} has been tried with {COSCHEDULER} alone"
-        yield Problem(where, what, f"{COSCHEDULER}, or a stack without {NAME}", set_command(where, COSCHEDULER))
-    if options.app_wrapper and "appwrapper" not in ground.operators:
+def _operator(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:
+    if ground.guest and options.app_wrapper and "appwrapper" not in ground.operators:
         path: Path = ("operators", "appwrapper", "enabled")
         what = f"is false, but workload {NAME} is wrapped"
         yield Problem(path, what, "true, or appWrapper: false", set_command(path, True))
-
-
-def _hardware(ground: Ground) -> Iterator[Problem]:
-    sku, pool = ground.pool.sku, ground.pool
-    if not sku.gpu_bf16_tflops:
-        where: Path = (*ground.pool_path, "vmSku")
-        usable = [size.name for size in _sizes()]
-        what = f"is {sku.name}, whose {sku.gpu_model} has no bf16, in which workload {NAME} keeps models"
-        yield Problem(where, what, ", ".join(usable), set_command(where, usable[0]))
-    if pool.shares > 1:
-        path: Path = (*ground.pool_path, "migProfile" if pool.mig_profile else "gpuSlices")
-        what = f"shares each GPU of pool {ground.pool_key}, and workload {NAME} takes the memory of whole ones"
-        yield Problem(path, what, f"nothing, or another pool for {NAME}", remove_command(path))
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:
@@ -132,7 +112,7 @@ def _more_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
 
 
 def _on_other_gpus(options: BatchInferenceOptions, ground: Ground) -> Iterator[Way]:
-    for size in _sizes():
+    for size in bf16_sizes():
         if size.gpus >= options.gpus and fits(options, size, options.gpus):
             yield f"a pool of {size.name}", set_command((*ground.pool_path, "vmSku"), size.name)
 
@@ -143,11 +123,6 @@ def _smaller(options: BatchInferenceOptions, sku: VmSku) -> Iterator[Way]:
         if shares(other, options.gpus) and fits(other, sku, options.gpus) and not (other.facts and other.facts.gated):
             yield name, set_command((*_OPTIONS, "model"), name)
             return
-
-
-def _sizes() -> list[VmSku]:
-    """VM sizes whose GPUs have bf16."""
-    return [size for size in catalogue().values() if size.gpu_bf16_tflops and size.supported]
 
 
 def _quota(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem]:

@@ -8,15 +8,8 @@ from config.facts.skus import VmSku, gpu_models
 from config.problems.errors import Problem
 from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.schema.workload import Ground
-from workloads._team import most_gpus, team_problems
-from workloads._team_training import (
-    batch_problems,
-    bf16_sizes,
-    gpu_problems,
-    quota_problems,
-    scheduler_problems,
-    storage_problems,
-)
+from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
+from workloads._team_training import batch_problems, quota_problems, storage_problems
 from workloads.metaseq.sizes import models
 from workloads.pytorch_pretraining.memory import bytes_per_gpu, fits, usable_bytes
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions

@@ -107,7 +107,7 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
         (
             {},
             {"operators": {**OPERATORS, "scheduler": "volcano"}},
-            "operators.scheduler of stack teams is volcano, and gangs of workload",
+            "operators.scheduler of stack teams is volcano, and workload",
             "operators.scheduler scheduler-plugins-scheduler",
         ),
         (
@@ -122,7 +122,7 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
         (
             {},
             {"vmSku": T4, "nodeCount": 24},
-            "whose T4 has no bf16, in which workload pytorch-pretraining trains",
+            "whose T4 has no bf16, in which workload pytorch-pretraining computes",
             "vmSku",
         ),
         (

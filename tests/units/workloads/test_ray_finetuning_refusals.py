@@ -91,11 +91,11 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str, fix
         ),
         (
             {"operators": {**OPERATORS, "scheduler": "volcano"}},
-            "operators.scheduler of stack teams is volcano, and gangs of workload",
+            "operators.scheduler of stack teams is volcano, and workload",
             "operators.scheduler scheduler-plugins-scheduler",
         ),
         ({"storage": None}, "has no class of shared files", "storage.sharedClass azurefile-csi"),
-        ({"vmSku": T4, "nodeCount": 24}, "whose T4 has no bf16, in which workload ray-finetuning trains", "vmSku"),
+        ({"vmSku": T4, "nodeCount": 24}, "whose T4 has no bf16, in which workload ray-finetuning computes", "vmSku"),
         (
             {"vmSku": None, "nodeCount": None, "pools": {"gpu": {"vmSku": H100, "gpuSlices": 2}}},
             "pools.gpu.gpuSlices of stack teams shares each GPU of pool gpu",
