@@ -19,7 +19,7 @@ from config.facts.scheduling import (
 from config.schema.operators import MONITORING
 from operators._release import Values, release
 from operators.monitoring.files import dashboards, grafana_json, rules
-from operators.monitoring.scrapes import API, service_monitors
+from operators.monitoring.scrapes import API, pod_monitors, service_monitors
 from operators.monitoring.settings import MonitoringSettings
 
 NAME = MONITORING
@@ -48,6 +48,8 @@ class Monitoring(Installed):
         after = self.child(depends_on=[installed])
         for monitored, spec in service_monitors().items():
             _custom("ServiceMonitor", monitored, spec, after)
+        for monitored, spec in pod_monitors().items():
+            _custom("PodMonitor", monitored, spec, after)
         _custom("PrometheusRule", "ai-on-aks", rules(), after)
         self._dashboards(after)
         self.outputs = {"monitoring": commands()}

@@ -1,10 +1,10 @@
-"""Which Services Prometheus asks, beside those that charts name themselves. Pure."""
+"""Which Services and pods Prometheus asks, beside those that charts name themselves. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from config.schema.operators import MLBATCH_NAMESPACE
+from config.schema.operators import MLBATCH_NAMESPACE, NVIDIA_NAMESPACE
 
 API = "monitoring.coreos.com/v1"
 _SECURE = {
@@ -15,6 +15,8 @@ _SECURE = {
 }
 """Of who asks the API server whether Prometheus may read metrics; its certificate is of its own making."""
 _PLAIN = {"port": "monitoring-port"}
+_NETWORK_OPERATOR_PORT = 8080
+"""Its default, which its chart leaves so (Mellanox/network-operator v26.4.1, main.go:168, templates/operator.yaml)."""
 
 
 def service_monitors() -> dict[str, dict[str, Any]]:
@@ -26,9 +28,24 @@ def service_monitors() -> dict[str, dict[str, Any]]:
     }
 
 
-def _spec(namespace: str, labels: dict[str, str], endpoint: dict[str, Any]) -> dict[str, Any]:
+def pod_monitors() -> dict[str, dict[str, Any]]:
+    """Specs by name, of operators whose charts bring no Service either.
+
+    Nor does the network operator's pod declare its port, by which Prometheus would find it: its one container is found
+    without (prometheus-operator v0.93.0, pkg/prometheus/promcfg.go:1570), and told where to be asked.
+    """
+    address = {
+        "sourceLabels": ["__meta_kubernetes_pod_ip"],
+        "targetLabel": "__address__",
+        "replacement": f"$1:{_NETWORK_OPERATOR_PORT}",
+    }
+    labels = {"app.kubernetes.io/name": "network-operator"}
+    return {"network-operator": _spec(NVIDIA_NAMESPACE, labels, {"relabelings": [address]}, "podMetricsEndpoints")}
+
+
+def _spec(namespace: str, labels: dict[str, str], endpoint: dict[str, Any], of: str = "endpoints") -> dict[str, Any]:
     return {
         "namespaceSelector": {"matchNames": [namespace]},
         "selector": {"matchLabels": labels},
-        "endpoints": [endpoint],
+        of: [endpoint],
     }

@@ -29,7 +29,12 @@ REAL = tuple(
 PROGRAMS: tuple[ImageProgram, ...] = (
     *(program for operator in REAL for program in operator.PROGRAMS),
     ImageProgram(_NETWORK_IMAGE, OneShot(crds.apply_crds("network-operator")), "/apply-crds"),
-    ImageProgram(_NETWORK_IMAGE, Controller(network_operator.run), "/manager"),
+    ImageProgram(
+        _NETWORK_IMAGE,
+        Controller(network_operator.run),
+        "/manager",
+        page=Page(lambda _: network_operator.METRICS_PORT, network_operator.text),
+    ),
     ImageProgram("sriov-network-device-plugin", gate=network_gates.sriov_gate),
     ImageProgram("k8s-rdma-shared-dev-plugin", gate=network_gates.shared_gate),
     ImageProgram(_GPU_IMAGE, OneShot(crds.apply_crds("gpu-operator")), "/usr/bin/manage-crds"),

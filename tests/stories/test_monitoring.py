@@ -121,6 +121,7 @@ def test_what_it_is_told_to_ask_answers(stack: Stack) -> None:
         "autopilot-metrics-service",
         "kube-state-metrics",
         "kueue-controller-manager-metrics-service",
+        "monitoring/network-operator",
         "node-exporter",
         "nvidia-dcgm-exporter",
     }

@@ -9,14 +9,17 @@ from typing import Any
 
 from diagnosis.cluster import Object
 from simulator.kube.client import ignore_missing
-from simulator.kubelet.programs import PodContext
+from simulator.kubelet.programs import Holder, PodContext
 from simulator.operators._loop import Operator, label, labelled, owner_reference, set_labels
+from simulator.operators._metrics import Family, exposition
 from simulator.operators.network_operator import daemonsets as build
 from simulator.operators.upgrade import Driver, Upgrader
+from simulator.world.hardware import NodeHardware
 
 API = "mellanox.com/v1alpha1"
 KIND = "NicClusterPolicy"
 NAME = "nic-cluster-policy"
+METRICS_PORT = 8080
 # States of the operator that the simulator does not do, by the policy's field.
 NOT_SIMULATED = {
     "secondaryNetwork": "state-multus-cni",
@@ -43,6 +46,15 @@ class World:
 def run(ctx: PodContext, stop: threading.Event) -> None:
     """The operator, until told to stop."""
     Controller(ctx).run(stop)
+
+
+def text(_: NodeHardware, __: Sequence[Holder]) -> str:
+    """The page of metrics: of controller-runtime's, the one that does not depend on what has happened (v0.22.5)."""
+    found = Family(
+        "controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"
+    )
+    found.samples.append(({"controller": "nicclusterpolicy"}, 1))
+    return exposition([found])
 
 
 class Controller(Operator):

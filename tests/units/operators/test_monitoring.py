@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
 from operators.monitoring import component, files
-from operators.monitoring.scrapes import service_monitors
+from operators.monitoring.scrapes import pod_monitors, service_monitors
 from operators.monitoring.settings import MonitoringSettings
 
 
@@ -87,9 +87,16 @@ def test_monitors_of_all_namespaces_count() -> None:
 
 
 def test_each_monitor_asks_one_namespace_only() -> None:
-    for spec in service_monitors().values():
+    for spec in (*service_monitors().values(), *pod_monitors().values()):
         assert len(spec["namespaceSelector"]["matchNames"]) == 1
         assert spec["selector"]["matchLabels"]
+
+
+def test_the_network_operator_is_asked_at_its_pods_address_as_it_declares_no_port() -> None:
+    (endpoint,) = pod_monitors()["network-operator"]["podMetricsEndpoints"]
+    assert "port" not in endpoint
+    (address,) = endpoint["relabelings"]
+    assert (address["targetLabel"], address["replacement"]) == ("__address__", "$1:8080")
 
 
 def test_each_alert_says_how_bad_it_is_and_what_happened() -> None:
