@@ -71,6 +71,7 @@ class BorrowedPlatform(Component):
             None,
             platform_guard.GUEST_LABELS,
             federation=Federation.of(plain) if plain else None,
+            checks=() if self.settings.operators.failure_effect else None,
             opts=opts,
         )
 
@@ -129,6 +130,7 @@ class BorrowedPlatform(Component):
         return WorkloadContext(
             pools=gpu_pools(self.settings),
             rdma_resource=self.settings.rdma_resource,
+            taint_effect=self.settings.operators.failure_effect,
             image=self.image,
             shared_class=self._shared_class,
             ready=[],

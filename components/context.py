@@ -82,6 +82,8 @@ class WorkloadContext:
     pools: Mapping[str, GpuPool]
     rdma_resource: str
     """Extended resource of the HCAs, as pods request it."""
+    taint_effect: str | None = None
+    """Of the taint that a check gives its node; None where no check may."""
     image: Callable[[str], str]
     """Reference of an image of `docker/`, by the name of its folder."""
     volumes: Mapping[str, BlobVolume]

@@ -22,10 +22,8 @@ from pulumi_azure_native import managedidentity
 from components import roles
 from components._base import Component
 from components.container_access import ContainerAccess
-from config.facts.blobfuse import AUDIENCE
+from config.facts.blobfuse import ACCOUNT, AUDIENCE
 
-ACCOUNT = "blobs"
-"""The service account of pods that mount containers."""
 CLIENT_ANNOTATION = "azure.workload.identity/client-id"
 """For pods that sign in by themselves, labelled azure.workload.identity/use: the driver does not read it."""
 

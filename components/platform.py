@@ -34,7 +34,7 @@ from config.rules.cost import OUTPUT, Cost
 from config.schema.models import Placement, Settings
 from config.schema.names import WORKLOAD_NAMESPACE
 from config.schema.network import OF_REGISTRY
-from config.schema.operators import MONITORING
+from config.schema.operators import MONITORING, NODE_HEALTH
 from config.schema.storage import Account
 
 
@@ -126,8 +126,15 @@ class Platform(Component):
             AutoscalerPriorities("autoscaler-priorities", settings, hooks, opts=in_cluster)
         # All of them, also for pods that users bring along.
         self._federation = self._identities(group) if settings.storage.by_identity() else None
+        checks = self.operators.installed.get(NODE_HEALTH)
         self.workspace = Workspace(
-            "workspace", WORKLOAD_NAMESPACE, self._containers, hooks, federation=self._federation, opts=in_cluster
+            "workspace",
+            WORKLOAD_NAMESPACE,
+            self._containers,
+            hooks,
+            federation=self._federation,
+            checks=checks.followed if checks else None,
+            opts=in_cluster,
         )
         signed = [(access, access.sas) for access in self._containers.values() if access.sas]
         if signed and (monitoring := self.operators.installed.get(MONITORING)):
@@ -193,6 +200,7 @@ class Platform(Component):
             service_account=self.workspace.account,
             pools=self.pools.pools,
             rdma_resource=self.settings.rdma_resource,
+            taint_effect=self.settings.operators.failure_effect,
             image=self.image,
             volumes=self.workspace.volumes,
             shared_class=self._shared_class,

@@ -1,8 +1,8 @@
-"""Where workloads of one stack run: a namespace, their account in it, and the blob containers mounted there."""
+"""Where workloads of one stack run: a namespace, their accounts in it, and the blob containers mounted there."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -13,6 +13,8 @@ from components.context import BlobVolume
 from components.identity import Federation, WorkloadIdentity
 from components.namespace import namespace
 from components.volumes import ContainerVolume
+from config.facts.blobfuse import ACCOUNT
+from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
 
 MPI_ACCOUNT = "mpi-worker-view"
 
@@ -33,11 +35,14 @@ class Workspace(Component):
         hooks: pulumi.ResourceHookBinding | None,
         labels: Mapping[str, str] | None = None,
         federation: Federation | None = None,
+        *,
+        checks: Sequence[pulumi.Resource] | None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
 
-        `federation` is there where any of the platform's are mounted by identity.
+        `federation` is there where any of the platform's are mounted by identity. `checks` bring the role by which pods
+        tell what they have found of their node; None where there is none.
         """
         super().__init__(name, opts)
         space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
@@ -50,6 +55,8 @@ class Workspace(Component):
             if federation and theirs
             else None
         )
+        if checks is not None:
+            CheckAccount("check-account", space_name, space, checks, by_identity=identity is not None, parent=self)
         self.volumes = {
             container: ContainerVolume(
                 container,
@@ -63,6 +70,36 @@ class Workspace(Component):
             for container, access in containers.items()
         }
         self.register_outputs({"namespace": self.namespace})
+
+
+class CheckAccount(Component):
+    """The service account of pods that check their node; a policy bounds what it may (operators/node_health)."""
+
+    def __init__(
+        self,
+        name: str,
+        space_name: str,
+        space: kubernetes.core.v1.Namespace,
+        role: Sequence[pulumi.Resource],
+        *,
+        by_identity: bool,
+        parent: Component,
+    ) -> None:
+        """A role cannot be bound before it is there by somebody who may not do everything."""
+        super().__init__(name, parent.child())
+        inside = space.metadata["name"]
+        kubernetes.core.v1.ServiceAccount(
+            HEALTH_ACCOUNT, metadata={"name": HEALTH_ACCOUNT, "namespace": inside}, opts=self.child()
+        )
+        names = [HEALTH_ACCOUNT, *([ACCOUNT] if by_identity else [])]
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            "aksnhc-rolebinding",
+            metadata={"name": f"{space_name}-aksnhc-rolebinding"},
+            role_ref={"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": HEALTH_ROLE},
+            subjects=[{"kind": "ServiceAccount", "name": each, "namespace": inside} for each in names],
+            opts=self.child(depends_on=role),
+        )
+        self.register_outputs({})
 
 
 class MpiAccount(Component):

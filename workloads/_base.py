@@ -13,6 +13,7 @@ from components.context import GpuPool, WorkloadContext
 from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import Chosen, GpuPods, Ground, Requirements, WorkloadOptions, WorkloadSpec
+from workloads._node_check import NodeCheck
 
 Options = TypeVar("Options", bound=WorkloadOptions, covariant=True)
 """Of one run, which only reads them."""
@@ -27,6 +28,8 @@ class Run(Generic[Options]):
     nodes: int
     image: str
     rdma_resource: str
+    node_check: NodeCheck | None = None
+    """What checks each node before the workload begins there, if anything does."""
 
     @classmethod
     def placed(cls, context: WorkloadContext, placement: Placement[Any], image: str, **more: Any) -> Self:
@@ -37,8 +40,20 @@ class Run(Generic[Options]):
             nodes=placement.nodes,
             image=placement.options.image or context.image(image),
             rdma_resource=context.rdma_resource,
+            node_check=_node_check(context, placement.options),
             **more,
         )
+
+
+def _node_check(context: WorkloadContext, options: WorkloadOptions) -> NodeCheck | None:
+    if options.node_check == "off" or context.taint_effect is None:
+        return None
+    return NodeCheck(
+        depth=options.node_check,
+        image=context.image("aksnhc"),
+        taint_effect=context.taint_effect,
+        of_team=options.member is not None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from workloads._indexed_job import IGNORE_DISRUPTIONS
+from workloads._node_check import failure_rules
 from workloads._pods import NOT_AWAITED, Manifest
 
 HOPELESS = 64
@@ -24,7 +25,7 @@ def batch_job_spec(
     until somebody takes them away, since they tell what became of each index.
     """
     exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
-    rules = [IGNORE_DISRUPTIONS, {"action": "FailIndex", "onExitCodes": exit_codes}]
+    rules = [IGNORE_DISRUPTIONS, *failure_rules(template), {"action": "FailIndex", "onExitCodes": exit_codes}]
     return {
         "completionMode": "Indexed",
         "completions": completions,

@@ -61,6 +61,11 @@ def shared(*names: str) -> dict[str, str]:
     return {name: (_SHARED / name).read_text(encoding="utf-8") for name in names}
 
 
+def topology_path(files: Files) -> str:
+    """Where containers see NCCL's topology file; empty where it is not among the files."""
+    return files.path(TOPOLOGY) if TOPOLOGY in files.contents else ""
+
+
 def topology_file(pool: GpuPool) -> dict[str, str]:
     """NCCL's topology file, where the VM size has one; `workloads._nccl.variables` points NCCL at it."""
     return {TOPOLOGY: topology_xml(topologies()[pool.sku.topology])} if pool.sku.topology else {}

@@ -14,7 +14,7 @@ from components.context import GpuPool
 from config.schema.base import PLAIN_DIGITS
 from config.schema.workload import GpuPods, WorkloadOptions
 from workloads._base import Run
-from workloads._files import Files, shared, texts, topology_file
+from workloads._files import Files, shared, texts, topology_file, topology_path
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, environment
 from workloads._volcano import master_template, mpi_job_spec
@@ -77,12 +77,15 @@ class MpiJob:
             rdma_resource=self.run.rdma_resource,
             container=self._container(_WORKER),
             mounts=mounts,
+            topology=topology_path(self.files),
+            node_check=self.run.node_check,
             overrides=self.run.options.pod_overrides,
         )
         master = self._container(_LAUNCH) | {"env": environment(self.environment())}
         return mpi_job_spec(
             workers=self.run.nodes,
             worker=worker.template(),
+            node_check=self.run.node_check is not None,
             master=master_template(master, service_account=self.run.service_account, mounts=mounts),
         )
 

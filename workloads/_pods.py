@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
 from components.context import BlobVolume, GpuPool
 from config.facts.scheduling import AGENT_POOL_LABEL, GPU_RESOURCE, tolerations
 from config.schema.overrides import merge
+
+if TYPE_CHECKING:
+    from workloads._node_check import NodeCheck
 
 Manifest = dict[str, Any]
 
@@ -63,6 +66,10 @@ class GpuPod:
     """More containers, whole ones, without devices."""
     gpus: int | None = None
     """GPUs to take, or slices of them; None takes the whole node with all HCAs. Part of a node comes without RDMA."""
+    topology: str = ""
+    """Where it sees NCCL's topology file, if it does."""
+    node_check: NodeCheck | None = None
+    """What checks its node before it begins, if anything."""
     spec: Manifest = field(default_factory=dict)
     """More of the pod's spec: service account, subdomain, restart policy."""
     overrides: Manifest = field(default_factory=dict)
@@ -85,8 +92,11 @@ class GpuPod:
             "containers": [merge(added, self.container), *self.beside],
             **self.spec,
         }
-        template: Manifest = merge(pod_template(spec, mounts), self.overrides)
-        return template
+        template = pod_template(spec, mounts)
+        if self.node_check is not None:
+            template = self.node_check.added(template, self.pool, self.gpus, self.topology)
+        overridden: Manifest = merge(template, self.overrides)
+        return overridden
 
 
 RDMA_RIGHTS = {"capabilities": {"add": ["IPC_LOCK"]}}

@@ -12,12 +12,14 @@ from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, VOLCANO
 from workloads._pods import Manifest, Mount, pod_template
 
 
-def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifest:
+def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest, node_check: bool = False) -> Manifest:
     """The spec of a Volcano Job. `worker` and `master` are pod templates ({"metadata": ..., "spec": ...}).
 
     The ssh plugin gives all pods one key pair and names to reach each other by; the svc plugin writes the workers'
-    names to /etc/volcano/mpiworker.host. The master decides: the job is complete, or has failed, when it is.
+    names to /etc/volcano/mpiworker.host. The master decides: the job is complete, or has failed, when it is. With a
+    `node_check`, a worker that fails is on a node that turned out to be bad: all begin anew, on others.
     """
+    policies = {"policies": [{"event": "PodFailed", "action": "RestartJob"}]} if node_check else {}
     return {
         "minAvailable": workers + 1,
         "schedulerName": VOLCANO,
@@ -36,7 +38,7 @@ def mpi_job_spec(*, workers: int, worker: Manifest, master: Manifest) -> Manifes
                 ],
                 "template": master,
             },
-            {"name": "mpiworker", "replicas": workers, "template": worker},
+            {"name": "mpiworker", "replicas": workers, **policies, "template": worker},
         ],
     }
 

@@ -81,6 +81,7 @@ def job_spec(run: Run[GpuBatchOptions]) -> Manifest:
         rdma_resource=run.rdma_resource,
         container={"name": NAME, "image": run.image, "command": load},
         gpus=1,
+        node_check=run.node_check,
         overrides=options.pod_overrides,
     )
     return batch_job_spec(

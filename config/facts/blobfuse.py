@@ -7,6 +7,8 @@ import functools
 from config.facts import data
 
 DRIVER = "blob.csi.azure.com"
+ACCOUNT = "blobs"
+"""The service account of pods that mount containers by identity."""
 AUDIENCE = "api://AzureADTokenExchange"
 """Of the tokens that the driver asks kubelets for (its CSIDriver's tokenRequests), to mount by identity."""
 Profile = dict[str, bool | int | float | str]

@@ -32,6 +32,13 @@ BAD_NODE = "ai-on-aks/gpu-health=failed"
 """Ours: the label by which whoever knows of a failing GPU has AppWrapper take jobs away from its node."""
 AUTOPILOT_LABEL = "autopilot.ibm.com/gpuhealth"
 """Autopilot's: what its checks of a node's GPUs have found (IBM/autopilot, pkg/utils/nodelabels.go)."""
+HEALTH_TAINT = "aznhc"
+"""Key of the taint of nodes whose check has failed, its value `failed`; as Azure's guide has it ("Pre-Job Health Checks
+on AKS"). Annotations that begin so, too, hold what the check has found.
+"""
+HEALTH_ACCOUNT = "aksnhc-sa"
+HEALTH_ROLE = "aksnhc-role"
+"""Service account of pods that check their node, and what it may, as that guide has them."""
 GPU_RESOURCE = "nvidia.com/gpu"
 NVIDIA_RUNTIME = "nvidia"
 """RuntimeClass of the GPU Operator's own pods (NVIDIA/gpu-operator v26.7.0, controllers/object_controls.go,

@@ -114,6 +114,10 @@ class VmSku(Facts):
     """PCI device id of the GPU, lower-case hex without 0x."""
     gpu_bf16_tflops: float = 0
     """Dense bf16 per GPU; 0 where the GPU has none."""
+    gpu_pcie_gbs: float | None = None
+    """Of a GPU's link to its host, GB/s in one direction; None where nothing is known."""
+    gpu_nvlink_gbs: float | None = None
+    """Of all its links to other GPUs; None where it has none, or nothing is known."""
     infiniband: InfiniBand | None = None
     topology: str | None = None
     """Entry of `topologies.yaml`."""

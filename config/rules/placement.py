@@ -25,6 +25,7 @@ from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.errors import Problem, first
 from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.rules.node_checks import node_check_problems
 from config.rules.schedulers import mpi_problems
 from config.schema.base import at
 from config.schema.models import DEFAULT_POOL, Placement
@@ -62,6 +63,7 @@ class Placer:
                 placed = list(self._placed(spec, options[name])) if name in options else []
                 self.problems += mpi_problems(self._stack, spec)
                 self.problems += missing_operators(self._installation, spec, placed)
+                self.problems += node_check_problems(self._stack, spec, placed)
                 placements |= {placement.name: placement for placement in placed}
         return placements
 

@@ -35,6 +35,8 @@ MAX_WARM_UP = 24 * 60
 """Minutes; AppWrapper grants no job more."""
 MONITORING = "kube-prometheus-stack"
 """The operator whose kinds others' metrics are found by: those that follow it have objects of these where it is."""
+NODE_HEALTH = "node-health"
+"""The operator by which checks may tell of their nodes."""
 MLBATCH_NAMESPACE = "mlbatch-system"
 """Of what queues and runs the jobs of teams."""
 
@@ -48,6 +50,11 @@ class OperatorSettings(Model):
     @property
     def shared_class(self) -> str | None:
         """The StorageClass of shared files that it brings."""
+        return None
+
+    @property
+    def failure_effect(self) -> str | None:
+        """Of the taint that a check may give a node that fails, where it lets checks do so."""
         return None
 
 
@@ -149,11 +156,18 @@ class Operators(Model):
         found: Own | None = getattr(self, field_of(operator.name), None)
         return operator.settings() if found is None else found
 
+    def _enabled(self) -> Iterator[OperatorSettings]:
+        return (each for _, each in self if isinstance(each, OperatorSettings) and each.enabled)
+
     @property
     def shared_class(self) -> str | None:
         """The StorageClass of shared files that one of them brings."""
-        settings = (each for _, each in self if isinstance(each, OperatorSettings) and each.enabled)
-        return next(filter(None, (each.shared_class for each in settings)), None)
+        return next(filter(None, (each.shared_class for each in self._enabled())), None)
+
+    @property
+    def failure_effect(self) -> str | None:
+        """Of the taint of a node whose check fails; None where no check may taint it."""
+        return next(filter(None, (each.failure_effect for each in self._enabled())), None)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ class GpuPods:
     """As what makes the pods needs it: jobs try again with new ones, a Deployment takes Always alone."""
 
 
+NodeCheckDepth = Literal["off", "light", "full"]
+"""How a node is checked before a job begins there: not, in seconds, or with what its devices achieve, in minutes."""
+
+
 @dataclass(frozen=True)
 class Member:
     """A user of a team; the first one of its `users` where none is named."""
@@ -70,6 +74,10 @@ class WorkloadOptions(Model):
     """
     image: Annotated[Image | None, EMPTY_IS_UNSET] = None
     """A whole image reference, in place of the project's own."""
+    node_check: NodeCheckDepth = "off"
+    """Whether each node is checked before the job begins there, on the devices that it gets: `light` takes seconds,
+    `full` minutes, for it measures what they achieve. A node that fails is tainted, and the job starts on others.
+    """
 
     @property
     def gpus_per_node(self) -> int | None:

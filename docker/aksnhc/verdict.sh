@@ -2,7 +2,16 @@
 # Judges the log of `nhc -a -v` and prints one line: VERDICT: PASS, FAIL or UNKNOWN, why, and the numbers.
 # Usage: NODE_NAME=... verdict.sh LOG CONFIGURATION
 # Exit code: 0 every check passed; 1 a check found a fault; 2 nobody knows, because a check could not run.
+# Usage: verdict.sh --failed LOG
+# Prints the checks that found a fault, a line each, as the configuration has them.
 set -euo pipefail
+
+if [[ $1 == --failed ]]; then
+  awk -F '"' '
+    /^Running check: / { check = $2 }
+    /^ERROR: *nhc: *Health check failed: / && !/Code: NHCNA/ && check != "" { print check; check = "" }' "$2"
+  exit
+fi
 
 log=$1 configuration=$2
 

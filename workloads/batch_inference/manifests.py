@@ -123,6 +123,7 @@ def template(run: Run) -> Manifest:
         mounts=mounts,
         beside=[_generator(run, own, mounts)],
         gpus=options.gpus,
+        node_check=run.node_check,
         spec={
             "tolerations": [*tolerations(run.pool.taints), *LOST],
             "automountServiceAccountToken": False,

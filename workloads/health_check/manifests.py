@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT, tolerations
 from workloads import _base
+from workloads._aznhc import configuration
 from workloads._files import TOPOLOGY, Files, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
-from workloads._pods import GpuPod, Manifest, Mount
-from workloads.health_check.checks import configuration
+from workloads._node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, told
+from workloads._pods import GpuPod, Manifest, on_pools
+from workloads.health_check.lines import parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
 
 CONFIGURATION = "aznhc.conf"
 _FOLDER = f"/opt/{NAME}"
-_KERNEL_LOGS = "/host/var/log"
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,33 +25,47 @@ class Run(_base.Run[HealthCheckOptions]):
 
     name: str
     """Of the job and its ConfigMap."""
+    taint_effect: str | None = None
+    """Of the taint of a node that fails; None where nobody may taint it."""
 
 
 def files(run: Run) -> Files:
     """What aznhc is to check on nodes of this VM size, and NCCL's topology file where it has one."""
-    text = configuration(run.pool.sku, f"{_FOLDER}/{TOPOLOGY}", run.options.leave_out)
+    own = map(parsed, run.options.checks)
+    text = configuration(run.pool.sku, f"{_FOLDER}/{TOPOLOGY}", run.options.leave_out, own=own)
     return Files(config_map=run.name, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
 
 
 def job_spec(run: Run) -> Manifest:
-    """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended."""
-    found = files(run)
+    """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended.
+
+    Nodes that have failed before are checked too, and lose their taint if they pass all that there is to check.
+    """
+    found, options = files(run), run.options
+    taints = [*run.pool.taints, *(f"{HEALTH_TAINT}=failed:{effect}" for effect in ("NoExecute", "NoSchedule"))]
+    untaints = not (options.leave_out or options.checks)
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
         container={
             "name": NAME,
             "image": run.image,
-            "command": ["/bin/bash", "/opt/aksnhc/check-node.sh"],
-            "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+            "command": ["/bin/bash", SCRIPT],
+            "env": [NODE_NAME],
         },
         variables={
             "CONFIGURATION": found.path(CONFIGURATION),
-            "KERNEL_LOGS": _KERNEL_LOGS,
-            "TIMEOUT_S": str(run.options.timeout_seconds),
+            "KERNEL_LOGS": KERNEL_LOGS,
+            "TIMEOUT_S": str(options.timeout_seconds),
+            **told(run.taint_effect, untaints=untaints),
         },
         mounts=[found.mount(), kernel_logs()],
-        overrides=run.options.pod_overrides,
+        spec={
+            "tolerations": tolerations(taints),
+            **({"serviceAccountName": HEALTH_ACCOUNT} if run.taint_effect else {}),
+            **({"affinity": _on_nodes(run)} if options.node_names else {}),
+        },
+        overrides=options.pod_overrides,
     )
     return indexed_job_spec(
         run.name,
@@ -56,16 +73,16 @@ def job_spec(run: Run) -> Manifest:
         pod.template(),
         backoffLimitPerIndex=0,
         podFailurePolicy={"rules": [IGNORE_DISRUPTIONS]},
+        **({} if options.ttl_seconds is None else {"ttlSecondsAfterFinished": options.ttl_seconds}),
     )
 
 
-def kernel_logs() -> Mount:
-    """The node's logs, in which two checks look for GPU errors and flapping links.
-
-    The folder, because the file's name differs (syslog on Ubuntu, messages elsewhere), and logs are put aside.
-    """
-    source = {"hostPath": {"path": "/var/log", "type": "Directory"}}
-    return Mount(name="kernel-logs", path=_KERNEL_LOGS, source=source, read_only=True)
+def _on_nodes(run: Run) -> Manifest:
+    """Affinity to the nodes that are named, which AKS labels with their names."""
+    affinity = on_pools(run.pool)
+    (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    term["matchExpressions"].append({"key": _HOSTNAME, "operator": "In", "values": list(run.options.node_names)})
+    return affinity
 
 
 def command(namespace: str, name: str) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pulumi
 
 from components.context import WorkloadContext
+from config.problems.errors import Problem
 from config.schema.models import Placement
+from config.schema.workload import Ground
 from workloads._base import Deployed, Workload
 from workloads._indexed_job import indexed_job
 from workloads.health_check.manifests import Run, command, files, job_spec
 from workloads.health_check.options import NAME, HealthCheckOptions
+from workloads.health_check.problems import problems
 
 
 class HealthCheck(Workload[HealthCheckOptions]):
@@ -20,12 +25,16 @@ class HealthCheck(Workload[HealthCheckOptions]):
     every_pool = True
 
     def nodes(self, options: HealthCheckOptions, pool_nodes: int) -> int:
-        """`numNodes`, or all that the pool is certain to have."""
-        return options.num_nodes or pool_nodes
+        """Those that are named, `numNodes`, or all that the pool is certain to have."""
+        return len(options.node_names) or options.num_nodes or pool_nodes
+
+    def problems(self, options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+        """Nodes of another pool, and checks that no node of this size could pass."""
+        return problems(options, ground)
 
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:
         """The checks in a ConfigMap, and the job that mounts it."""
-        run = Run.placed(context, placement, "aksnhc", name=placement.name)
+        run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
         indexed_job(run.name, job_spec(run), context, [files(run).deploy(context)])
         shown = pulumi.Output.from_input(context.namespace).apply(lambda namespace: command(namespace, run.name))
         return Deployed(namespace=context.namespace, name=run.name, command=shown)

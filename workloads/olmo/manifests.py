@@ -7,9 +7,10 @@ from pathlib import Path
 
 from components.context import BlobVolume, GpuPool
 from workloads import _base
-from workloads._files import Files, shared, texts, topology_file
+from workloads._files import Files, shared, texts, topology_file, topology_path
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
 from workloads._nccl import nccl_variables
+from workloads._node_check import failure_rules
 from workloads._pods import GpuPod, Manifest, blob, scratch
 from workloads._training import throughput_variables
 from workloads.olmo.configs import SOURCE_FOLDER
@@ -100,23 +101,27 @@ def job_spec(run: Run) -> Manifest:
             blob("checkpoints", run.checkpoints, CHECKPOINTS),
             scratch(run.pool, SCRATCH),
         ],
+        topology=topology_path(files(run.pool)),
+        node_check=run.node_check,
         spec={"subdomain": NAME},
         overrides=run.options.pod_overrides,
     )
+    template = pod.template()
     return indexed_job_spec(
         NAME,
         run.nodes,
-        pod.template(),
+        template,
         # One node's failure ends the others' processes too: each failure of the whole is one of every pod.
         backoffLimit=run.options.restarts * run.nodes,
-        podFailurePolicy=failure_policy(CONTAINER),
+        podFailurePolicy=failure_policy(CONTAINER, template),
     )
 
 
-def failure_policy(container: str) -> Manifest:
-    """Nodes that go away are no failure of the job; what another try cannot mend ends it at once."""
+def failure_policy(container: str, template: Manifest) -> Manifest:
+    """Nodes that go away or are bad are no failure of the job; what another try cannot mend ends it at once."""
     exit_codes = {"containerName": container, "operator": "In", "values": [HOPELESS]}
-    return {"rules": [IGNORE_DISRUPTIONS, {"action": "FailJob", "onExitCodes": exit_codes}]}
+    hopeless = {"action": "FailJob", "onExitCodes": exit_codes}
+    return {"rules": [IGNORE_DISRUPTIONS, *failure_rules(template), hopeless]}
 
 
 def service_spec() -> Manifest:

@@ -50,8 +50,5 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
         "tolerations": SYSTEM_TOLERATIONS,
         "containers": [container],
     }
-    return {
-        "backoffLimit": _RETRIES,
-        "podFailurePolicy": failure_policy("copy"),
-        "template": pod_template(spec, mounts),
-    }
+    template = pod_template(spec, mounts)
+    return {"backoffLimit": _RETRIES, "podFailurePolicy": failure_policy("copy", template), "template": template}

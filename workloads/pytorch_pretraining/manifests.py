@@ -9,7 +9,7 @@ from pathlib import Path
 
 from config.facts.scheduling import tolerations
 from workloads import _base
-from workloads._files import Files, shared, texts, topology_file
+from workloads._files import Files, shared, texts, topology_file, topology_path
 from workloads._nccl import nccl_variables
 from workloads._pods import GpuPod, Manifest, Mount
 from workloads._team import QUEUE_LABEL
@@ -100,6 +100,8 @@ def template(run: Run, restart_policy: str) -> Manifest:
         },
         mounts=[own.mount(), *run.mounts],
         gpus=run.gpus if run.nodes == 1 else None,
+        topology=topology_path(own),
+        node_check=run.node_check,
         spec={
             "tolerations": [*tolerations(run.pool.taints), *LOST],
             "restartPolicy": restart_policy,

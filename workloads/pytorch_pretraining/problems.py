@@ -50,6 +50,10 @@ def _operators(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]
             what = f"is false, but workload {NAME} {why}"
             allowed = "true, or appWrapper: false" if key == "appwrapper" else f"true, or a stack without {NAME}"
             yield Problem(path, what, allowed, set_command(path, True))
+    if options.node_check != "off" and not options.app_wrapper:
+        path = (*_OPTIONS, "nodeCheck")
+        what = f"is {options.node_check}, but pods of a plain PyTorchJob start again where they are, on a bad node too"
+        yield Problem(path, what, "off, or appWrapper: true", set_command((*_OPTIONS, "appWrapper"), True))
 
 
 def _hardware(options: PretrainingOptions, ground: Ground) -> Iterator[Problem]:

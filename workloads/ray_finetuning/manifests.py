@@ -106,6 +106,7 @@ def worker(run: Run) -> Manifest:
         },
         mounts=[run.checkpoints, *([run.data] if run.data else [])],
         gpus=run.gpus,
+        node_check=run.node_check,
         spec={"tolerations": _tolerations(run), "automountServiceAccountToken": False},
         overrides=run.options.pod_overrides,
     )

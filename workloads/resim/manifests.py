@@ -129,6 +129,7 @@ def template(run: Run, load: Load) -> Manifest:
         variables={"INPUT": f"{_INPUT}/{options.dataset}".rstrip("/"), "OUTPUTS": _OUTPUT, **load.variables},
         mounts=[load.files.mount(), blob("input", run.inputs, _INPUT), blob("output", run.outputs, _OUTPUT)],
         gpus=load.gpus,
+        node_check=run.node_check,
         spec={"terminationGracePeriodSeconds": GRACE_S},
         overrides=options.pod_overrides,
     )

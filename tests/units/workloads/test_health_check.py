@@ -13,8 +13,8 @@ from config.facts.skus import catalogue
 from config.problems.errors import SettingsError
 from tests.support.pools import A100, H100, H200, RDMA, T4, pool
 from tests.support.settings import load
+from workloads._aznhc import CheckName, configuration
 from workloads.health_check import WORKLOAD
-from workloads.health_check.checks import CheckName, configuration
 from workloads.health_check.manifests import Run, command, files, job_spec
 from workloads.health_check.options import NAME, HealthCheckOptions
 

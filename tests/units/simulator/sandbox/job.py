@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -33,7 +34,7 @@ from workloads.nccl_allreduce.options import NcclAllreduceOptions
 NAMESPACE = "ai"
 SYSTEM_NODE = "aks-system-11111111-vmss000000"
 _TIMEOUT_S = 180
-PLATFORM = {"rdma_resource": "nvidia.com/mlnxnics", "service_account": "mpi-worker-view"}
+PLATFORM: dict[str, Any] = {"rdma_resource": "nvidia.com/mlnxnics", "service_account": "mpi-worker-view"}
 
 
 def node_name(index: int) -> str:

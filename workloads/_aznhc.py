@@ -1,5 +1,8 @@
 """Configuration of aznhc for one VM size: which checks run, and with which limits. Pure.
 
+Each is light, a matter of seconds, or measures bandwidths, which takes minutes. Pods with a part of a node's GPUs see
+those alone, and all else of the node.
+
 Sources: names, arguments and their order from Azure/azurehpc-health-checks v0.4.5 (customTests/*.nhc, conf/*.conf) and
 mej/nhc 1.4.3 (scripts/lbnl_hw.nhc). What differs here is what differs on AKS: HCAs are mlx5_0 and up (conf/ has
 mlx5_ib0), and a pod has neither ib0 nor docker0 among its network interfaces.
@@ -7,7 +10,7 @@ mlx5_ib0), and a pod has neither ib0 nor docker0 among its network interfaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from config.facts.skus import VmSku
@@ -39,21 +42,35 @@ FLAP_HOURS = 6
 """A link that goes down twice within so many hours is flapping; the same in all of conf/."""
 _REPEATS = 1
 
+LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
+"""These read the node's log, which pods see by a folder of their node."""
+MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})
+"""These take minutes, and all devices of the node."""
+_ALL_GPUS = frozenset({"check_hw_topology", "check_nvlink_status"})
+"""These compare with what a whole node has."""
+
 Check = tuple[str, str]
 """Name and arguments."""
 
 
-def configuration(sku: VmSku, topology: str, leave_out: tuple[str, ...] = ()) -> str:
+def configuration(
+    sku: VmSku, topology: str, leave_out: Iterable[str] = (), *, gpus: int | None = None, own: Iterable[Check] = ()
+) -> str:
     """The file that nhc reads. `topology` is where the pod sees NCCL's topology file; limits that are not known are
-    left out, with their check.
+    left out, with their check. Of a node whose pod has `gpus` of its GPUs, that is checked which such a pod can see.
+
+    Checks of `own` replace those of their name.
     """
-    lines = [f" * || {name} {arguments}".rstrip() for name, arguments in _all(sku, topology) if name not in leave_out]
+    own = list(own)
+    out = {*leave_out, *(name for name, _ in own), *(MEASURES | _ALL_GPUS if gpus is not None else ())}
+    checks = [*(check for check in _all(sku, topology, gpus) if check[0] not in out), *own]
+    lines = [f" * || {name} {arguments}".rstrip() for name, arguments in checks]
     return "\n".join([f"# {sku.name}", *lines, ""])
 
 
-def _all(sku: VmSku, topology: str) -> Iterator[Check]:
+def _all(sku: VmSku, topology: str, gpus: int | None) -> Iterator[Check]:
     yield from _node(sku)
-    yield from _gpus(sku)
+    yield from _gpus(sku, sku.gpus if gpus is None else gpus)
     yield from _collectives(sku, topology)
     if sku.infiniband:
         if sku.health.ib_write_gbps is not None:
@@ -79,9 +96,9 @@ def _node(sku: VmSku) -> Iterator[Check]:
         yield "check_nvme_count", str(sku.nvme.count)
 
 
-def _gpus(sku: VmSku) -> Iterator[Check]:
+def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
     health = sku.health
-    yield "check_gpu_count", str(sku.gpus)
+    yield "check_gpu_count", str(count)
     yield "check_nvsmi_healthmon", ""
     yield "check_gpu_xid", ""
     if health.gpu_host_gbs is not None and health.gpu_peer_gbs is not None:

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Tells this node's object what its check has found: the annotation aznhc-results has the verdict and the log, aznhc-checked
+# when, and a node that failed the taint aznhc=failed, of TAINT_EFFECT. Every check passed (UNTAINTS=true: they are all that
+# there are) takes the taint away; what nobody knows changes no taint.
+# Usage: NODE_NAME=... TAINT_EFFECT=... [UNTAINTS=true] tell-node.sh CODE VERDICT LOG
+# Exit code: 1 where something could not be told, which is printed with what mends it.
+set -uo pipefail
+
+code=$1 verdict=$2 log=$3
+readonly MOST_BYTES=16384 # of the log; all annotations of an object may have 256 KiB
+readonly TAINT=aznhc
+
+say() {
+  echo "$*" >&2
+}
+
+# Runs kubectl. What it is refused, or what cannot be reached, is told once, with what is allowed.
+change() {
+  local said
+  said=$(kubectl "$@" 2>&1) && return 0
+  case $said in
+    *NotFound* | *"not found"*) say "ERROR: node $NODE_NAME is not there any more: nothing of it can be told" ;;
+    *orbidden*)
+      say "ERROR: the check may not change node $NODE_NAME: $said"
+      say "  allowed: an account that may get and patch nodes, of a pod on this very node"
+      say "  fix:     pulumi config set --path operators.nodeHealth.enabled true && pulumi up"
+      ;;
+    *) say "ERROR: node $NODE_NAME was not told: $said" ;;
+  esac
+  return 1
+}
+
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+results=$(printf '%s\n%s' "$verdict" "$(tail -c "$MOST_BYTES" "$log" | LC_ALL=C tr -cd '\11\12\40-\176')")
+change annotate node "$NODE_NAME" --overwrite aznhc-results="$results" aznhc-checked="$now" || exit 1
+
+if ((code == 1)); then
+  change taint nodes "$NODE_NAME" --overwrite "$TAINT=failed:$TAINT_EFFECT" || exit 1
+  echo "Node $NODE_NAME has the taint $TAINT=failed:$TAINT_EFFECT"
+elif ((code == 0)) && [[ ${UNTAINTS:-} == true ]]; then
+  if kubectl get node "$NODE_NAME" -o 'jsonpath={.spec.taints[*].key}' | tr ' ' '\n' | grep -qx "$TAINT"; then
+    change taint nodes "$NODE_NAME" "$TAINT-" || exit 1
+    echo "Node $NODE_NAME has passed: its taint $TAINT is gone"
+  fi
+fi

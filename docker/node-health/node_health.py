@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""Decides once what becomes of each GPU node that is known to be bad: a CronJob runs it every few minutes.
+
+A check's own pod taints the node that it has found bad (docker/aksnhc/tell-node.sh). This does what no such pod can:
+it takes what others have found (Autopilot's label, conditions of the node) for a failed check, gives jobs their time,
+after which the taint is NoExecute, and labels such a node for AppWrapper, which reads labels and no taints. It takes no
+taint away: a check that passes does. Uses the Kubernetes API with the pod's service account, which needs `list` and
+`patch` of nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+TAINT, FAILED = "aznhc", "failed"
+RESULTS, FAILED_AT, LABELLED = "aznhc-results", "aznhc-failed", "aznhc-labelled"
+"""Annotations: what was found, since when the node has the taint, and that its label is from here."""
+STAYS, GOES = "NoSchedule", "NoExecute"
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+TIMEOUT_S = 30
+CONFLICT, GONE = 409, 404
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts, and for how long. Labels are KEY=VALUE."""
+
+    effect: str
+    """Of a new taint."""
+    grace: timedelta
+    """How long NoSchedule stays before it is NoExecute."""
+    bad_labels: tuple[str, ...]
+    """By which others say that a node is bad."""
+    bad_conditions: tuple[str, ...]
+    """Types of conditions that say so where they are True."""
+    label: str
+    """Of nodes whose jobs have to go."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Rules:
+        """From the container's variables; lists are separated by commas."""
+        return cls(
+            effect=environment["TAINT_EFFECT"],
+            grace=timedelta(minutes=int(environment["GRACE_MINUTES"])),
+            bad_labels=tuple(filter(None, environment.get("BAD_LABELS", "").split(","))),
+            bad_conditions=tuple(filter(None, environment.get("BAD_CONDITIONS", "").split(","))),
+            label=environment["LABEL"],
+        )
+
+
+def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
+    """The merge patch that the node needs, empty for none, and what to say of it."""
+    metadata, taints = node["metadata"], node.get("spec", {}).get("taints") or []
+    annotations, labels = metadata.get("annotations") or {}, metadata.get("labels") or {}
+    effects = {taint["effect"] for taint in taints if taint["key"] == TAINT}
+    others = [taint for taint in taints if taint["key"] != TAINT]
+    patched: Object = {"annotations": {}, "labels": {}}
+    said = []
+    wanted = set(effects)
+    if not effects and (reason := next(_found_by_others(node, rules), "")):
+        wanted = {rules.effect}
+        patched["annotations"] |= {RESULTS: f"VERDICT: FAIL {reason}", FAILED_AT: _text(now)}
+        said.append(f"has failed: {reason}")
+    elif effects and GOES not in effects:
+        since = _time(annotations.get(FAILED_AT, ""))
+        if since is None:
+            patched["annotations"][FAILED_AT] = _text(now)
+        elif now - since >= rules.grace:
+            wanted = {GOES}
+            said.append(f"has failed {since:%H:%M} UTC, and its jobs have had {rules.grace}")
+    if not wanted and FAILED_AT in annotations:
+        patched["annotations"][FAILED_AT] = None
+    key, _, value = rules.label.partition("=")
+    if GOES in wanted and labels.get(key) != value:
+        patched["labels"][key] = value
+        patched["annotations"][LABELLED] = "true"
+    elif GOES not in wanted and LABELLED in annotations:
+        patched["labels"][key] = None
+        patched["annotations"][LABELLED] = None
+        said.append(f"is without {rules.label} again")
+    body: Object = {"metadata": {part: values for part, values in patched.items() if values}}
+    if wanted != effects:
+        own = [{"key": TAINT, "value": FAILED, "effect": effect} for effect in sorted(wanted)]
+        body["spec"] = {"taints": [*others, *own]}
+        said.append(f"has the taint {TAINT}={FAILED}:{', '.join(sorted(wanted))}")
+    if body == {"metadata": {}}:
+        return {}, ""
+    # A list of taints is replaced whole: what somebody else has changed meanwhile must not be lost.
+    body["metadata"]["resourceVersion"] = metadata["resourceVersion"]
+    return body, "; ".join(said)
+
+
+def _found_by_others(node: Object, rules: Rules) -> Iterator[str]:
+    labels = node["metadata"].get("labels") or {}
+    for label in rules.bad_labels:
+        key, _, value = label.partition("=")
+        if labels.get(key) == value:
+            yield f"label {label}"
+    for condition in node.get("status", {}).get("conditions") or []:
+        if condition["type"] in rules.bad_conditions and condition["status"] == "True":
+            yield f"condition {condition['type']}: {condition.get('message', '')}"
+
+
+def _text(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def call(method: str, path: str, body: Object | None = None) -> Object:
+    """Asks the API server. Raises OSError; urllib's HTTPError, which is one, where it refuses."""
+    api = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+    request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
+        f"{api}{path}",
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={
+            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text().strip()}",
+            "Accept": "application/json",
+            "Content-Type": "application/merge-patch+json",
+        },
+    )
+    trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=trust) as answer:  # noqa: S310
+        found: Object = json.load(answer)
+        return found
+
+
+def main() -> int:
+    """One round. 1 where a node could not be changed; one that is gone, or has changed meanwhile, is of the next."""
+    rules = Rules.of(os.environ)
+    selector = urllib.parse.quote(os.environ["NODES"])
+    failed = False
+    for node in call("GET", f"/api/v1/nodes?labelSelector={selector}")["items"]:
+        name = node["metadata"]["name"]
+        body, said = change(node, rules, datetime.now(UTC))
+        if not body:
+            continue
+        try:
+            call("PATCH", f"/api/v1/nodes/{name}", body)
+        except urllib.error.HTTPError as error:
+            if error.code not in (CONFLICT, GONE):
+                failed = True
+                print(f"ERROR: node {name}: {error.code} {error.read().decode(errors='replace')}", file=sys.stderr)
+        else:
+            print(f"node {name} {said}".rstrip(), flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

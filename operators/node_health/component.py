@@ -1,0 +1,142 @@
+"""Rights of checks, and the CronJob that decides what becomes of nodes that have failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.operators import Installed, Site
+from config.facts.scheduling import (
+    AUTOPILOT_LABEL,
+    BAD_NODE,
+    GPU_LABEL,
+    HEALTH_ACCOUNT,
+    HEALTH_ROLE,
+    SYSTEM_NODES,
+    SYSTEM_TOLERATIONS,
+)
+from config.schema.operators import NODE_HEALTH
+from operators.node_health import policy
+from operators.node_health.settings import NodeHealthSettings
+
+RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
+MINUTES = 5
+"""Between two rounds."""
+_NOBODY = 65534
+_RBAC = "rbac.authorization.k8s.io"
+
+
+class NodeHealth(Installed):
+    """The role of checks, after the policy that bounds it; the account of those in teams' namespaces; the CronJob."""
+
+    def __init__(
+        self, name: str, site: Site, settings: NodeHealthSettings, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__(name, opts)
+        kinds, after = kubernetes.admissionregistration.v1, [site.namespace]
+        own = self.child(depends_on=after)
+        rule = kinds.ValidatingAdmissionPolicy(
+            f"{policy.NAME}-policy", metadata={"name": policy.NAME}, spec=policy.policy(), opts=own
+        )
+        bound = kinds.ValidatingAdmissionPolicyBinding(
+            f"{policy.NAME}-binding",
+            metadata={"name": policy.NAME},
+            spec=policy.binding(),
+            opts=self.child(depends_on=[rule]),
+        )
+        role = kubernetes.rbac.v1.ClusterRole(
+            HEALTH_ROLE, metadata={"name": HEALTH_ROLE}, rules=RULES, opts=self.child(depends_on=[bound])
+        )
+        self.followed = [role]
+        if teams := sorted(site.settings.teams):
+            self._accounts(teams, role, list(site.installed.values()))
+        self._cron_job(site, settings)
+        self.register_outputs({})
+
+    def _accounts(self, teams: list[str], role: pulumi.Resource, kueue: list[Installed]) -> None:
+        """Members of teams can make none. The teams' namespaces are Kueue's room's."""
+        for team in teams:
+            kubernetes.core.v1.ServiceAccount(
+                f"{team}-{HEALTH_ACCOUNT}",
+                metadata={"name": HEALTH_ACCOUNT, "namespace": team},
+                opts=self.child(depends_on=kueue),
+            )
+        kubernetes.rbac.v1.ClusterRoleBinding(
+            "aksnhc-rolebinding-teams",
+            metadata={"name": "aksnhc-rolebinding-teams"},
+            role_ref={"apiGroup": _RBAC, "kind": "ClusterRole", "name": HEALTH_ROLE},
+            subjects=[{"kind": "ServiceAccount", "name": HEALTH_ACCOUNT, "namespace": team} for team in teams],
+            opts=self.child(depends_on=[role]),
+        )
+
+    def _cron_job(self, site: Site, settings: NodeHealthSettings) -> None:
+        space, own = site.namespace.metadata["name"], self.child(depends_on=[site.namespace])
+        account = kubernetes.core.v1.ServiceAccount(
+            f"{NODE_HEALTH}-account", metadata={"name": NODE_HEALTH, "namespace": space}, opts=own
+        )
+        role = kubernetes.rbac.v1.ClusterRole(
+            f"{NODE_HEALTH}-role", metadata={"name": NODE_HEALTH}, rules=OWN_RULES, opts=own
+        )
+        binding = kubernetes.rbac.v1.ClusterRoleBinding(
+            f"{NODE_HEALTH}-binding",
+            metadata={"name": NODE_HEALTH},
+            role_ref={"apiGroup": _RBAC, "kind": "ClusterRole", "name": role.metadata["name"]},
+            subjects=[{"kind": "ServiceAccount", "name": NODE_HEALTH, "namespace": space}],
+            opts=self.child(),
+        )
+        kubernetes.batch.v1.CronJob(
+            NODE_HEALTH,
+            metadata={"name": NODE_HEALTH, "namespace": space},
+            spec=cron_job_spec(pod_spec(site.image(NODE_HEALTH), settings)),
+            opts=self.child(depends_on=[site.registry, account, binding]),
+        )
+
+
+def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
+    """One round at a time; a round that fails is seen, and the next one does its work."""
+    template = {"metadata": {"labels": {"app.kubernetes.io/name": NODE_HEALTH}}, "spec": pod}
+    return {
+        "schedule": f"*/{MINUTES} * * * *",
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": MINUTES * 60,
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {
+            "spec": {"backoffLimit": 0, "activeDeadlineSeconds": MINUTES * 60, "template": template},
+        },
+    }
+
+
+def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
+    """A pod without any privilege, on the system pool."""
+    variables = {
+        "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",
+        "GRACE_MINUTES": str(settings.grace_minutes),
+        "LABEL": BAD_NODE,
+        "NODES": f"{GPU_LABEL}=true",
+        "TAINT_EFFECT": settings.taint_effect,
+    }
+    return {
+        "restartPolicy": "Never",
+        "nodeSelector": SYSTEM_NODES,
+        "tolerations": SYSTEM_TOLERATIONS,
+        "serviceAccountName": NODE_HEALTH,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
+        "containers": [
+            {
+                "name": NODE_HEALTH,
+                "image": image,
+                "command": ["node-health"],
+                "env": [{"name": name, "value": value} for name, value in variables.items()],
+                "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "readOnlyRootFilesystem": True,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+    }

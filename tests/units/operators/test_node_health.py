@@ -1,0 +1,130 @@
+"""What becomes of nodes that have failed, and who may say that they have."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE
+from operators.node_health.component import OWN_RULES, RULES, cron_job_spec, pod_spec
+from operators.node_health.settings import NodeHealthSettings
+from simulator.host.paths import ROOT
+
+Object = dict[str, Any]
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+LABEL, _, VALUE = BAD_NODE.partition("=")
+EVICT = {AUTOPILOT_LABEL: "EVICT"}
+SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    file = ROOT / "docker" / "node-health" / "node_health.py"
+    spec = importlib.util.spec_from_file_location("node_health", file)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["node_health"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def node(*effects: str, labels: Object | None = None, failed: datetime | None = None, **annotations: str) -> Object:
+    taints = [{"key": "aznhc", "value": "failed", "effect": effect} for effect in effects]
+    notes = {**({"aznhc-failed": f"{failed:%Y-%m-%dT%H:%M:%SZ}"} if failed else {}), **annotations}
+    metadata = {"name": "n", "resourceVersion": "7", "labels": labels or {}, "annotations": notes}
+    return {"metadata": metadata, "spec": {"taints": [SKU, *taints]}, "status": {"conditions": []}}
+
+
+def changed(script: ModuleType, found: Object, **variables: str) -> Object:
+    """The patch, by the variables that the CronJob's pod has."""
+    (container,) = pod_spec("image", NodeHealthSettings())["containers"]
+    given = {entry["name"]: entry["value"] for entry in container["env"]} | variables
+    body, _ = script.change(found, script.Rules.of(given), NOW)
+    return dict(body)
+
+
+def test_a_node_that_is_well_is_left_alone(script: ModuleType) -> None:
+    assert changed(script, node()) == {}
+
+
+def test_what_autopilot_has_found_counts_as_a_failed_check(script: ModuleType) -> None:
+    body = changed(script, node(labels=EVICT))
+    assert body["spec"]["taints"] == [SKU, {"key": "aznhc", "value": "failed", "effect": "NoSchedule"}]
+    assert body["metadata"]["annotations"] == {
+        "aznhc-results": f"VERDICT: FAIL label {AUTOPILOT_LABEL}=EVICT",
+        "aznhc-failed": "2026-11-26T12:00:00Z",
+    }
+
+
+def test_so_does_a_condition_that_is_listed_and_true(script: ModuleType) -> None:
+    found = node()
+    found["status"]["conditions"] = [
+        {"type": "GpuLost", "status": "Unknown"},
+        {"type": "Other", "status": "True"},
+    ]
+    assert changed(script, found, BAD_CONDITIONS="GpuLost") == {}
+    found["status"]["conditions"].append({"type": "GpuLost", "status": "True", "message": "7 of 8"})
+    body = changed(script, found, BAD_CONDITIONS="GpuLost")
+    assert body["metadata"]["annotations"]["aznhc-results"] == "VERDICT: FAIL condition GpuLost: 7 of 8"
+
+
+def test_jobs_get_their_time_from_when_it_is_first_seen(script: ModuleType) -> None:
+    body = changed(script, node("NoSchedule"))
+    assert body["metadata"]["annotations"] == {"aznhc-failed": "2026-11-26T12:00:00Z"}
+    assert "spec" not in body
+    assert changed(script, node("NoSchedule", failed=NOW - timedelta(minutes=59))) == {}
+
+
+def test_after_it_they_have_to_go_and_app_wrapper_is_told_by_a_label(script: ModuleType) -> None:
+    body = changed(script, node("NoSchedule", failed=NOW - timedelta(minutes=60)))
+    assert body["spec"]["taints"] == [SKU, {"key": "aznhc", "value": "failed", "effect": "NoExecute"}]
+    assert body["metadata"]["labels"] == {LABEL: VALUE}
+
+
+def test_at_once_where_the_settings_say_so(script: ModuleType) -> None:
+    body = changed(script, node(labels=EVICT), TAINT_EFFECT="NoExecute")
+    assert body["spec"]["taints"][-1]["effect"] == "NoExecute"
+    assert body["metadata"]["labels"] == {LABEL: VALUE}
+
+
+def test_when_the_taint_is_gone_so_is_all_else_that_is_its_own(script: ModuleType) -> None:
+    notes = {"aznhc-labelled": "true", "aznhc-results": "VERDICT: PASS"}
+    body = changed(script, node(labels={LABEL: VALUE}, failed=NOW, **notes))
+    assert body["metadata"]["labels"] == {LABEL: None}
+    assert body["metadata"]["annotations"] == {"aznhc-failed": None, "aznhc-labelled": None}
+
+
+def test_a_label_that_somebody_else_has_set_stays(script: ModuleType) -> None:
+    assert changed(script, node(labels={LABEL: VALUE})) == {}
+
+
+def test_what_others_have_changed_meanwhile_is_not_lost(script: ModuleType) -> None:
+    """The list of taints is replaced whole: the API server refuses it for a node that has changed."""
+    assert changed(script, node(labels=EVICT))["metadata"]["resourceVersion"] == "7"
+
+
+def test_nobody_may_more_than_it_needs() -> None:
+    assert RULES == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+    assert OWN_RULES == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
+    spec = pod_spec("image", NodeHealthSettings())
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+def test_rounds_do_not_overlap() -> None:
+    spec = cron_job_spec({})
+    assert spec["concurrencyPolicy"] == "Forbid"
+    assert spec["jobTemplate"]["spec"]["activeDeadlineSeconds"] <= spec["startingDeadlineSeconds"]
+
+
+@pytest.mark.parametrize("settings", [{"taint_effect": "PreferNoSchedule"}, {"grace_minutes": -1}])
+def test_what_cannot_be_is_refused(settings: Object) -> None:
+    with pytest.raises(ValidationError):
+        NodeHealthSettings(**settings)

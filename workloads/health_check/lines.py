@@ -1,0 +1,110 @@
+"""Lines of aznhc's configuration that users write: what they say, and whether a healthy node could pass them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import get_args
+
+from config.facts.near import hint, near
+from config.facts.skus import VmSku
+from workloads._aznhc import Check, CheckName
+
+_HOSTS = re.compile(r"^\s*\*\s*\|\|\s*")
+_SIZE = re.compile(r"\d+[KMGkmg]?[Bb]?")
+_NAMES = get_args(CheckName)
+
+
+def parsed(line: str) -> Check:
+    """Name and arguments of a line, which may begin with `* ||`: every check is of every host here."""
+    name, _, arguments = _HOSTS.sub("", line).strip().partition(" ")
+    return name, arguments.strip()
+
+
+def faults(sku: VmSku, line: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with a line, and what is allowed in its place."""
+    name, rest = parsed(line)
+    arguments = rest.split()
+    if name not in _NAMES:
+        yield f"is no check of aznhc that fits AKS{hint(near(name, _NAMES))}", ", ".join(_NAMES)
+    elif look := _ARGUMENTS.get(name):
+        yield from look(sku, arguments)
+
+
+def _count(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    if arguments != [str(sku.gpus)]:
+        yield f"counts GPUs, and nodes of {sku.name} have {sku.gpus}", f"check_gpu_count {sku.gpus}"
+
+
+def _copies(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    reach = (("from host to GPU", sku.gpu_pcie_gbs), ("from GPU to GPU", sku.gpu_nvlink_gbs))
+    if len(arguments) != len(reach):
+        yield "takes two limits, in GB/s", "check_gpu_bw HOST PEER"
+        return
+    for text, (what, most) in zip(arguments, reach, strict=True):
+        yield from _limit(sku, text, most, f"GB/s {what}")
+
+
+def _write(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    if sku.infiniband is None:
+        yield f"is of InfiniBand, which {sku.name} does not have", "a line without it"
+    elif len(arguments) != 1:
+        yield "takes one limit, in Gb/s", "check_ib_bw_gdr GBPS"
+    else:
+        yield from _limit(sku, arguments[0], sku.infiniband.gbps, "Gb/s by an HCA")
+
+
+def _port(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    if sku.infiniband is None:
+        yield f"is of InfiniBand, which {sku.name} does not have", "a line without it"
+        return
+    names = [f"mlx5_{index}:1" for index in range(sku.infiniband.hcas)]
+    allowed = f"check_hw_ib {sku.infiniband.gbps} {names[0]}, to {names[-1]}"
+    if len(arguments) != 2 or arguments[0] != str(sku.infiniband.gbps):
+        yield f"takes the rate of a link, which is {sku.infiniband.gbps} Gb/s, and a port", allowed
+    elif arguments[1] not in names:
+        said = ": mlx5_ib0 and the like are names outside AKS" if "_ib" in arguments[1] else ""
+        yield f"names {arguments[1]}, no port of an HCA on AKS{said}", allowed
+
+
+def _allreduce(sku: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    allowed = "check_nccl_allreduce LIMIT REPEATS SIZE [TOPOLOGY], as in `check_nccl_allreduce 460.0 1 16G`"
+    if len(arguments) not in (3, 4):
+        yield f"has {len(arguments)} arguments", allowed
+        return
+    limit, repeats, size, *topology = arguments
+    if "/" in size and topology and _SIZE.fullmatch(topology[0]):
+        why = "size comes before topology file (azurehpc-health-checks#119); so mpirun fails on every healthy node"
+        yield f"has its third and fourth argument swapped: since 2024 {why}", allowed
+        return
+    if not _SIZE.fullmatch(size) or not repeats.isdecimal():
+        yield f"has repeats {repeats} and size {size}", allowed
+    yield from _limit(sku, limit, sku.nccl_busbw.healthy.one if sku.nccl_busbw else None, "GB/s of bus bandwidth")
+
+
+def _limit(sku: VmSku, text: str, most: float | None, what: str) -> Iterator[tuple[str, str]]:
+    try:
+        limit = float(text)
+    except ValueError:
+        yield f"has {text} for a limit", "a number"
+        return
+    if not 0 < limit < float("inf"):
+        yield f"has a limit of {text}", "above 0"
+    elif most is not None and limit > most:
+        yield f"asks for {limit:g} {what}, and a healthy {sku.name} reaches {most:g}", f"at most {most:g}"
+
+
+def _hours(_: VmSku, arguments: list[str]) -> Iterator[tuple[str, str]]:
+    if len(arguments) != 1 or not arguments[0].isdecimal() or arguments[0] == "0":
+        yield "takes whole hours", "check_ib_link_flapping HOURS"
+
+
+_ARGUMENTS: dict[str, Callable[[VmSku, list[str]], Iterator[tuple[str, str]]]] = {
+    "check_gpu_bw": _copies,
+    "check_gpu_count": _count,
+    "check_hw_ib": _port,
+    "check_ib_bw_gdr": _write,
+    "check_ib_link_flapping": _hours,
+    "check_nccl_allreduce": _allreduce,
+    "check_nccl_allreduce_ib_loopback": _allreduce,
+}

@@ -1,0 +1,42 @@
+"""What may be wrong with the options of the health check where it is placed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Path, remove_command, say, set_command
+from config.schema.pools import agent_pool_name
+from config.schema.workload import Ground
+from workloads.health_check.lines import faults
+from workloads.health_check.options import NAME, HealthCheckOptions
+
+_WHERE: Path = ("workloadOptions", NAME)
+
+
+def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+    """All of them."""
+    yield from _nodes(options, ground)
+    for index, line in enumerate(options.checks):
+        for what, allowed in faults(ground.pool.sku, line):
+            path = (*_WHERE, "checks", index)
+            yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
+    if options.node_check != "off":
+        path = (*_WHERE, "nodeCheck")
+        what = f"is {options.node_check}, but workload {NAME} is the check itself"
+        yield Problem(path, what, "off", set_command(path, "off"))
+
+
+def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+    prefix = f"aks-{agent_pool_name(ground.pool_key, ground.pool)}-"
+    for index, name in enumerate(options.node_names):
+        path = (*_WHERE, "nodeNames", index)
+        if not name.startswith(prefix):
+            fix = say("kubectl get nodes --selector ai-on-aks/gpu=true    # shows their names")
+            yield Problem(path, f"is {name!r}, no node of pool {ground.pool_key}", f"names that begin {prefix}", fix)
+        elif name in options.node_names[:index]:
+            yield Problem(path, f"is {name!r} a second time", "each node once", remove_command(path))
+    if options.node_names and options.num_nodes is not None:
+        path = (*_WHERE, "numNodes")
+        what = f"is {options.num_nodes}, but {len(options.node_names)} nodes are named"
+        yield Problem(path, what, "one of numNodes and nodeNames", remove_command(path))
