@@ -23,10 +23,8 @@ def node_check_problems(
             continue
         if stack.operators.failure_effect is None:
             enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
-            what = (
-                f"is false, but workload {spec.name} has nodeCheck {depth}, and nobody may taint a bad node: the job "
-            )
-            what += "would come back to it"
+            what = f"is false, but workload {spec.name} has nodeCheck {depth}, and nobody may taint a bad node: "
+            what += "the job would come back to it"
             yield Problem(enabled, what, "true, or nodeCheck off", set_command(enabled, True))
         if spec.pods.restart_policy != "Never":
             what = f"is {depth}, but pods of workload {spec.name} are started again where they are, on a bad node too"

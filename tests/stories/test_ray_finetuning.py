@@ -70,12 +70,18 @@ def node(platform: Stack) -> str:
     return next((str(pod["spec"]["nodeName"]) for pod in pods(platform, "worker")), "")
 
 
-def said(platform: Stack) -> str:
-    """By the newest submitter; empty before there is one."""
+def submitter(platform: Stack) -> str:
+    """The newest; empty before there is one."""
     found = platform.kube.list("v1", "Pod", TEAM, labels=f"batch.kubernetes.io/job-name={JOB}")
-    newest = sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))[-1:]
+    return max(
+        ((str(pod["metadata"]["creationTimestamp"]), pod["metadata"]["name"]) for pod in found), default=("", "")
+    )[1]
+
+
+def said(platform: Stack) -> str:
+    """By the newest submitter."""
     try:
-        return "".join(log(platform.kube, pod["metadata"]["name"], TEAM) for pod in newest)
+        return log(platform.kube, submitter(platform), TEAM)
     except ApiError:
         return ""
 
@@ -141,10 +147,11 @@ def test_without_its_worker_it_goes_on_with_the_one_that_comes_instead(platform:
 
 
 def test_when_its_node_is_lost_another_cluster_goes_on_elsewhere_from_its_checkpoint(platform: Stack) -> None:
-    before, cluster, lost = step(platform), job(platform)["rayClusterName"], node(platform)
+    before, cluster, lost, old = step(platform), job(platform)["rayClusterName"], node(platform), submitter(platform)
     platform.world.simulator("fault", "node", "--node", lost)
     eventually(lambda: job(platform).get("rayClusterName", cluster) not in ("", cluster), "it is tried anew", LOST_S)
     eventually(lambda: node(platform) not in ("", lost), "it runs on the other node", LOST_S)
+    eventually(lambda: submitter(platform) not in ("", old), "it is submitted anew", LOST_S)
     eventually(lambda: BEGUN.search(said(platform)), "it has read its checkpoint", LOOKS_S)
     (at, *_) = map(int, BEGUN.findall(said(platform)))
     assert (at % OPTIONS["checkpointSteps"], at >= before - OPTIONS["checkpointSteps"]) == (0, True)

@@ -235,7 +235,8 @@ def test_the_guard_of_a_platform_follows_all_of_its_stack_and_so_goes_first(stac
 
 
 def test_the_guard_looks_for_namespaces_of_other_stacks_and_for_no_other(dev: Recorder) -> None:
-    selector = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
+    selector = bound["paramRef"]["selector"]["matchLabels"].items()
     own = [resource.inputs["metadata"]["labels"] for resource in dev.registered if resource.type.endswith(":Namespace")]
     metaseq = golden.run("metaseq")
     assert selector <= metaseq.one(":Namespace").inputs["metadata"]["labels"].items()
@@ -244,14 +245,17 @@ def test_the_guard_looks_for_namespaces_of_other_stacks_and_for_no_other(dev: Re
 
 
 def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> None:
-    spec = dev.one("AdmissionPolicy").inputs["spec"]
+    spec = dev.one("AdmissionPolicy", f"{platform_guard.NAME}-policy").inputs["spec"]
     (rule,), (validation,) = spec["matchConstraints"]["resourceRules"], spec["validations"]
     config_map = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]["name"]
     assert (rule["operations"], rule["resources"], rule["resourceNames"]) == (["DELETE"], ["configmaps"], [config_map])
     assert validation["expression"] == "false"
-    binding = dev.one("PolicyBinding").inputs["metadata"]["name"]
-    assert f"kubectl delete validatingadmissionpolicybinding {binding}" in validation["messageExpression"]
-    (label,) = dev.one("PolicyBinding").inputs["spec"]["paramRef"]["selector"]["matchLabels"].items()
+    bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs
+    assert (
+        f"kubectl delete validatingadmissionpolicybinding {bound['metadata']['name']}"
+        in validation["messageExpression"]
+    )
+    (label,) = bound["spec"]["paramRef"]["selector"]["matchLabels"].items()
     assert f"kubectl get namespaces --selector {label[0]}={label[1]}. " in validation["messageExpression"]
 
 

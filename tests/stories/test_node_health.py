@@ -1,0 +1,177 @@
+"""Nodes that are bad, and jobs that do not start there: told by the checks' own pods, with Volcano.
+
+One stack of three nodes tells it, in the order of the file; each test leaves the program as it found it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
+from diagnosis.cluster import Object
+from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.timeout(1200)]
+JOB, CHECK, AI = "nccl-allreduce", "health-check", "ai"
+LABEL, _, VALUE = BAD_NODE.partition("=")
+RESULTS = "aznhc-results"
+FAILED = "VERDICT: FAIL check_hw_ib"
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("node-health", workloads="", nodeCount=3)
+    made.up()
+    eventually(lambda: [gpus(node) for node in gpu_nodes(made.kube)] == [8] * 3, "GPUs", 300)
+    return made
+
+
+@pytest.fixture(scope="module")
+def bad(stack: Stack) -> Iterator[str]:
+    """A node with a link that is slow, which no device plugin knows of."""
+    name = names(gpu_nodes(stack.kube))[0]
+    stack.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
+    yield name
+    stack.world.simulator("heal")
+
+
+def gpus(node: Object) -> int:
+    return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
+
+
+def node(stack: Stack, name: str) -> Object:
+    return stack.kube.get("v1", "Node", name)
+
+
+def taint(stack: Stack, name: str) -> list[str]:
+    """Effects of the check's taint."""
+    return sorted(each["effect"] for each in node(stack, name)["spec"].get("taints", []) if each["key"] == "aznhc")
+
+
+def found(stack: Stack, name: str) -> str:
+    """The verdict that the node's object has."""
+    return str(node(stack, name)["metadata"]["annotations"].get(RESULTS, "")).partition("\n")[0]
+
+
+def workers(stack: Stack) -> list[Object]:
+    pods = stack.kube.list("v1", "Pod", AI, labels=f"volcano.sh/job-name={JOB}")
+    return [pod for pod in pods if "worker" in pod["metadata"]["name"]]
+
+
+def checked(stack: Stack, name: str, **options: Any) -> str:
+    """The verdict of a check of one node; the check is gone again afterwards."""
+    stack.set(workloads=CHECK, workloadOptions={CHECK: {"nodeNames": [name], **options}})
+    stack.up()
+
+    def verdict() -> str:
+        (pod,) = stack.kube.list("v1", "Pod", AI, labels=f"batch.kubernetes.io/job-name={CHECK}") or [None]
+        if pod is None or pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            return ""
+        return log(stack.kube, pod["metadata"]["name"]).splitlines()[-1]
+
+    said: str = eventually(verdict, "the check ends", 180)
+    stack.set(workloads="", workloadOptions={})
+    stack.up()
+    return said
+
+
+def swept(stack: Stack) -> None:
+    """Has the CronJob run now, and not within five minutes."""
+    cron = stack.kube.get("batch/v1", "CronJob", "node-health", "node-tools")
+    name = f"now-{time.monotonic_ns()}"
+    metadata = {"name": name, "namespace": "node-tools"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]}
+    stack.kube.create(job)
+    succeeded = lambda: stack.kube.get("batch/v1", "Job", name, "node-tools")["status"].get("succeeded") == 1  # noqa: E731
+    eventually(succeeded, "a round of it", 120)
+
+
+def test_a_job_begins_anew_on_good_nodes_when_one_turns_out_to_be_bad(stack: Stack, bad: str) -> None:
+    *_, spare = names(gpu_nodes(stack.kube))
+    stack.kube.patch("v1", "Node", spare, None, {"spec": {"unschedulable": True}})  # so that the bad one is taken
+    stack.set(workloads=JOB, workloadOptions={JOB: {"numNodes": 2, "nodeCheck": "light"}})
+    stack.up()
+    eventually(lambda: taint(stack, bad) == ["NoSchedule"], "the bad node is tainted", 180)
+    assert found(stack, bad).startswith(FAILED)
+    stack.kube.patch("v1", "Node", spare, None, {"spec": {"unschedulable": False}})
+    assert ended(stack.kube) == "Completed"
+    assert "VERDICT: PASS" in log(stack.kube)
+    assert bad not in {pod["spec"]["nodeName"] for pod in workers(stack)}
+    stack.set(workloads="", workloadOptions={})
+    stack.up()
+
+
+def test_unknown_taints_nothing(stack: Stack, bad: str) -> None:
+    """The node's log cannot be read, of which two checks know nothing."""
+    _, good, _ = names(gpu_nodes(stack.kube))
+    container = {"name": CHECK, "env": [{"name": "KERNEL_LOGS", "value": "/nowhere"}]}
+    said = checked(stack, good, podOverrides={"spec": {"containers": [container]}})
+    assert said.startswith("VERDICT: UNKNOWN ")
+    assert taint(stack, good) == []
+    assert found(stack, good) == said
+
+
+def test_jobs_get_their_time_and_then_have_to_go(stack: Stack, bad: str) -> None:
+    swept(stack)
+    assert taint(stack, bad) == ["NoSchedule"]
+    assert "aznhc-failed" in node(stack, bad)["metadata"]["annotations"]
+    stack.set(operators={"nodeHealth": {"graceMinutes": 0}})
+    stack.up()
+    swept(stack)
+    assert taint(stack, bad) == ["NoExecute"]
+    assert node(stack, bad)["metadata"]["labels"][LABEL] == VALUE
+
+
+def test_drivers_and_node_tools_bear_it(stack: Stack, bad: str) -> None:
+    pods = stack.kube.list("v1", "Pod")
+    there = [pod for pod in pods if pod["spec"].get("nodeName") == bad and not pod["metadata"].get("deletionTimestamp")]
+    spaces = {pod["metadata"]["namespace"] for pod in there}
+    assert {"nvidia-operator", "node-tools", "kube-system"} <= spaces
+    assert gpus(node(stack, bad)) == 8
+
+
+def test_it_is_checked_again_and_fails_again(stack: Stack, bad: str) -> None:
+    assert checked(stack, bad).startswith(FAILED)
+    assert "NoExecute" in taint(stack, bad)
+
+
+def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -> None:
+    stack.world.simulator("heal")
+    assert checked(stack, bad).startswith("VERDICT: PASS")
+    assert taint(stack, bad) == []
+    swept(stack)
+    after = node(stack, bad)["metadata"]
+    assert LABEL not in after["labels"]
+    assert "aznhc-failed" not in after["annotations"]
+
+
+def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) -> None:
+    mine, other, _ = names(gpu_nodes(stack.kube))
+    command = ["kubectl", "taint", "nodes", other, "aznhc=failed:NoExecute"]
+    image = next(iter(_images(stack)))
+    spec = {
+        "nodeName": mine,
+        "serviceAccountName": "aksnhc-sa",
+        "restartPolicy": "Never",
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "main", "image": image, "command": command}],
+    }
+    metadata = {"name": "stranger", "namespace": AI}
+    stack.kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    ends = lambda: stack.kube.get("v1", "Pod", "stranger", AI)["status"].get("phase") in ("Failed", "Succeeded")  # noqa: E731
+    eventually(ends, "it ends", 120)
+    said = log(stack.kube, "stranger")
+    assert f"a check may change the node that it runs on, and no other: its pod is on {mine}" in said
+    assert taint(stack, other) == []
+
+
+def _images(stack: Stack) -> Iterator[str]:
+    """Of checks that have been here: what its registry has of them."""
+    for event in stack.kube.list("v1", "Event", AI):
+        message = event.get("message", "")
+        if "aksnhc:" in message and "Pulled" in event.get("reason", ""):
+            yield next(word.strip('"') for word in message.split() if "/aksnhc:" in word)
