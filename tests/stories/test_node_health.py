@@ -68,10 +68,9 @@ def checked(stack: Stack, name: str, **options: Any) -> str:
     stack.up()
 
     def verdict() -> str:
-        (pod,) = stack.kube.list("v1", "Pod", AI, labels=f"batch.kubernetes.io/job-name={CHECK}") or [None]
-        if pod is None or pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            return ""
-        return log(stack.kube, pod["metadata"]["name"]).splitlines()[-1]
+        pods = stack.kube.list("v1", "Pod", AI, labels=f"batch.kubernetes.io/job-name={CHECK}")
+        done = [pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") in ("Succeeded", "Failed")]
+        return log(stack.kube, done[0]).splitlines()[-1] if done else ""
 
     said: str = eventually(verdict, "the check ends", 180)
     stack.set(workloads="", workloadOptions={})
