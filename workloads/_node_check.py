@@ -97,6 +97,7 @@ class NodeCheck:
             "TIMEOUT_S": str(_TIMEOUT_S[self.depth]),
             **({} if self.of_team else {"KERNEL_LOGS": KERNEL_LOGS}),
             **told(self.taint_effect, untaints=False),
+            **({} if self.depth == "full" else {"LIGHT": "true"}),
         }
 
 

@@ -146,6 +146,7 @@ class Placer:
             teams=self._stack.teams,
             slack_gpus=self._stack.slack_gpus,
             scheduler=self._stack.operators.scheduler,
+            preempts=self._stack.operators.preempts,
             operators=[key_of(each.name) for each in self._installation.enabled()],
         )
 

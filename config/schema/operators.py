@@ -57,6 +57,11 @@ class OperatorSettings(Model):
         """Of the taint that a check may give a node that fails, where it lets checks do so."""
         return None
 
+    @property
+    def preempts(self) -> bool:
+        """Whether it has pods of a higher priority class drive out those of a lower one, beside Kubernetes' own."""
+        return False
+
 
 class QueuedOperatorSettings(OperatorSettings):
     """Of one that runs jobs of queues: it is off unless it is asked for, as the queues are."""
@@ -163,6 +168,11 @@ class Operators(Model):
     def shared_class(self) -> str | None:
         """The StorageClass of shared files that one of them brings."""
         return next(filter(None, (each.shared_class for each in self._enabled())), None)
+
+    @property
+    def preempts(self) -> bool:
+        """Whether pods of a higher priority class drive out those of a lower one on GPU nodes."""
+        return self.scheduler != VOLCANO or any(each.preempts for each in self._enabled())
 
     @property
     def failure_effect(self) -> str | None:

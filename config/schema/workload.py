@@ -135,6 +135,8 @@ class Ground:
     """Keys of the operators that are on."""
     scheduler: str = VOLCANO
     """What alone places pods on its GPU nodes."""
+    preempts: bool = True
+    """Whether that has pods of a higher priority class drive out those of a lower one."""
 
     def too_few(self, workload: str, nodes: int) -> Problem:
         """The pool cannot have as many nodes as the workload needs."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tells this node's object what its check has found: the annotation aznhc-results has the verdict and the log, aznhc-checked
-# when, and a node that failed the taint aznhc=failed, of TAINT_EFFECT. Every check passed (UNTAINTS=true: they are all that
+# when all that there is was checked last (not LIGHT=true), and a node that failed the taint aznhc=failed, of TAINT_EFFECT. Every check passed (UNTAINTS=true: they are all that
 # there are) takes the taint away; what nobody knows changes no taint.
 # Usage: NODE_NAME=... TAINT_EFFECT=... [UNTAINTS=true] tell-node.sh CODE VERDICT LOG
 # Exit code: 1 where something could not be told, which is printed with what mends it.
@@ -32,7 +32,9 @@ change() {
 
 now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 results=$(printf '%s\n%s' "$verdict" "$(tail -c "$MOST_BYTES" "$log" | LC_ALL=C tr -cd '\11\12\40-\176')")
-change annotate node "$NODE_NAME" --overwrite aznhc-results="$results" aznhc-checked="$now" || exit 1
+checked=(aznhc-checked="$now")
+[[ ${LIGHT:-} != true ]] || checked=()
+change annotate node "$NODE_NAME" --overwrite aznhc-results="$results" "${checked[@]}" || exit 1
 
 if ((code == 1)); then
   change taint nodes "$NODE_NAME" --overwrite "$TAINT=failed:$TAINT_EFFECT" || exit 1

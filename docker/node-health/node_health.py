@@ -10,28 +10,20 @@ taint away: a check that passes does. Uses the Kubernetes API with the pod's ser
 
 from __future__ import annotations
 
-import json
 import os
-import ssl
 import sys
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
+
+from api import CONFLICT, GONE, Object, call
 
 TAINT, FAILED = "aznhc", "failed"
 RESULTS, FAILED_AT, LABELLED = "aznhc-results", "aznhc-failed", "aznhc-labelled"
 """Annotations: what was found, since when the node has the taint, and that its label is from here."""
 STAYS, GOES = "NoSchedule", "NoExecute"
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-TIMEOUT_S = 30
-CONFLICT, GONE = 409, 404
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -123,25 +115,6 @@ def _time(text: str) -> datetime | None:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return None
-
-
-def call(method: str, path: str, body: Object | None = None) -> Object:
-    """Asks the API server. Raises OSError; urllib's HTTPError, which is one, where it refuses."""
-    api = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
-    request = urllib.request.Request(  # noqa: S310 - the URL is the cluster's own, always https
-        f"{api}{path}",
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={
-            "Authorization": f"Bearer {(ACCOUNT / 'token').read_text().strip()}",
-            "Accept": "application/json",
-            "Content-Type": "application/merge-patch+json",
-        },
-    )
-    trust = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=trust) as answer:  # noqa: S310
-        found: Object = json.load(answer)
-        return found
 
 
 def main() -> int:

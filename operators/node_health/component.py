@@ -129,7 +129,7 @@ def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
             {
                 "name": NODE_HEALTH,
                 "image": image,
-                "command": ["node-health"],
+                "command": ["/opt/node-health/node_health.py"],
                 "env": [{"name": name, "value": value} for name, value in variables.items()],
                 "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
                 "securityContext": {

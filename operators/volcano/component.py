@@ -6,12 +6,12 @@ import pulumi
 
 from components.operators import Installed, Site
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
-from config.schema.operators import ChartSettings
 from operators._release import Values, release
+from operators.volcano.settings import VolcanoSettings
 
 NAME = "volcano"
-_ENQUEUE_ALL = """\
-actions: "enqueue, allocate, backfill"
+_SCHEDULER = """\
+actions: "{actions}"
 tiers:
 - plugins:
   - name: priority
@@ -28,8 +28,9 @@ tiers:
 """The chart's own configuration of the scheduler without overcommit and proportion.
 
 These let no pod of a job be made before there are nodes for all of them, and the autoscaler makes nodes for pods that
-wait: neither would begin (volcano#3910). Gangs are still placed as a whole; that is the plugin gang's. What goes with
-proportion are shares of queues, of which this program uses one.
+wait: neither would begin (volcano#3910). Nor would a job drive others out, which it does once it is let in
+(pkg/scheduler/actions/preempt/preempt.go, v1.15.1: jobs that are pending are passed over). Gangs are still placed as a
+whole; that is the plugin gang's. What goes with proportion are shares of queues, of which this program uses one.
 """
 
 
@@ -43,22 +44,27 @@ class Volcano(Installed):
         self,
         name: str,
         site: Site,
-        settings: ChartSettings,
+        settings: VolcanoSettings,
         *,
         autoscaled: bool,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__(name, opts)
-        chosen = values(autoscaled=autoscaled)
+        chosen = values(autoscaled=autoscaled, preemption=settings.preemption)
         installed = release(NAME, site, parent=self, values=chosen, user_values=settings.values)
         self.webhooks = [installed]
         self.register_outputs({})
 
 
-def values(*, autoscaled: bool) -> Values:
+def values(*, autoscaled: bool, preemption: bool = False) -> Values:
     """Values of the chart: everything of it runs on the system pool."""
-    scheduler = {"scheduler_config_override": _ENQUEUE_ALL} if autoscaled else {}
+    actions = ["enqueue", "allocate", *(["preempt"] if preemption else []), "backfill"]
+    override = {"scheduler_config_override": _SCHEDULER.format(actions=", ".join(actions))}
     return {
         "basic": {"image_pull_policy": "IfNotPresent"},  # the image's tag never moves
-        "custom": {"default_ns": SYSTEM_NODES, "default_tolerations": SYSTEM_TOLERATIONS, **scheduler},
+        "custom": {
+            "default_ns": SYSTEM_NODES,
+            "default_tolerations": SYSTEM_TOLERATIONS,
+            **(override if autoscaled or preemption else {}),
+        },
     }

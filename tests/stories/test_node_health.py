@@ -5,14 +5,15 @@ One stack of three nodes tells it, in the order of the file; each test leaves th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from config.facts.content_tags import content_tag
 from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
 from diagnosis.cluster import Object
+from tests.stories.node_checks import CRON, LASTING, idle_pods, ready_for_idle_checks, run_now
 from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.timeout(1200)]
@@ -78,17 +79,6 @@ def checked(stack: Stack, name: str, **options: Any) -> str:
     return said
 
 
-def swept(stack: Stack) -> None:
-    """Has the CronJob run now, and not within five minutes."""
-    cron = stack.kube.get("batch/v1", "CronJob", "node-health", "node-tools")
-    name = f"now-{time.monotonic_ns()}"
-    metadata = {"name": name, "namespace": "node-tools"}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": cron["spec"]["jobTemplate"]["spec"]}
-    stack.kube.create(job)
-    succeeded = lambda: stack.kube.get("batch/v1", "Job", name, "node-tools")["status"].get("succeeded") == 1  # noqa: E731
-    eventually(succeeded, "a round of it", 120)
-
-
 def test_a_job_begins_anew_on_good_nodes_when_one_turns_out_to_be_bad(stack: Stack, bad: str) -> None:
     *_, spare = names(gpu_nodes(stack.kube))
     stack.kube.patch("v1", "Node", spare, None, {"spec": {"unschedulable": True}})  # so that the bad one is taken
@@ -115,12 +105,12 @@ def test_unknown_taints_nothing(stack: Stack, bad: str) -> None:
 
 
 def test_jobs_get_their_time_and_then_have_to_go(stack: Stack, bad: str) -> None:
-    swept(stack)
+    run_now(stack, "node-health", "node-tools")
     assert taint(stack, bad) == ["NoSchedule"]
     assert "aznhc-failed" in node(stack, bad)["metadata"]["annotations"]
     stack.set(operators={"nodeHealth": {"graceMinutes": 0}})
     stack.up()
-    swept(stack)
+    run_now(stack, "node-health", "node-tools")
     assert taint(stack, bad) == ["NoExecute"]
     assert node(stack, bad)["metadata"]["labels"][LABEL] == VALUE
 
@@ -142,7 +132,7 @@ def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -
     stack.world.simulator("heal")
     assert checked(stack, bad).startswith("VERDICT: PASS")
     assert taint(stack, bad) == []
-    swept(stack)
+    run_now(stack, "node-health", "node-tools")
     after = node(stack, bad)["metadata"]
     assert LABEL not in after["labels"]
     assert "aznhc-failed" not in after["annotations"]
@@ -151,7 +141,11 @@ def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -
 def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) -> None:
     mine, other, _ = names(gpu_nodes(stack.kube))
     command = ["kubectl", "taint", "nodes", other, "aznhc=failed:NoExecute"]
-    image = next(iter(_images(stack)))
+    registry = stack.kube.get("batch/v1", "CronJob", "node-health", "node-tools")["spec"]["jobTemplate"]["spec"][
+        "template"
+    ]
+    host = registry["spec"]["containers"][0]["image"].partition("/")[0]
+    image = f"{host}/aksnhc:{content_tag('aksnhc')}"
     spec = {
         "nodeName": mine,
         "serviceAccountName": "aksnhc-sa",
@@ -168,9 +162,13 @@ def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) 
     assert taint(stack, other) == []
 
 
-def _images(stack: Stack) -> Iterator[str]:
-    """Of checks that have been here: what its registry has of them."""
-    for event in stack.kube.list("v1", "Event", AI):
-        message = event.get("message", "")
-        if "aksnhc:" in message and "Pulled" in event.get("reason", ""):
-            yield next(word.strip('"') for word in message.split() if "/aksnhc:" in word)
+def test_an_idle_node_is_checked_and_gives_way_to_any_job_at_once(stack: Stack) -> None:
+    ready_for_idle_checks(stack, operators={"volcano": {"preemption": True}})
+    run_now(stack, CRON, AI)
+    (check,) = idle_pods(stack)
+    eventually(lambda: [pod["status"].get("phase") for pod in idle_pods(stack)] == ["Running"], "it is checked", 120)
+    stack.set(workloads=f"{CHECK},{JOB}", workloadOptions={CHECK: LASTING, JOB: {"numNodes": 3}})
+    stack.up()
+    assert ended(stack.kube) == "Completed"
+    assert check["metadata"]["name"] not in names(idle_pods(stack))
+    assert check["spec"]["nodeName"] in {pod["spec"]["nodeName"] for pod in workers(stack)}

@@ -36,8 +36,8 @@ def files(run: Run) -> Files:
     return Files(config_map=run.name, folder=_FOLDER, contents={CONFIGURATION: text, **topology_file(run.pool)})
 
 
-def job_spec(run: Run) -> Manifest:
-    """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended.
+def template(run: Run) -> Manifest:
+    """Of a pod that checks its node, with all of its devices.
 
     Nodes that have failed before are checked too, and lose their taint if they pass all that there is to check.
     """
@@ -63,17 +63,24 @@ def job_spec(run: Run) -> Manifest:
         spec={
             "tolerations": tolerations(taints),
             **({"serviceAccountName": HEALTH_ACCOUNT} if run.taint_effect else {}),
-            **({"affinity": _on_nodes(run)} if options.node_names else {}),
         },
         overrides=options.pod_overrides,
     )
+    return pod.template()
+
+
+def job_spec(run: Run) -> Manifest:
+    """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended."""
+    pod, ttl = template(run), run.options.ttl_seconds
+    if run.options.node_names:
+        pod["spec"]["affinity"] = _on_nodes(run)
     return indexed_job_spec(
         run.name,
         run.nodes,
-        pod.template(),
+        pod,
         backoffLimitPerIndex=0,
         podFailurePolicy={"rules": [IGNORE_DISRUPTIONS]},
-        **({} if options.ttl_seconds is None else {"ttlSecondsAfterFinished": options.ttl_seconds}),
+        **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
     )
 
 

@@ -30,6 +30,8 @@ class HealthCheckOptions(WorkloadOptions):
     """Checks of your own, as aznhc's configuration has them, in place of those of their name, as in
     `check_ib_bw_gdr 390`.
     """
+    idle_checks: bool = False
+    """Whether nodes without a job on their GPUs are checked too, each once a day, by pods that any job drives out."""
     ttl_seconds: Annotated[int | None, Field(ge=0, le=MAX_TTL_S), PLAIN_DIGITS] = None
     """When the Job goes with its pods' logs, counted from its end; by default it stays. Nodes keep what was found."""
     timeout_seconds: Annotated[int, Field(ge=60, le=86400), PLAIN_DIGITS] = 500

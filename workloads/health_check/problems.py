@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.scheduling import VOLCANO
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
+from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import agent_pool_name
 from config.schema.workload import Ground
 from workloads.health_check.lines import faults
@@ -21,6 +23,7 @@ def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
         for what, allowed in faults(ground.pool.sku, line):
             path = (*_WHERE, "checks", index)
             yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
+    yield from _idle(options, ground)
     if options.node_check != "off":
         path = (*_WHERE, "nodeCheck")
         what = f"is {options.node_check}, but workload {NAME} is the check itself"
@@ -40,3 +43,21 @@ def _nodes(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
         path = (*_WHERE, "numNodes")
         what = f"is {options.num_nodes}, but {len(options.node_names)} nodes are named"
         yield Problem(path, what, "one of numNodes and nodeNames", remove_command(path))
+
+
+def _idle(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
+    """Checks of idle nodes must give way to jobs, and would find bad nodes in vain where nobody may taint these."""
+    if not options.idle_checks:
+        return
+    if ground.pool.shares > 1:
+        path = (*_WHERE, "idleChecks")
+        what = f"is true, but GPUs of pool {ground.pool_key} are shared, and the checks are of whole ones"
+        yield Problem(path, what, "false", set_command(path, False))
+    if key_of(NODE_HEALTH) not in ground.operators:
+        enabled: Path = ("operators", key_of(NODE_HEALTH), "enabled")
+        what = f"is false, but workload {NAME} has idleChecks, and nobody may taint a node that one finds bad"
+        yield Problem(enabled, what, "true, or idleChecks false", set_command(enabled, True))
+    if ground.scheduler == VOLCANO and not ground.preempts:
+        preemption: Path = ("operators", "volcano", "preemption")
+        what = f"is false, but workload {NAME} has idleChecks, whose pods would keep GPUs from jobs"
+        yield Problem(preemption, what, "true, or idleChecks false", set_command(preemption, True))

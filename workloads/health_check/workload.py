@@ -12,6 +12,7 @@ from config.schema.models import Placement
 from config.schema.workload import Ground
 from workloads._base import Deployed, Workload
 from workloads._indexed_job import indexed_job
+from workloads.health_check.idle import idle_checks
 from workloads.health_check.manifests import Run, command, files, job_spec
 from workloads.health_check.options import NAME, HealthCheckOptions
 from workloads.health_check.problems import problems
@@ -35,6 +36,9 @@ class HealthCheck(Workload[HealthCheckOptions]):
     def deploy(self, context: WorkloadContext, placement: Placement[HealthCheckOptions]) -> Deployed:
         """The checks in a ConfigMap, and the job that mounts it."""
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
-        indexed_job(run.name, job_spec(run), context, [files(run).deploy(context)])
+        made = [files(run).deploy(context)]
+        indexed_job(run.name, job_spec(run), context, made)
+        if run.options.idle_checks:
+            idle_checks(run, context, made)
         shown = pulumi.Output.from_input(context.namespace).apply(lambda namespace: command(namespace, run.name))
         return Deployed(namespace=context.namespace, name=run.name, command=shown)

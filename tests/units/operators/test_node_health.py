@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
 from typing import Any
@@ -14,7 +12,7 @@ from pydantic import ValidationError
 from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE
 from operators.node_health.component import OWN_RULES, RULES, cron_job_spec, pod_spec
 from operators.node_health.settings import NodeHealthSettings
-from simulator.host.paths import ROOT
+from tests.support.node_health import imported
 
 Object = dict[str, Any]
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
@@ -25,14 +23,7 @@ SKU = {"key": "sku", "value": "gpu", "effect": "NoSchedule"}
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    file = ROOT / "docker" / "node-health" / "node_health.py"
-    spec = importlib.util.spec_from_file_location("node_health", file)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["node_health"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return imported("node_health")
 
 
 def node(*effects: str, labels: Object | None = None, failed: datetime | None = None, **annotations: str) -> Object:

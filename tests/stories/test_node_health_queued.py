@@ -1,0 +1,108 @@
+"""Bad nodes and idle ones where Kueue lets jobs in and Coscheduling places them: as test_node_health.py with Volcano.
+
+One story, told in the order of the file; its platform has two nodes of eight GPUs, one of them bad.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from config.facts.scheduling import COSCHEDULER
+from diagnosis.cluster import Object
+from simulator.kube.client import ApiError
+from tests.stories.node_checks import CRON, idle_pods, ready_for_idle_checks, run_now
+from tests.stories.runs import observed
+from tests.stories.team_jobs import shared_stack
+from tests.support.world import Stack, World, eventually, gpu_nodes, log, names
+
+pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
+NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
+POD = f"train-{NAME}-master-0"
+TOOLS = (
+    "appwrapper-manager,training-operator-manager,kueue-manager,scheduler-plugins-scheduler,"
+    "scheduler-plugins-controller"
+)
+OPERATORS: dict[str, Any] = {
+    "scheduler": COSCHEDULER,
+    "kueue": {"enabled": True},
+    "appwrapper": {"enabled": True},
+    "trainingOperator": {"enabled": True},
+}
+OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 100, "nodeCheck": "light"}
+LOOKS_S = 300
+
+
+@pytest.fixture(scope="module")
+def platform(new_stack: Callable[..., Stack]) -> Stack:
+    teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
+    storage = {"sharedClass": "azurefile-csi"}
+    return shared_stack(new_stack, "checked", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+
+
+@pytest.fixture(scope="module")
+def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    config = {"platformStack": platform.name, "workloadOptions": {NAME: OPTIONS}}
+    made = Stack.create(world, "train", tmp_path_factory.mktemp("train") / "project", config, like=NAME)
+    yield made
+    made.discard()
+
+
+@pytest.fixture(scope="module")
+def bad(platform: Stack) -> Iterator[str]:
+    """A node with a link that is slow, which no device plugin knows of."""
+    name = names(gpu_nodes(platform.kube))[0]
+    platform.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
+    yield name
+    platform.world.simulator("heal")
+
+
+def pod(platform: Stack) -> Object:
+    return platform.kube.find("v1", "Pod", POD, TEAM) or {}
+
+
+def cordon(platform: Stack, name: str, *, unschedulable: bool) -> None:
+    platform.kube.patch("v1", "Node", name, None, {"spec": {"unschedulable": unschedulable}})
+
+
+def said(platform: Stack) -> str:
+    try:
+        return log(platform.kube, POD, TEAM)
+    except ApiError:
+        return ""
+
+
+def tainted(platform: Stack, name: str) -> bool:
+    return any(each["key"] == "aznhc" for each in platform.kube.get("v1", "Node", name)["spec"].get("taints", []))
+
+
+def test_a_teams_job_is_requeued_off_a_bad_node_and_runs_on_a_good_one(platform: Stack, stack: Stack, bad: str) -> None:
+    (good,) = {*names(gpu_nodes(platform.kube))} - {bad}
+    cordon(platform, good, unschedulable=True)  # so that the bad one is taken
+    stack.up()
+    eventually(lambda: tainted(platform, bad), "the bad node is tainted", LOOKS_S)
+    results = platform.kube.get("v1", "Node", bad)["metadata"]["annotations"]["aznhc-results"]
+    assert results.startswith("VERDICT: FAIL check_hw_ib")
+    cordon(platform, good, unschedulable=False)
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", 2 * LOOKS_S)
+    assert observed(stack, platform)[NAME].phase == "Succeeded"
+    assert pod(platform)["spec"]["nodeName"] == good
+    assert re.search(r"^step 100: loss", said(platform), re.MULTILINE)
+
+
+def test_checks_of_idle_nodes_give_way_to_a_teams_job_at_once(platform: Stack, stack: Stack, bad: str) -> None:
+    platform.world.simulator("heal")
+    ready_for_idle_checks(platform)
+    for _ in range(2):  # a node in each round
+        run_now(platform, CRON, "ai")
+        eventually(lambda: {pod["status"].get("phase") for pod in idle_pods(platform)} == {"Running"}, "a check", 120)
+    assert len(idle_pods(platform)) == 2
+    platform.kube.patch("v1", "Node", bad, None, {"spec": {"taints": None}})
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 200}})
+    stack.up()
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
+    assert observed(stack, platform)[NAME].phase == "Succeeded"
+    assert len(idle_pods(platform)) == 1

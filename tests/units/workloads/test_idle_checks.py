@@ -1,0 +1,156 @@
+"""Checks of idle nodes: over a day each node has its turn, and no job waits for one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import workloads
+from config.problems.errors import SettingsError
+from tests.support.node_health import imported
+from tests.support.pools import H100, RDMA, pool
+from tests.support.settings import load
+from workloads.health_check import idle
+from workloads.health_check.manifests import Run
+from workloads.health_check.options import NAME, HealthCheckOptions
+
+Object = dict[str, Any]
+BEGIN = datetime(2026, 11, 26, tzinfo=UTC)
+EVERY = timedelta(minutes=idle.MINUTES)
+ROUNDS = timedelta(days=1) // EVERY
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return imported("idle_checks")
+
+
+def node(name: str, checked: datetime | None = None, *, ready: bool = True, gpus: int = 8, **spec: Any) -> Object:
+    annotations = {"aznhc-checked": f"{checked:%Y-%m-%dT%H:%M:%SZ}"} if checked else {}
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": {GPU: str(gpus)}}
+    return {"metadata": {"name": name, "annotations": annotations}, "spec": spec, "status": status}
+
+
+def pod(on: str = "", gpus: int = 8, phase: str = "Running") -> Object:
+    limits = {GPU: str(gpus)} if gpus else {}
+    spec = {"containers": [{"name": "main", "resources": {"limits": limits}}], **({"nodeName": on} if on else {})}
+    return {"metadata": {"name": "pod"}, "spec": spec, "status": {"phase": phase}}
+
+
+def test_a_node_is_idle_when_no_pod_has_gpus_of_it(script: ModuleType) -> None:
+    nodes = [node("a"), node("b")]
+    others = [pod("a"), pod("b", gpus=0), pod("b", phase="Succeeded")]
+    assert script.chosen(nodes, others, BEGIN, EVERY) == ["b"]
+
+
+def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
+    assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY) == []
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        node("a", BEGIN - timedelta(hours=23)),
+        node("a", ready=False),
+        node("a", gpus=0),
+        node("a", unschedulable=True),
+    ],
+)
+def test_what_is_not_due_or_could_not_be_checked_is_left_alone(script: ModuleType, found: Object) -> None:
+    assert script.chosen([found], [], BEGIN, EVERY) == []
+
+
+def test_one_that_has_failed_is_checked_again(script: ModuleType) -> None:
+    tainted = node("a", taints=[{"key": "aznhc", "value": "failed", "effect": "NoExecute"}])
+    assert script.chosen([tainted], [], BEGIN, EVERY) == ["a"]
+
+
+@pytest.mark.parametrize("count", [1, 8, 64, 1000])
+def test_over_a_day_each_node_is_checked_once_and_they_are_spread(script: ModuleType, count: int) -> None:
+    nodes = [node(f"n{index}") for index in range(count)]
+    begun: Counter[str] = Counter()
+    for number in range(ROUNDS):
+        now = BEGIN + number * EVERY
+        names = script.chosen(nodes, [], now, EVERY)
+        assert len(names) <= -(-count // ROUNDS)
+        for name in names:
+            begun[name] += 1
+            nodes[int(name[1:])] = node(name, now)
+    assert set(begun.values()) == {1}
+    assert len(begun) == count
+
+
+def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while_one_waits(script: ModuleType) -> None:
+    """Jobs of whole nodes come and go at random, and take a node from a check at once, as the scheduler has it."""
+    chance = random.Random(20)  # noqa: S311 - not for secrets
+    nodes = {name: node(name) for name in (f"n{index}" for index in range(16))}
+    jobs: dict[str, datetime] = {}
+    checks: dict[str, datetime] = {}
+    waiting, begun = 0, 0
+    for minute in range(24 * 60):
+        now = BEGIN + timedelta(minutes=minute)
+        jobs = {name: end for name, end in jobs.items() if end > now}
+        for name in [name for name, end in checks.items() if end <= now]:
+            nodes[name] = node(name, checks.pop(name))
+        waiting += chance.random() < 0.05
+        for name in [name for name in nodes if name not in jobs][:waiting]:
+            checks.pop(name, None)
+            jobs[name] = now + timedelta(minutes=chance.randrange(30, 300))
+            waiting -= 1
+        if minute % idle.MINUTES == 0:
+            pods = [*(pod(name) for name in (*jobs, *checks)), *(pod(phase="Pending") for _ in range(waiting))]
+            names = script.chosen(list(nodes.values()), pods, now, EVERY)
+            assert not names or not waiting
+            assert not {*names} & {*jobs, *checks}
+            checks |= dict.fromkeys(names, now + timedelta(minutes=5))
+            begun += len(names)
+    assert begun >= len(nodes)  # also on nodes from which a job drove an earlier one out
+
+
+def run(**options: Any) -> Run:
+    chosen = HealthCheckOptions(idle_checks=True, **options)
+    place: Object = {"pool": pool(H100), "nodes": 2, "image": "aksnhc:1", "rdma_resource": RDMA}
+    return Run(name=NAME, options=chosen, taint_effect="NoSchedule", **place)
+
+
+def test_any_job_drives_a_check_out_and_no_node_is_made_for_one() -> None:
+    spec = idle.pod_template(run(), "idle")["spec"]
+    assert spec["priorityClassName"] == "idle"
+    assert spec["terminationGracePeriodSeconds"] <= 5
+    assert spec["restartPolicy"] == "Never"
+    assert idle.priority_class()["value"] < -10
+    assert idle.priority_class()["preemption_policy"] == "Never"
+
+
+def test_a_check_is_of_no_gang_and_of_whatever_node_it_is_sent_to(script: ModuleType) -> None:
+    template = json.loads(json.dumps(idle.pod_template(run(node_names=("aks-x-1",)), "idle")))
+    made = script.check(template, "aks-gpu-1-vmss000000", {"kind": "Job"})
+    assert "scheduling.k8s.io/group-name" not in made["metadata"].get("annotations", {})
+    assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "aks-gpu-1-vmss000000"}
+    assert "aks-x-1" not in json.dumps(made)
+    assert made["metadata"]["ownerReferences"] == [{"kind": "Job"}]
+
+
+@pytest.mark.parametrize(
+    ("operators", "said"),
+    [
+        ({}, "operators.volcano.preemption is false, but workload health-check has idleChecks"),
+        (
+            {"volcano": {"preemption": True}, "nodeHealth": {"enabled": False}},
+            "operators.nodeHealth.enabled is false, but workload health-check has idleChecks",
+        ),
+    ],
+)
+def test_what_they_need_is_asked_for(operators: Object, said: str) -> None:
+    options = {"health-check": {"idleChecks": True}}
+    stack = {"vmSku": H100, "workloads": "health-check", "workloadOptions": options, "operators": operators}
+    with pytest.raises(SettingsError) as caught:
+        load(stack, known=workloads.find())
+    assert [problem for problem in caught.value.problems if str(problem).startswith(said)]
