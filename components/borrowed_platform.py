@@ -46,6 +46,7 @@ class BorrowedPlatform(Component):
             opts=self.child(),
         )
         in_cluster = self.child(providers={"kubernetes": self.provider})
+        platform_guard.guest(settings.stack, self.child(provider=self.provider))
         containers = self._containers()
         for container, access in containers.items():
             check_expiry(access, users=settings.users(container), stack=str(lender.stack))
@@ -69,7 +70,6 @@ class BorrowedPlatform(Component):
             self.settings.stack,
             {name: access for name, access in containers.items() if name in used},
             None,
-            platform_guard.GUEST_LABELS,
             federation=Federation.of(plain) if plain else None,
             checks=() if self.settings.operators.failure_effect else None,
             opts=opts,

@@ -1,8 +1,8 @@
 """A platform that other stacks run on does not go without a word: the API server refuses that of its first object.
 
-No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So a
-ValidatingAdmissionPolicy keeps one ConfigMap for as long as there are namespaces of other stacks: whoever destroys the
-platform meets that before all else.
+No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So each stack that runs on
+it leaves a ConfigMap beside the platform's own, and a ValidatingAdmissionPolicy keeps that one for as long as there are
+such: whoever destroys the platform meets it before all else.
 """
 
 from __future__ import annotations
@@ -15,16 +15,24 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.context import WorkloadContext
+from config.schema.names import WORKLOAD_NAMESPACE
 
 NAME = "platform-in-use"
 """Of the policy, of its binding and of the ConfigMap."""
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
-"""Of the namespace that a stack makes on the platform of another; the namespace's name is the stack's.
+"""Of the ConfigMap of a stack that runs on the platform of another.
 
-One that an earlier version made has no label, and does not count, until its stack's next `up`.
+A stack that an earlier version made has none, and does not count, until its next `up`.
 """
+_STACK = "stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
+
+
+def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ConfigMap:
+    """What tells the platform that a stack runs on it."""
+    metadata = {"name": f"guest-{stack}", "namespace": WORKLOAD_NAMESPACE, "labels": GUEST_LABELS}
+    return kubernetes.core.v1.ConfigMap("guest", metadata=metadata, data={_STACK: stack}, opts=opts)
 
 
 class PlatformGuard(Component):
@@ -48,27 +56,27 @@ class PlatformGuard(Component):
 
 
 def policy_spec() -> dict[str, Any]:
-    """Refuses to delete the ConfigMap. It is asked once for each namespace that the binding finds (Kubernetes 1.30).
+    """Refuses to delete the ConfigMap. It is asked once for each guest that the binding finds (Kubernetes 1.30).
 
     The API server passes on one of these refusals alone (dispatcher.go), so it names the command that lists all.
     """
-    stack = "params.metadata.name"
+    stack = f"params.data.{_STACK}"
     message = (
         f"'stack ' + {stack} + ' runs on this platform. Destroy it first: pulumi destroy -s ' + {stack} + "
-        f"'. All such stacks: kubectl get namespaces --selector {_SELECTOR}. "
+        f"'. All such stacks: kubectl get configmaps -n {WORKLOAD_NAMESPACE} --selector {_SELECTOR}. "
         f"To destroy the platform all the same: {_OVERRIDE}'"
     )
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
     return {
         "failurePolicy": "Fail",
-        "paramKind": {"apiVersion": "v1", "kind": "Namespace"},
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [NAME]}]},
         "validations": [{"expression": "false", "messageExpression": message, "reason": "Forbidden"}],
     }
 
 
 def binding_spec() -> dict[str, Any]:
-    """Without a namespace of another stack there is nothing to refuse."""
+    """Without a guest there is nothing to refuse. Guests are looked for where the ConfigMap is that is kept."""
     return {
         "policyName": NAME,
         "paramRef": {"selector": {"matchLabels": GUEST_LABELS}, "parameterNotFoundAction": "Allow"},

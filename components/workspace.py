@@ -33,7 +33,6 @@ class Workspace(Component):
         space_name: str,
         containers: Mapping[str, ContainerAccess],
         hooks: pulumi.ResourceHookBinding | None,
-        labels: Mapping[str, str] | None = None,
         federation: Federation | None = None,
         *,
         checks: Sequence[pulumi.Resource] | None,
@@ -45,7 +44,7 @@ class Workspace(Component):
         tell what they have found of their node; None where there is none.
         """
         super().__init__(name, opts)
-        space = namespace(space_name, "privileged", parent=self, hooks=hooks, labels=labels)
+        space = namespace(space_name, "privileged", parent=self, hooks=hooks)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name

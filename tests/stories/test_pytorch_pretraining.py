@@ -92,6 +92,12 @@ def test_it_is_made_as_the_teams_user_in_its_namespace_and_nowhere_else(platform
     assert platform.kube.find("v1", "Namespace", "train") is None
 
 
+def test_its_platform_is_not_destroyed_without_a_word(platform: Stack, stack: Stack) -> None:
+    refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    assert f"stack {stack.name} runs on this platform. Destroy it first: pulumi destroy -s {stack.name}" in refused
+    assert "deleted" not in refused
+
+
 def test_it_is_admitted_by_the_teams_queue_and_trains(platform: Stack, stack: Stack) -> None:
     eventually(lambda: step(platform) >= 200, "it trains", LOOKS_S)
     (queued,) = platform.kube.list(queues.API, "Workload", TEAM)

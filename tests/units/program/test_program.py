@@ -99,7 +99,7 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
         "pulumi:providers:kubernetes kubernetes"
     }
     metadata = [resource.inputs["metadata"] for resource in made if resource.type.startswith("kubernetes:")]
-    spaces = {found.get("namespace", found["name"]) for found in metadata}
+    spaces = {found.get("namespace", found["name"]) for found in metadata if found["name"] != f"guest-{stack}"}
     assert {stack} <= spaces
     assert all(space.startswith(stack) for space in spaces)  # what has no namespace has its name in front
     assert not [resource.type for resource in made if resource.type.startswith("azure-native:")]
@@ -234,14 +234,16 @@ def test_the_guard_of_a_platform_follows_all_of_its_stack_and_so_goes_first(stac
     assert everything - reach(recorder, guard) == {guard}
 
 
-def test_the_guard_looks_for_namespaces_of_other_stacks_and_for_no_other(dev: Recorder) -> None:
+@pytest.mark.parametrize("stack", ["metaseq", "batch-inference"])
+def test_the_guard_looks_for_guests_wherever_these_have_their_workloads(dev: Recorder, stack: str) -> None:
     bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
     selector = bound["paramRef"]["selector"]["matchLabels"].items()
-    own = [resource.inputs["metadata"]["labels"] for resource in dev.registered if resource.type.endswith(":Namespace")]
-    metaseq = golden.run("metaseq")
-    assert selector <= metaseq.one(":Namespace").inputs["metadata"]["labels"].items()
-    assert not [labels for labels in own if selector <= labels.items()]
-    assert not metaseq.names("PolicyBinding")
+    kept = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]
+    guest = golden.run(stack).one(":ConfigMap", "guest").inputs
+    assert selector <= guest["metadata"]["labels"].items()
+    assert guest["metadata"]["namespace"] == kept["namespace"]
+    assert guest["data"] == {"stack": stack}
+    assert not [r for r in dev.registered if selector <= r.inputs.get("metadata", {}).get("labels", {}).items()]
 
 
 def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> None:
@@ -256,7 +258,7 @@ def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> N
         in validation["messageExpression"]
     )
     (label,) = bound["spec"]["paramRef"]["selector"]["matchLabels"].items()
-    assert f"kubectl get namespaces --selector {label[0]}={label[1]}. " in validation["messageExpression"]
+    assert f"kubectl get configmaps -n ai --selector {label[0]}={label[1]}. " in validation["messageExpression"]
 
 
 @pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])
