@@ -165,8 +165,8 @@ def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) 
 def test_an_idle_node_is_checked_and_gives_way_to_any_job_at_once(stack: Stack) -> None:
     ready_for_idle_checks(stack, operators={"volcano": {"preemption": True}})
     run_now(stack, CRON, AI)
-    (check,) = idle_pods(stack)
     eventually(lambda: [pod["status"].get("phase") for pod in idle_pods(stack)] == ["Running"], "it is checked", 120)
+    (check,) = idle_pods(stack)
     stack.set(workloads=f"{CHECK},{JOB}", workloadOptions={CHECK: LASTING, JOB: {"numNodes": 3}})
     stack.up()
     assert ended(stack.kube) == "Completed"
