@@ -37,7 +37,7 @@ printf '%s\\0' "$@" >>"$HERE/asked"; printf '\\n\\0' >>"$HERE/asked"
 """
 
 
-class Check:
+class Ran:
     """One run. `answers` are what aznhc says in its first run and in its second, by failures."""
 
     def __init__(self, folder: Path, *answers: Sequence[str], checks: str = CHECKS, **variables: str) -> None:
@@ -79,7 +79,7 @@ class Check:
 
 
 def test_a_node_that_passes_keeps_what_was_found_and_gets_no_taint(tmp_path: Path) -> None:
-    check = Check(tmp_path, [])
+    check = Ran(tmp_path, [])
     assert (check.code, check.runs, check.taints) == (0, 1, [])
     (annotate,) = check.asked
     assert annotate[:4] == ["annotate", "node", NODE, "--overwrite"]
@@ -88,14 +88,14 @@ def test_a_node_that_passes_keeps_what_was_found_and_gets_no_taint(tmp_path: Pat
 
 
 def test_what_cannot_be_chance_taints_at_once(tmp_path: Path) -> None:
-    check = Check(tmp_path, [MISSING])
+    check = Ran(tmp_path, [MISSING])
     assert (check.code, check.runs) == (1, 1)
     assert check.taints == ["aznhc=failed:NoSchedule"]
     assert check.verdict.startswith("VERDICT: FAIL check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009")
 
 
 def test_one_slow_run_takes_no_node_away(tmp_path: Path) -> None:
-    check = Check(tmp_path, [SLOW], [])
+    check = Ran(tmp_path, [SLOW], [])
     assert (check.code, check.runs, check.taints) == (0, 2, [])
     assert "PASS at the second run, at the first: check_ib_bw_gdr 380" in check.verdict
     assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n"  # the others are not run again
@@ -103,35 +103,35 @@ def test_one_slow_run_takes_no_node_away(tmp_path: Path) -> None:
 
 
 def test_what_is_slow_twice_is_slow(tmp_path: Path) -> None:
-    check = Check(tmp_path, [SLOW], [SLOW])
+    check = Ran(tmp_path, [SLOW], [SLOW])
     assert (check.code, check.runs, check.taints) == (1, 2, ["aznhc=failed:NoSchedule"])
 
 
 def test_nothing_is_run_again_for_a_node_that_is_bad_anyway(tmp_path: Path) -> None:
-    check = Check(tmp_path, [MISSING, SLOW])
+    check = Ran(tmp_path, [MISSING, SLOW])
     assert (check.code, check.runs) == (1, 1)
 
 
 def test_unknown_taints_nothing(tmp_path: Path) -> None:
-    check = Check(tmp_path, [NOT_RUN])
+    check = Ran(tmp_path, [NOT_RUN])
     assert (check.code, check.taints) == (2, [])
     assert check.verdict.startswith("VERDICT: UNKNOWN ")
 
 
 def test_slow_once_and_then_not_to_be_measured_is_unknown(tmp_path: Path) -> None:
-    check = Check(tmp_path, [SLOW], [NOT_RUN])
+    check = Ran(tmp_path, [SLOW], [NOT_RUN])
     assert (check.code, check.taints) == (2, [])
 
 
 @pytest.mark.parametrize(("answers", "code"), [([], 0), ([NOT_RUN], 0), ([MISSING], 1)])
 def test_before_a_job_only_a_fault_keeps_it_from_starting(tmp_path: Path, answers: list[str], code: int) -> None:
-    assert Check(tmp_path, answers, BEFORE_JOB="true").code == code
+    assert Ran(tmp_path, answers, BEFORE_JOB="true").code == code
 
 
 def test_a_bad_node_that_nobody_could_taint_is_told_apart(tmp_path: Path) -> None:
     """Else the Job would take it for a node that is out of the way, and send the next pod there again."""
     refusal = f'Error from server (Forbidden): nodes "{NODE}" is forbidden: User "x" cannot patch resource "nodes"'
-    check = Check(tmp_path, [MISSING], BEFORE_JOB="true", REFUSAL=refusal)
+    check = Ran(tmp_path, [MISSING], BEFORE_JOB="true", REFUSAL=refusal)
     assert check.code == 3
     assert f"the check may not change node {NODE}" in check.errors
     assert "allowed: an account that may get and patch nodes" in check.errors
@@ -139,29 +139,29 @@ def test_a_bad_node_that_nobody_could_taint_is_told_apart(tmp_path: Path) -> Non
 
 
 def test_a_node_that_has_gone_meanwhile_is_said_to_be(tmp_path: Path) -> None:
-    check = Check(tmp_path, [MISSING], REFUSAL=f'Error from server (NotFound): nodes "{NODE}" not found')
+    check = Ran(tmp_path, [MISSING], REFUSAL=f'Error from server (NotFound): nodes "{NODE}" not found')
     assert check.code == 1
     assert f"node {NODE} is not there any more" in check.errors
 
 
 def test_the_taint_goes_when_all_that_there_is_to_check_has_passed(tmp_path: Path) -> None:
-    assert Check(tmp_path, [], UNTAINTS="true", TAINTS="sku aznhc").taints == ["aznhc-"]
+    assert Ran(tmp_path, [], UNTAINTS="true", TAINTS="sku aznhc").taints == ["aznhc-"]
 
 
 @pytest.mark.parametrize("variables", [{"TAINTS": "sku aznhc"}, {"UNTAINTS": "true", "TAINTS": "sku aznhc-other-tool"}])
 def test_it_stays_when_not_all_was_checked_and_others_are_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
-    assert Check(tmp_path, [], **variables).taints == []
+    assert Ran(tmp_path, [], **variables).taints == []
 
 
 def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
     """Annotations of an object have 256 KiB in all."""
     long = f"check_gpu_count: {'x' * 400_000}é. FaultCode: NHC2009"
-    check = Check(tmp_path, [long])
+    check = Ran(tmp_path, [long])
     results = check.asked[0][4]
     assert len(results.encode()) < 2**16
     assert "Running check:" in results  # of the log its end
 
 
 def test_without_anybody_to_tell_it_tells_nobody(tmp_path: Path) -> None:
-    check = Check(tmp_path, [MISSING], TAINT_EFFECT="")
+    check = Ran(tmp_path, [MISSING], TAINT_EFFECT="")
     assert (check.code, check.asked) == (1, [])
