@@ -36,6 +36,7 @@ from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
+from simulator.kubelet.left_files import LeftFiles
 from simulator.kubelet.logs import LogFile
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.pages import Pages
@@ -46,7 +47,7 @@ from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
-from simulator.kubelet.status import lost_with_node
+from simulator.kubelet.status import ended_by_reboot, lost_with_node
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
 from simulator.sandbox import machine, sandbox
@@ -123,6 +124,7 @@ class Kubelet:
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
         self._furnished: dict[Path, NodeHardware] = {}
+        self._left = LeftFiles(self.catalogue.leaves)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -174,7 +176,8 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
-        self._furnish(nodes)
+        self._furnish(nodes, pods)
+        self._left.sync(pods, {name: folders.of_machine(self.folder, node) for name, node in nodes.items()})
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             name = pod["spec"]["nodeName"]
@@ -194,13 +197,28 @@ class Kubelet:
         """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
-    def _furnish(self, nodes: Mapping[str, Object]) -> None:
-        """Gives each machine the files of its hardware, and shows faults in them."""
-        for node in nodes.values():
+    def _furnish(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> None:
+        """Gives each machine the files of its hardware, and shows faults and boots in them."""
+        for name, node in nodes.items():
             root, hardware = folders.of_machine(self.folder, node), self._keeper.hardware(node)
-            if self._furnished.get(root) != hardware:
+            before = self._furnished.get(root)
+            if before != hardware:
                 machine.write(root, hardware)
                 self._furnished[root] = hardware
+            if before and before.booted != hardware.booted:
+                for pod in pods:
+                    if pod["spec"]["nodeName"] == name:
+                        self._reboot(pod)
+
+    def _reboot(self, pod: Object) -> None:
+        """What ran there is gone. It starts anew, but in a pod that starts nothing twice, which has failed."""
+        worker = self._workers.pop(pod["metadata"]["uid"], None)
+        if worker is None:  # KWOK's, for which nothing ran
+            return
+        worker.lose()
+        worker.join()
+        if not has_ended(pod) and pod["spec"].get("restartPolicy") == "Never":
+            self._patch_status(pod, ended_by_reboot(pod))
 
     def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         """Drops what belonged to pods and machines that are gone."""
@@ -262,10 +280,13 @@ class Kubelet:
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
         if not has_ended(pod):
-            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-            options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
-            ignore_missing(lambda: self.kube.patch("v1", "Pod", name, namespace, lost_with_node(pod), **options))
+            self._patch_status(pod, lost_with_node(pod))
         self._remove(pod)
+
+    def _patch_status(self, pod: Object, body: Object) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
+        ignore_missing(lambda: self.kube.patch("v1", "Pod", name, namespace, body, **options))
 
     def _remove(self, pod: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]

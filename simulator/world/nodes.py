@@ -8,6 +8,7 @@ import re
 
 from config.facts import skus
 from diagnosis.cluster import Object
+from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node_hardware
 
@@ -35,8 +36,8 @@ def hardware_of(node: Object) -> NodeHardware:
     info, disk = status.get("nodeInfo", {}), status.get("capacity", {}).get("ephemeral-storage", "")
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
     kernel = info.get("kernelVersion") or hardware.kernel
-    os_disk = with_capacity(hardware.os_disk, disk)
-    return dataclasses.replace(hardware, kernel=kernel, os_id=os_id, os_version=os_version, os_disk=os_disk)
+    found = {"kernel": kernel, "os_id": os_id, "os_version": os_version, "booted": BootStore().last(name)}
+    return dataclasses.replace(hardware, os_disk=with_capacity(hardware.os_disk, disk), **found)
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
