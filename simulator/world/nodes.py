@@ -7,13 +7,13 @@ import functools
 import re
 
 from config.facts import skus
+from config.facts.scheduling import INSTANCE_TYPE
 from diagnosis.cluster import Object
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
 """`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
