@@ -28,6 +28,6 @@ def test_the_platform_names_nodes_with_a_problem_and_none_of_which_nobody_knows(
 
 
 def test_a_workload_tells_of_nodes_that_it_has_pods_on_and_of_no_others() -> None:
-    pods = (make.worker("olmo-0", "olmo", on="a", ready=True), make.worker("olmo-1", "olmo", on="b", ready=True))
+    pods = (make.worker("olmo-0", "olmo", on="a"), make.worker("olmo-1", "olmo", on="b"))
     found = report(make.cluster(make.job("olmo"), *pods, sick("a", HOT), sick("b", WELL), sick("c", HOT)), "ai", "olmo")
     assert found.remarks == ("its node a has GPUTooHot (GPUs that are too hot: 5)",)
