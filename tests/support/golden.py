@@ -48,6 +48,7 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloads": NCCL,
         "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
         "cluster": _LOCAL,
+        "operators": {"nodeProblemDetector": {"enabled": True}},
     },
     "teams": {
         "vmSku": H100,
