@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether the driver sees all GPUs that the VM size has. Usage: gpu-count.sh COUNT
 source "$(dirname "$0")/lib.sh"
 

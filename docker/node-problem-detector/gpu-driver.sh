@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether NVIDIA's driver is on the node, and loaded.
 source "$(dirname "$0")/lib.sh"
 

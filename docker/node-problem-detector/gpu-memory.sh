@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether the memory of a GPU has errors that ECC did not correct, or rows that wait to be remapped, which a reset of the GPU
 # ends; or rows that could not be remapped, after which it is to be replaced (NVIDIA, GPU memory error management).
 # Usage: gpu-memory.sh errors|remapping

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether all NVLinks that the GPUs have are active.
 source "$(dirname "$0")/lib.sh"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether a GPU is slowed down because it is too hot, by its hardware or its driver.
 source "$(dirname "$0")/lib.sh"
 

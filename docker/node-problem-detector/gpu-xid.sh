@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether NVIDIA's driver has logged errors of GPUs (Xids) of a severity: critical ones since the node's boot, for nothing else
 # ends them; others, most of which are a job's own, within the hour. Usage: gpu-xid.sh critical|warning
 here=$(dirname "$0")

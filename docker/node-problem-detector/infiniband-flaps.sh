@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
 here=$(dirname "$0")
 source "$here/lib.sh"

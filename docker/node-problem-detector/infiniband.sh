@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether all InfiniBand ports that the VM size has are active, or those that are run at their rate.
 # Usage: infiniband.sh active COUNT | infiniband.sh rate GBPS
 source "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
 # Whether OFED is loaded on a node that has functions of InfiniBand.
 source "$(dirname "$0")/lib.sh"
 

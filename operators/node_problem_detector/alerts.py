@@ -1,8 +1,8 @@
 """An alert for each condition, and for what nobody knows. Pure.
 
-They ask kube-state-metrics and not node-problem-detector itself: it knows the third state (a gauge of the latter is 0 for
-unknown as for well, pkg/problemmetrics/problem_metrics.go of v1.34.0), has the node's name, and keeps asking when a pod
-that tells them is gone.
+They ask kube-state-metrics and not node-problem-detector itself: it knows the third state (a gauge of the latter is 0
+for unknown as for well, pkg/problemmetrics/problem_metrics.go of v1.34.0), has the node's name, and goes on when a pod
+of the latter is gone.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ NODE_RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["nodes/status"], "verbs": ["patch"]},
 ]
-"""What it asks (pkg/exporters/k8sexporter/problemclient/problem_client.go of v1.34.0): its node, once, and conditions."""
+"""What it asks: its node, once, and conditions (v1.34.0, pkg/exporters/k8sexporter/problemclient/problem_client.go)."""
 EVENT_RULES = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}]
 _EVENTS_OF_NODES = "default"
 """The namespace of events of what has none (client-go, tools/record/event.go)."""
@@ -129,8 +129,8 @@ def pod_spec(image: str, sku: VmSku, config: str, files: list[str]) -> Manifest:
                     {"name": "KERNEL_LOGS", "value": _LOGS},
                 ],
                 "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
-                # nvidia-smi opens each GPU of the node, which a pod without GPUs of its own may only with this. NVIDIA's
-                # runtime would bring the devices, too, but a node without driver has none, and starts no pod of its class.
+                # nvidia-smi opens each GPU of the node, which a pod without GPUs of its own may only with this.
+                # NVIDIA's runtime would bring the devices, too, but a node without driver starts no pod of its class.
                 "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                 "volumeMounts": _mounts(),
             }
@@ -145,11 +145,19 @@ def _mounts() -> list[dict[str, Any]]:
         {"name": name, "mountPath": path, "readOnly": True, "mountPropagation": "HostToContainer"}
         for name, path in _HOST_PATHS.items()
     ]
-    return [*of_node, {"name": "config", "mountPath": _CONFIG, "readOnly": True}, {"name": "locks", "mountPath": "/tmp"}]  # noqa: S108
+    return [
+        *of_node,
+        {"name": "config", "mountPath": _CONFIG, "readOnly": True},
+        {"name": "locks", "mountPath": "/tmp"},
+    ]
 
 
 def _volumes(config: str) -> list[dict[str, Any]]:
     of_node = [
         {"name": name, "hostPath": {"path": path, "type": "DirectoryOrCreate"}} for name, path in _HOST_PATHS.items()
     ]
-    return [*of_node, {"name": "config", "configMap": {"name": config}}, {"name": "locks", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]
+    return [
+        *of_node,
+        {"name": "config", "configMap": {"name": config}},
+        {"name": "locks", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+    ]

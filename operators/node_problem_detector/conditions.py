@@ -19,7 +19,7 @@ TIMEOUT_S = 25
 """Of a check: nvidia-smi, which loads the driver's state anew at each call, takes seconds."""
 MESSAGE_BYTES = 256
 REMAPPED_SINCE = 8.0
-"""Compute capability of Ampere, the first whose rows can be remapped (NVIDIA, GPU memory error management). Of the sizes
+"""Compute capability of Ampere, the first whose rows can be remapped (NVIDIA, GPU memory error management). Of sizes
 with several GPUs, those before it have no NVLink.
 """
 _FILE = Path(__file__).with_name("conditions.yaml")

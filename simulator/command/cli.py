@@ -1,4 +1,6 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal | reboot | evict`."""
+"""`python -m simulator start | stop | status | env | shell | up | down | images | clean`, and what breaks and mends
+nodes: `fault | heal | reboot | evict`.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ from simulator.kubelet.csi.registered import RegisteredDrivers
 from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
-from simulator.kubelet.left_files import LeftFiles
 from simulator.kubelet.logs import LogFile
+from simulator.kubelet.machines import Machines
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.pages import Pages
 from simulator.kubelet.placements import Placements
@@ -50,9 +50,8 @@ from simulator.kubelet.server import KubeletServer
 from simulator.kubelet.status import ended_by_reboot, lost_with_node
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
-from simulator.sandbox import machine, sandbox
+from simulator.sandbox import sandbox
 from simulator.sandbox.uplink import Address, Uplink
-from simulator.world.hardware import NodeHardware
 
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
@@ -123,8 +122,7 @@ class Kubelet:
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
-        self._furnished: dict[Path, NodeHardware] = {}
-        self._left = LeftFiles(self.catalogue.leaves)
+        self._machines = Machines(self.folder, self._keeper.hardware, self.catalogue)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -176,8 +174,10 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
-        self._furnish(nodes, pods)
-        self._left.sync(pods, {name: folders.of_machine(self.folder, node) for name, node in nodes.items()})
+        booted = self._machines.sync(nodes, pods)
+        for pod in pods:
+            if pod["spec"]["nodeName"] in booted:
+                self._reboot(pod)
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             name = pod["spec"]["nodeName"]
@@ -196,19 +196,6 @@ class Kubelet:
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
         """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
-
-    def _furnish(self, nodes: Mapping[str, Object], pods: Sequence[Object]) -> None:
-        """Gives each machine the files of its hardware, and shows faults and boots in them."""
-        for name, node in nodes.items():
-            root, hardware = folders.of_machine(self.folder, node), self._keeper.hardware(node)
-            before = self._furnished.get(root)
-            if before != hardware:
-                machine.write(root, hardware)
-                self._furnished[root] = hardware
-            if before and before.booted != hardware.booted:
-                for pod in pods:
-                    if pod["spec"]["nodeName"] == name:
-                        self._reboot(pod)
 
     def _reboot(self, pod: Object) -> None:
         """What ran there is gone. It starts anew, but in a pod that starts nothing twice, which has failed."""
@@ -234,7 +221,6 @@ class Kubelet:
         self._faked.keep(alive)
         self._admission.keep(alive)
         self._sweep(pods, list(nodes.values()))
-        self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]

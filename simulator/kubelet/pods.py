@@ -50,6 +50,11 @@ class PodCatalogue:
                     return claim.page, claim.page.port(container)
         return None
 
+    @property
+    def all_left(self) -> list[str]:
+        """Files that any pod leaves on its node."""
+        return [program.leaves for program in self._programs if program.leaves]
+
     def leaves(self, pod: Object) -> list[str]:
         """Files on its node that are there while it is Ready."""
         return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]

@@ -52,12 +52,10 @@ class FaultKind(StrEnum):
 OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES})
 """These concern no node."""
 MENDED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
-"""Those that a reset of the GPUs ends, which each reboot does. The others stay with the machine: of a GPU that is off the
-bus, NVIDIA says to restart the bare metal (Xid catalog, 79), which a virtual machine cannot.
+"""Those that a reset of the GPUs ends, which each reboot does. The others stay with the machine; of a GPU that is off
+the bus that is inferred: it would take the bare metal's restart, which a virtual machine's is not.
 """
-OF_GPU = frozenset(
-    {FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL}
-)
+OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
 """The device of these is a GPU's index."""
 MAX_XID = 999
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"

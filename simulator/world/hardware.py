@@ -164,7 +164,10 @@ def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gp
 
 def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Fault]) -> Gpu:
     kinds = {fault.kind for fault in faults}
-    told = [*sorted(fault.code for fault in faults if fault.code), *(xid for kind, xid in _XIDS.items() if kind in kinds)]
+    told = [
+        *sorted(fault.code for fault in faults if fault.code),
+        *(xid for kind, xid in _XIDS.items() if kind in kinds),
+    ]
     return Gpu(
         index=index,
         pci=pci,

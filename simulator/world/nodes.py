@@ -36,8 +36,14 @@ def hardware_of(node: Object) -> NodeHardware:
     info, disk = status.get("nodeInfo", {}), status.get("capacity", {}).get("ephemeral-storage", "")
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
     kernel = info.get("kernelVersion") or hardware.kernel
-    found = {"kernel": kernel, "os_id": os_id, "os_version": os_version, "booted": BootStore().last(name)}
-    return dataclasses.replace(hardware, os_disk=with_capacity(hardware.os_disk, disk), **found)
+    return dataclasses.replace(
+        hardware,
+        kernel=kernel,
+        os_id=os_id,
+        os_version=os_version,
+        os_disk=with_capacity(hardware.os_disk, disk),
+        booted=BootStore().last(name),
+    )
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:

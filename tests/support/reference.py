@@ -1,5 +1,5 @@
-"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema; and
-of nodes' conditions, from their file.
+"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema;
+and of nodes' conditions, from their file.
 
 After a change of a model: `python -m tests.support.reference`, and read the difference before committing it.
 """

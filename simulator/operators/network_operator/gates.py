@@ -14,7 +14,6 @@ from simulator.operators.device_plugins import (
     sriov_pools,
 )
 
-
 OFED_IMAGE = "doca-driver"
 OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
 """On a node, once OFED is loaded (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""

@@ -1,4 +1,4 @@
-"""`chroot`, into the root of NVIDIA's driver: there nvidia-smi is, which sees all GPUs whose devices the container has."""
+"""`chroot`, into the root of NVIDIA's driver: there nvidia-smi is, which sees GPUs whose devices the container has."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ def main(arguments: list[str]) -> int:
     if not Path(root).is_dir():
         return _refuse(f"cannot change root directory to '{root}': No such file or directory", FAILED)
     if not (Path(root) / "usr" / "bin" / command).is_file():
-        return _refuse(f"failed to run command \N{LEFT SINGLE QUOTATION MARK}{command}\N{RIGHT SINGLE QUOTATION MARK}: "
-                       "No such file or directory", NOT_FOUND)
+        return _refuse(
+            f"failed to run command \N{LEFT SINGLE QUOTATION MARK}{command}\N{RIGHT SINGLE QUOTATION MARK}: "
+            "No such file or directory",
+            NOT_FOUND,
+        )
     gpus = known.node_of(known.me)["gpus"] if known.me.facts.get("privileged") else known.gpus_of(known.me)
     return nvidia_smi.answer(rest, gpus)
 

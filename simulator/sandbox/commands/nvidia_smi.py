@@ -1,4 +1,4 @@
-"""`nvidia-smi`: the GPUs of this pod, plain, as a list (-L), as CSV (--query-gpu, --query-remapped-rows), their NVLinks."""
+"""`nvidia-smi`: the GPUs of this pod, plain, as a list (-L), as CSV (--query-gpu and others), their NVLinks."""
 
 from __future__ import annotations
 

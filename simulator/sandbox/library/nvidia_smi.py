@@ -15,7 +15,7 @@ NVLINK_GBS = {"A100": 25.0, "H100": 26.562, "H200": 26.562}
 LOST = "Unable to determine the device handle for GPU{}: {}: Unknown Error"
 
 
-def _active(is_active: bool) -> str:  # noqa: FBT001 - what a GPU says of itself
+def _active(is_active: bool) -> str:
     return "Active" if is_active else "Not Active"
 
 
@@ -38,7 +38,7 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
             f"clocks_event_reasons.{reason}": lambda gpu: _active(gpu["slowed"])
             for reason in ("hw_slowdown", "hw_thermal_slowdown")
         },
-        "clocks_event_reasons.sw_thermal_slowdown": lambda gpu: _active(False),  # noqa: FBT003
+        "clocks_event_reasons.sw_thermal_slowdown": lambda gpu: _active(False),
     },
     "remapped-rows": {
         "gpu_bus_id": lambda gpu: bus_id(gpu),
@@ -51,8 +51,9 @@ FIELDS: dict[str, dict[str, Callable[[Json], str]]] = {
 
 
 def answer(arguments: Sequence[str], gpus: Sequence[Json]) -> int:
-    """Prints what nvidia-smi would where these are all GPUs. 0, or 6 without a GPU, 15 with a lost one, 2 for what is not
-    simulated.
+    """Prints what nvidia-smi would where these are all GPUs.
+
+    0, or 6 without a GPU, 15 with a lost one, 2 for what is not simulated.
     """
     if not gpus:
         print("No devices were found")

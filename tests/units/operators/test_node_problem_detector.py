@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pulumi_kubernetes.core.v1 import Namespace
 
+from components.node_pools import gpu_pools
 from components.operators import Installed, Site
 from config.facts import skus
 from config.facts.content_tags import IMAGES
-from components.node_pools import gpu_pools
 from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE
 from operators.monitoring import files
 from operators.node_problem_detector import OPERATOR, alerts
@@ -28,9 +28,15 @@ IMAGE = IMAGES / NAME
 OF_AKS = {
     *("FilesystemCorruptionProblem", "KubeletProblem", "ContainerRuntimeProblem", "VMEventScheduled", "KernelDeadlock"),
     *("FrequentUnregisterNetDevice", "FrequentKubeletRestart", "FrequentContainerdRestart", "FrequentDockerRestart"),
-    *("ReadonlyFilesystem", "GPUMissing", "IBLinkFlapping", "UnhealthyNvidiaDevicePlugin", "UnhealthyNvidiaDCGMServices"),
+    *(
+        "ReadonlyFilesystem",
+        "GPUMissing",
+        "IBLinkFlapping",
+        "UnhealthyNvidiaDevicePlugin",
+        "UnhealthyNvidiaDCGMServices",
+    ),
 }
-"""Conditions that AKS's own sets (aks-docs, articles/aks/node-problem-detector.md; Azure/AgentBaker, e2e/validators.go)."""
+"""That AKS's own sets (aks-docs, articles/aks/node-problem-detector.md; Azure/AgentBaker, e2e/validators.go)."""
 POOLS = {"h100": {"vmSku": H100}, "more": {"vmSku": H100}, "h200": {"vmSku": H200}}
 
 
@@ -169,7 +175,7 @@ def test_it_may_read_nodes_patch_their_status_and_write_events_of_nodes(made: Re
         ({"vmSku": H100, "operators": {"nodeProblemDetector": {"enabled": True}}}, True),
     ],
 )
-def test_a_stack_has_it_where_it_asks_for_it(stack: dict[str, Any], wanted: bool) -> None:  # noqa: FBT001
+def test_a_stack_has_it_where_it_asks_for_it(stack: dict[str, Any], wanted: bool) -> None:
     assert OPERATOR.is_wanted(load(stack)) is wanted
 
 

@@ -77,7 +77,7 @@ def minutes(time: str) -> int:
 
 
 def node_cases() -> Iterator[dict[str, Any]]:
-    """A problem at minute 10, which is over at minute 50: its alert comes when it has lasted, names the node and goes."""
+    """A problem from minute 10 to 49: its alert comes when that has lasted, names the node, and goes."""
     rules = {rule["alert"]: rule for rule in node_alerts.rules()["groups"][0]["rules"]}
     for name in conditions():
         rule, kind = rules[node_alerts.alert_name(name)], condition_type(name)

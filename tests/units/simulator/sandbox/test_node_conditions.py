@@ -109,11 +109,17 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
         ("NVLinkInactive", new_fault("nvlink", NAME, "2"), "inactive NVLinks: 0 of GPU 2"),
         ("GPUTooHot", new_fault("thermal", NAME, "1"), "GPUs that are too hot: 1"),
         ("InfiniBandDown", new_fault("hca", NAME, "mlx5_2"), "mlx5_2 is DOWN, Disabled"),
-        ("InfiniBandFlapping", new_fault("flapping", NAME, "mlx5_2"), "links that were lost 2 times or more within 6 hours: ib2"),
+        (
+            "InfiniBandFlapping",
+            new_fault("flapping", NAME, "mlx5_2"),
+            "links that were lost 2 times or more within 6 hours: ib2",
+        ),
         ("InfiniBandSlow", new_fault("link", NAME, "mlx5_2", 100), "mlx5_2 runs at 100 of 400 Gb/s"),
     ],
 )
-def test_its_fault_is_a_problem_and_no_more_once_it_is_healed(node: Checked, condition: str, fault: Fault, message: str) -> None:
+def test_its_fault_is_a_problem_and_no_more_once_it_is_healed(
+    node: Checked, condition: str, fault: Fault, message: str
+) -> None:
     code, said = node.fault(fault).check(condition)
     assert (code, said[: len(message)]) == (PROBLEM, message)
     assert node.fault().check(condition)[0] == OK
@@ -142,7 +148,7 @@ def test_a_gpu_that_is_lost_leaves_what_is_asked_of_all_unknown(node: Checked, c
 @pytest.mark.parametrize("condition", ["GPUXidCritical", "GPUXidWarning", "InfiniBandFlapping"])
 def test_a_node_without_a_log_is_unknown(node: Checked, condition: str) -> None:
     logs = next(entry for entry in node.pod["containers"][0]["env"] if entry["name"] == "KERNEL_LOGS")
-    logs["value"] = "/tmp"  # noqa: S108 - nothing logs there
+    logs["value"] = "/tmp"
     assert node.check(condition) == (
         UNKNOWN,
         "the node has no log in /tmp (syslog or messages) that can be read",
@@ -163,7 +169,10 @@ def test_an_old_xid_that_is_critical_stays_until_the_boot_and_a_warning_for_an_h
 def test_a_kernel_with_its_own_times_and_one_of_ubuntu_22_are_read_too(node: Checked) -> None:
     now = f"{datetime.now():%b %e %H:%M:%S}"
     with (node.node.root / machine.KERNEL_LOG).open("a") as log:
-        log.write(f"{now} {NAME} kernel: [ 9.1] Linux version 5.15\n{now} {NAME} kernel: [10.2] NVRM: Xid (PCI:0001:00:00): 31, x\n")
+        log.write(
+            f"{now} {NAME} kernel: [ 9.1] Linux version 5.15\n"
+            f"{now} {NAME} kernel: [10.2] NVRM: Xid (PCI:0001:00:00): 31, x\n"
+        )
     assert node.check("GPUXidWarning") == (PROBLEM, "Xid 31 of GPU 0001:00:00")
 
 
