@@ -48,7 +48,6 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloads": NCCL,
         "workloadOptions": {NCCL: {"pool": "h200", "numNodes": 1, "sharp": False}},
         "cluster": _LOCAL,
-        "operators": {"nodeProblemDetector": {"enabled": True}},
     },
     "teams": {
         "vmSku": H100,
@@ -85,6 +84,11 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloads": ["gpu-batch", "resim"],
         "workloadOptions": {"resim": {"pool": "spot", "otherPools": ["plain"]}, "gpu-batch": {"pool": "plain"}},
         "cluster": _LOCAL,
+    },
+    "node-conditions": {
+        "pools": {"h100": {"vmSku": H100}, "h200": {"vmSku": H200}},
+        "cluster": _LOCAL,
+        "operators": {"nodeProblemDetector": {"enabled": True}, "kubePrometheusStack": {"enabled": True}},
     },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
