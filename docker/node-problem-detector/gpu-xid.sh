@@ -7,6 +7,7 @@ source "$here/lib.sh"
 source "$here/log.sh"
 
 severity=$1
+[[ $severity == critical || $severity == warning ]] || unknown "there is no severity $severity: critical, warning"
 declare -A critical=()
 while read -r number _; do
   [[ $number == [0-9]* ]] && critical[$number]=1

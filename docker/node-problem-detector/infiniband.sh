@@ -4,6 +4,7 @@
 # Usage: infiniband.sh active COUNT | infiniband.sh rate GBPS
 source "$(dirname "$0")/lib.sh"
 
+[[ $1 == active || $1 == rate ]] || unknown "there is no check $1: active, rate"
 ports=0 active=0 down=() slow=()
 for port in /sys/class/infiniband/*/ports/*; do
   [[ -r $port/link_layer && $(<"$port/link_layer") == InfiniBand ]] || continue

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pulumi_kubernetes.core.v1 import Namespace
+from pydantic import ValidationError
 
 from components.node_pools import gpu_pools
 from components.operators import Installed, Site
@@ -19,7 +20,13 @@ from config.schema.operators import MONITORING, NODE_TOOLS_NAMESPACE
 from operators.monitoring import files
 from operators.node_problem_detector import OPERATOR, alerts
 from operators.node_problem_detector.component import NAME, NodeProblemDetector, called_for, pod_spec
-from operators.node_problem_detector.conditions import condition_type, conditions, configurations, of_size
+from operators.node_problem_detector.conditions import (
+    NodeCondition,
+    condition_type,
+    conditions,
+    configurations,
+    of_size,
+)
 from tests.support.mocks import Recorder, deploy
 from tests.support.pools import A100, H100, H200, T4
 from tests.support.settings import load
@@ -106,6 +113,15 @@ def test_a_condition_has_a_file_of_its_own_and_nobody_says_anything_before_the_f
         assert found["conditions"][0]["reason"] != found["rules"][0]["reason"]
         assert found["pluginConfig"]["skip_initial_status"] is True
         assert int(found["pluginConfig"]["timeout"][:-1]) < int(found["pluginConfig"]["invoke_interval"][:-1])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("where", "everywhere"), ("every_s", "often"), ("alert", {"severity": "fatal", "lasts": "2m"})]
+)
+def test_a_condition_that_says_what_nobody_knows_is_refused(key: str, value: object) -> None:
+    whole = conditions()["GPUMissing"].model_dump()
+    with pytest.raises(ValidationError, match=key):
+        NodeCondition.model_validate({**whole, key: value})
 
 
 def test_xids_are_critical_for_which_the_alert_on_gpus_is_raised() -> None:

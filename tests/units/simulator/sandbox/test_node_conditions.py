@@ -195,6 +195,24 @@ def test_an_hca_that_is_gone_is_a_problem(node: Checked) -> None:
     assert node.check("InfiniBandDown", ["active", "9"]) == (PROBLEM, "8 of 9 InfiniBand ports are there")
 
 
+@pytest.mark.parametrize(
+    ("condition", "arguments", "message"),
+    [
+        ("GPUXidCritical", ["fatal"], "there is no severity fatal: critical, warning"),
+        ("InfiniBandDown", ["up", "8"], "there is no check up: active, rate"),
+    ],
+)
+def test_a_word_that_a_check_does_not_know_is_unknown(
+    node: Checked, condition: str, arguments: list[str], message: str
+) -> None:
+    assert node.check(condition, arguments) == (UNKNOWN, message)
+
+
+def test_while_nvidia_smi_hangs_no_second_one_is_started_beside_it(node: Checked) -> None:
+    hanging = "exec 8>/tmp/gpu-count.sh.lock; flock 8; /opt/checks/gpu-count.sh 8"
+    assert node.run(["bash", "-c", hanging]) == (UNKNOWN, "nvidia-smi hangs")
+
+
 def test_a_check_that_fails_itself_is_unknown_and_no_problem(node: Checked) -> None:
     code, message = node.check("GPUMissing", [])
     assert (code, message.splitlines()[-1]) == (
