@@ -25,6 +25,7 @@ from diagnosis.cluster import (
     is_ready,
     owners_of,
 )
+from diagnosis.conditions import remarks_on_nodes, sick_nodes
 from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
@@ -70,7 +71,7 @@ class Report:
     verdicts: tuple[str, ...] = ()
     """Once it has ended: the lines in which its pods judge, and what kept logs from being read."""
     remarks: tuple[str, ...] = ()
-    """Once it has ended: what is said of its pods."""
+    """What is said of its nodes, and once it has ended of its pods."""
     exits: tuple[str, ...] = ()
     """Once it has failed: with what its containers ended, which a verdict says better."""
     log: str = ""
@@ -110,12 +111,14 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     if not found and phase == PENDING:
         found = dict.fromkeys(_under_way(cluster, workload, kind))
-    return Report(*told, findings=tuple(found))
+    pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
+    return Report(*told, findings=tuple(found), remarks=tuple(remarks_on_nodes(cluster, pods)))
 
 
 def platform(cluster: Cluster) -> Report:
     """Whether every node and policy is in order and no node is cordoned, though no workload may wait for it."""
-    found = (*broken_nodes(cluster), *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
+    nodes = (*broken_nodes(cluster), *sick_nodes(cluster))
+    found = (*nodes, *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
 

@@ -23,7 +23,9 @@ from api import CONFLICT, GONE, Object, call
 TAINT, FAILED = "aznhc", "failed"
 RESULTS, FAILED_AT, LABELLED = "aznhc-results", "aznhc-failed", "aznhc-labelled"
 """Annotations: what was found, since when the node has the taint, and that its label is from here."""
-STAYS, GOES = "NoSchedule", "NoExecute"
+GOES = "NoExecute"
+LASTS = timedelta(minutes=2)
+"""How long a condition must be there: links and drivers come back by themselves."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     patched: Object = {"annotations": {}, "labels": {}}
     said = []
     wanted = set(effects)
-    if not effects and (reason := next(_found_by_others(node, rules), "")):
+    if not effects and (reason := next(_found_by_others(node, rules, now), "")):
         wanted = {rules.effect}
         patched["annotations"] |= {RESULTS: f"VERDICT: FAIL {reason}", FAILED_AT: _text(now)}
         said.append(f"has failed: {reason}")
@@ -95,14 +97,16 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     return body, "; ".join(said)
 
 
-def _found_by_others(node: Object, rules: Rules) -> Iterator[str]:
+def _found_by_others(node: Object, rules: Rules, now: datetime) -> Iterator[str]:
     labels = node["metadata"].get("labels") or {}
     for label in rules.bad_labels:
         key, _, value = label.partition("=")
         if labels.get(key) == value:
             yield f"label {label}"
     for condition in node.get("status", {}).get("conditions") or []:
-        if condition["type"] in rules.bad_conditions and condition["status"] == "True":
+        bad = condition["type"] in rules.bad_conditions and condition["status"] == "True"
+        since = _time(condition.get("lastTransitionTime", ""))
+        if bad and since and now - since >= LASTS:
             yield f"condition {condition['type']}: {condition.get('message', '')}"
 
 

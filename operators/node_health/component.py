@@ -18,8 +18,10 @@ from config.facts.scheduling import (
     SYSTEM_TOLERATIONS,
 )
 from config.schema.operators import NODE_HEALTH
+from operators._own_node import binding
 from operators.node_health import policy
 from operators.node_health.settings import NodeHealthSettings
+from operators.node_problem_detector.conditions import condition_type, conditions
 
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
@@ -44,7 +46,7 @@ class NodeHealth(Installed):
         bound = kinds.ValidatingAdmissionPolicyBinding(
             f"{policy.NAME}-binding",
             metadata={"name": policy.NAME},
-            spec=policy.binding(),
+            spec=binding(policy.NAME),
             opts=self.child(depends_on=[rule]),
         )
         role = kubernetes.rbac.v1.ClusterRole(
@@ -110,9 +112,15 @@ def cron_job_spec(pod: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def critical() -> list[str]:
+    """Types of the conditions after which no job should be on the node; there where node-problem-detector is on."""
+    return [condition_type(name) for name, each in conditions().items() if each.alert.severity == "critical"]
+
+
 def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
     """A pod without any privilege, on the system pool."""
     variables = {
+        "BAD_CONDITIONS": ",".join(critical()),
         "BAD_LABELS": f"{AUTOPILOT_LABEL}=EVICT",
         "GRACE_MINUTES": str(settings.grace_minutes),
         "LABEL": BAD_NODE,

@@ -1,8 +1,4 @@
-"""What a pod that checks its node may change of it: the taint and the annotations of the check, and of no other node.
-
-RBAC knows names of nodes, and not which one a pod is on; a token that a kubelet has asked for its pod does (KEP-4193,
-stable in Kubernetes 1.32). Pure.
-"""
+"""What a pod that checks its node may change of it: the taint and the annotations of the check, and of no other node."""
 
 from __future__ import annotations
 
@@ -10,49 +6,31 @@ from typing import Any
 
 from config.facts.blobfuse import ACCOUNT
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT
+from operators._own_node import own_node_policy
 
 NAME = "health-checks-own-node"
 ACCOUNTS = (HEALTH_ACCOUNT, ACCOUNT)
 """Service accounts, in whatever namespace, under which pods check their node: a pod has one, and who mounts blobs by
 identity has that one.
 """
-_CLAIM = "authentication.kubernetes.io/node-name"
+_MESSAGE = f"of its node, a check may change the taint {HEALTH_TAINT} and annotations that begin so, and nothing else"
 
 
 def policy() -> dict[str, Any]:
     """The spec of the ValidatingAdmissionPolicy."""
-    nodes = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     theirs = " || ".join(f"request.userInfo.username.endsWith(':{name}')" for name in ACCOUNTS)
-    return {
-        "failurePolicy": "Fail",
-        "matchConstraints": {"resourceRules": [nodes]},
-        "matchConditions": [
-            {
-                "name": "is-a-check",
-                "expression": f"request.userInfo.username.startsWith('system:serviceaccount:') && ({theirs})",
-            }
+    return own_node_policy(
+        "nodes",
+        f"request.userInfo.username.startsWith('system:serviceaccount:') && ({theirs})",
+        {
+            "now": "object.metadata.?annotations.orValue({})",
+            "before": "oldObject.metadata.?annotations.orValue({})",
+        },
+        [
+            {"expression": expression, "message": _MESSAGE}
+            for expression in (*_same_annotations(), *_same_spec(), *_same_metadata())
         ],
-        "variables": [
-            {"name": "own", "expression": f"request.userInfo.extra[?'{_CLAIM}'].orValue([''])[0]"},
-            {"name": "now", "expression": "object.metadata.?annotations.orValue({})"},
-            {"name": "before", "expression": "oldObject.metadata.?annotations.orValue({})"},
-        ],
-        "validations": [
-            {
-                "expression": "variables.own == object.metadata.name",
-                "messageExpression": "'a check may change the node that it runs on, and no other: its pod is ' + "
-                "(variables.own == '' ? 'on none that its token names' : 'on ' + variables.own)",
-                "reason": "Forbidden",
-            },
-            *(
-                {"expression": expression, "message": _MESSAGE, "reason": "Forbidden"}
-                for expression in (*_same_annotations(), *_same_spec(), *_same_metadata())
-            ),
-        ],
-    }
-
-
-_MESSAGE = f"of its node, a check may change the taint {HEALTH_TAINT} and annotations that begin so, and nothing else"
+    )
 
 
 def _same_annotations() -> tuple[str, ...]:
@@ -80,8 +58,3 @@ def _same_metadata() -> tuple[str, ...]:
         f"object.metadata.?{field}.orValue({empty}) == oldObject.metadata.?{field}.orValue({empty})"
         for field, empty in kept.items()
     )
-
-
-def binding() -> dict[str, Any]:
-    """It holds everywhere."""
-    return {"policyName": NAME, "validationActions": ["Deny"]}

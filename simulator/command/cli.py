@@ -1,4 +1,6 @@
-"""`python -m simulator start | stop | status | env | shell | up | down | images | clean | fault | heal | evict`."""
+"""`python -m simulator start | stop | status | env | shell | up | down | images | clean`, and what breaks and mends
+nodes: `fault | heal | reboot | evict`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ import httpx
 from rich.console import Console
 
 from simulator.azure.store import BadRecords
-from simulator.command import daemon_state, environment, evictions, faults, images, owner, stacks
+from simulator.command import daemon_state, environment, evictions, faults, images, owner, reboots, stacks
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
@@ -91,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help="as a machine there: its name, group or stack")
     faults.add_parsers(commands)
+    reboots.add_parser(commands)
     evictions.add_parser(commands)
     return parser
 

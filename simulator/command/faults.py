@@ -9,7 +9,7 @@ from typing import Any
 
 from config.facts import skus
 from simulator.host import paths
-from simulator.world.faults import OF_AZURE, Fault, FaultError, FaultKind, FaultStore, new_fault
+from simulator.world.faults import OF_AZURE, OF_GPU, Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import node_hardware
 
 Nodes = dict[str, dict[str, Any]]
@@ -21,9 +21,8 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument(
-        "--device", default="", help="of hca and link mlx5_3, of gpu, ecc and thermal 3, of nvme nvme3n1"
-    )
+    fault.add_argument("--device", default="", help="of GPUs 3, of hca, link and flapping mlx5_3, of nvme nvme3n1")
+    fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48")
     fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
@@ -42,13 +41,13 @@ def _fault(options: argparse.Namespace) -> None:
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
-        if any(given) or options.usd:
+        if any(given) or options.usd or options.code:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
-    gbps, seconds = (_amount(options, name) for name in ("gbps", "seconds"))
+    gbps, seconds, code = (_amount(options, name) for name in ("gbps", "seconds", "code"))
     more = {"size": options.size, "spot": options.spot, "usd": options.usd or 0.0}
-    fault = new_fault(options.kind, options.node, options.device, gbps, seconds=seconds, **more)
+    fault = new_fault(options.kind, options.node, options.device, gbps, seconds=seconds, code=code, **more)
     check(fault, known_nodes())
     store.fault(fault)
     print(f"broken: {fault}")
@@ -102,13 +101,11 @@ def check(fault: Fault, nodes: Nodes) -> None:
 
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:
     """What of the kind that the fault concerns the node has when it is whole."""
-    match fault.kind:
-        case FaultKind.GPU | FaultKind.ECC | FaultKind.THERMAL:
-            return [str(gpu["index"]) for gpu in node["gpus"]]
-        case FaultKind.NVME:
-            return [disk.name for disk in node_hardware(skus.sku(node["sku"]), fault.node).nvme]
-        case _:
-            return infiniband
+    if fault.kind in OF_GPU:
+        return [str(gpu["index"]) for gpu in node["gpus"]]
+    if fault.kind is FaultKind.NVME:
+        return [disk.name for disk in node_hardware(skus.sku(node["sku"]), fault.node).nvme]
+    return infiniband
 
 
 def _check_size(size: str) -> None:

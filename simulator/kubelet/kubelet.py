@@ -37,6 +37,7 @@ from simulator.kubelet.devices import DeviceManager
 from simulator.kubelet.events import Teller
 from simulator.kubelet.faked import FakedPods
 from simulator.kubelet.logs import LogFile
+from simulator.kubelet.machines import Machines
 from simulator.kubelet.nodes import RUN_BY, NodeKeeper, internal_ip
 from simulator.kubelet.pages import Pages
 from simulator.kubelet.placements import Placements
@@ -46,12 +47,11 @@ from simulator.kubelet.pulls import ImagePulls
 from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.scripts import Scripts
 from simulator.kubelet.server import KubeletServer
-from simulator.kubelet.status import lost_with_node
+from simulator.kubelet.status import ended_by_reboot, lost_with_node
 from simulator.kubelet.volumes import PodVolumes
 from simulator.kubelet.worker import PodServices, PodWorker
-from simulator.sandbox import machine, sandbox
+from simulator.sandbox import sandbox
 from simulator.sandbox.uplink import Address, Uplink
-from simulator.world.hardware import NodeHardware
 
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
@@ -122,7 +122,7 @@ class Kubelet:
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
-        self._furnished: dict[Path, NodeHardware] = {}
+        self._machines = Machines(self.folder, self._keeper.hardware, self.catalogue)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
         self._thread.start()
@@ -174,7 +174,10 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
-        self._furnish(nodes)
+        booted = self._machines.sync(nodes, pods)
+        for pod in pods:
+            if pod["spec"]["nodeName"] in booted:
+                self._reboot(pod)
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
         for pod in pods:
             name = pod["spec"]["nodeName"]
@@ -194,13 +197,15 @@ class Kubelet:
         """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
 
-    def _furnish(self, nodes: Mapping[str, Object]) -> None:
-        """Gives each machine the files of its hardware, and shows faults in them."""
-        for node in nodes.values():
-            root, hardware = folders.of_machine(self.folder, node), self._keeper.hardware(node)
-            if self._furnished.get(root) != hardware:
-                machine.write(root, hardware)
-                self._furnished[root] = hardware
+    def _reboot(self, pod: Object) -> None:
+        """What ran there is gone. It starts anew, but in a pod that starts nothing twice, which has failed."""
+        worker = self._workers.pop(pod["metadata"]["uid"], None)
+        if worker is None:  # KWOK's, for which nothing ran
+            return
+        worker.lose()
+        worker.join()
+        if not has_ended(pod) and pod["spec"].get("restartPolicy") == "Never":
+            self._patch_status(pod, ended_by_reboot(pod))
 
     def _forget(self, pods: Sequence[Object], nodes: Mapping[str, Object]) -> None:
         """Drops what belonged to pods and machines that are gone."""
@@ -216,7 +221,6 @@ class Kubelet:
         self._faked.keep(alive)
         self._admission.keep(alive)
         self._sweep(pods, list(nodes.values()))
-        self._furnished = {root: hardware for root, hardware in self._furnished.items() if root.exists()}
 
     def _sync_pod(self, pod: Object, node: Object | None) -> None:
         uid = pod["metadata"]["uid"]
@@ -262,10 +266,13 @@ class Kubelet:
         if worker := self._workers.get(pod["metadata"]["uid"]):
             worker.lose()
         if not has_ended(pod):
-            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-            options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
-            ignore_missing(lambda: self.kube.patch("v1", "Pod", name, namespace, lost_with_node(pod), **options))
+            self._patch_status(pod, lost_with_node(pod))
         self._remove(pod)
+
+    def _patch_status(self, pod: Object, body: Object) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        options: Any = {"subresource": "status", "content_type": STRATEGIC_MERGE_PATCH}
+        ignore_missing(lambda: self.kube.patch("v1", "Pod", name, namespace, body, **options))
 
     def _remove(self, pod: Object) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]

@@ -50,6 +50,15 @@ class PodCatalogue:
                     return claim.page, claim.page.port(container)
         return None
 
+    @property
+    def all_left(self) -> list[str]:
+        """Files that any pod leaves on its node."""
+        return [program.leaves for program in self._programs if program.leaves]
+
+    def leaves(self, pod: Object) -> list[str]:
+        """Files on its node that are there while it is Ready."""
+        return [claim.leaves for c in pod["spec"]["containers"] for claim in self.claims(c) if claim.leaves]
+
     def knows(self, container: Object) -> bool:
         """Whether something is done for it: a program runs, or stands for what it would do."""
         return bool(self.claims(container)) or self.runnable(container) is not None

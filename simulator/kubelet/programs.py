@@ -118,3 +118,5 @@ class ImageProgram:
     """The container's command and args must contain this word, e.g. `nfd-worker`; empty: any."""
     gate: Gate | None = None
     page: Page | None = None
+    leaves: str = ""
+    """A file on its node, by its path there, for as long as the container's pod is Ready."""

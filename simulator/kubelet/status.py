@@ -127,6 +127,22 @@ def lost_with_node(pod: Object) -> Object:
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
+def ended_by_reboot(pod: Object) -> Object:
+    """What a kubelet says of a pod that starts nothing twice, once its node is up again: a patch.
+
+    convertStatusToAPIStatus and convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go of Kubernetes 1.35.4.
+    """
+    why = {"reason": "ContainerStatusUnknown", "exitCode": 137}
+    why["message"] = "The container could not be located when the pod was terminated"
+    gone = {"ready": False, "started": False, "state": {"terminated": why | {"finishedAt": now()}}}
+    found = pod.get("status", {}).get("containerStatuses", [])
+    ended = [each if "terminated" in each["state"] else each | gone for each in found]
+    return {
+        "metadata": {"uid": pod["metadata"]["uid"]},
+        "status": {"phase": "Failed", "containerStatuses": ended},
+    }
+
+
 def _condition(name: str, value: str, before: list[Object]) -> Object:
     since = [old["lastTransitionTime"] for old in before if (old["type"], old["status"]) == (name, value)]
     return {"type": name, "status": value, "lastTransitionTime": since[0] if since else now()}

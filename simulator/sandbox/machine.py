@@ -7,11 +7,10 @@ written on them; `sys/block/` and `proc/1/mounts` are what the kernel knows of t
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 from simulator.host import files
-from simulator.sandbox import devices
+from simulator.sandbox import devices, node_log
 from simulator.world import hyperv
 from simulator.world.hardware import Disk, NodeHardware
 
@@ -22,10 +21,6 @@ SWAPS = "proc/swaps"  # none, as AKS has it unless asked
 MODEL_LENGTH = 40
 """NVMe fills the model up with blanks to so many characters (NVM Express, Identify Controller)."""
 KERNEL_LOG = "var/log/syslog"
-_OF_NOBODY = "pid='<unknown>', name=<unknown>"
-_OFF_THE_BUS = f"79, {_OF_NOBODY}, GPU has fallen off the bus."
-_ROW_REMAPPED = f"63, {_OF_NOBODY}, Row Remapper: New row marked for remapping, reset gpu to activate."
-"""Xids, as NVIDIA's driver logs them (Xid Errors, its documentation)."""
 _FOLDERS = ("dev", "etc", "mnt", "proc/1", "sys/block", "var/lib/hyperv", "var/log")
 
 
@@ -37,7 +32,7 @@ def write(folder: Path, hardware: NodeHardware) -> None:
     files.replace(_own(folder, KVP_POOL), hyperv.pool(hardware))
     files.replace(_own(folder, OS_RELEASE), os_release(hardware), mode=0o644)
     files.replace(_own(folder, SWAPS), "Filename\tType\tSize\tUsed\tPriority\n", mode=0o644)
-    _write_log(_own(folder, KERNEL_LOG), hardware)
+    node_log.write(_own(folder, KERNEL_LOG), hardware)
     os_partition = _write_os_disk(folder, hardware.os_disk)
     for disk in hardware.nvme:
         _write_disk(folder, disk)
@@ -48,23 +43,6 @@ def write(folder: Path, hardware: NodeHardware) -> None:
 
 def os_release(hardware: NodeHardware) -> str:
     return f'ID={hardware.os_id}\nVERSION_ID="{hardware.os_version}"\n'
-
-
-def _write_log(file: Path, hardware: NodeHardware) -> None:
-    """Logs what has happened since: the boot, and Xids of GPUs, until they are healed.
-
-    With the timestamps of rsyslog on Ubuntu 24.04, which leaves its traditional format out of its configuration.
-    """
-    found = [(gpu, _OFF_THE_BUS) for gpu in hardware.gpus if not gpu.healthy]
-    found += [(gpu, _ROW_REMAPPED) for gpu in hardware.gpus if gpu.remap_pending]
-    xids = [f"NVRM: Xid (PCI:{gpu.pci.rpartition('.')[0].upper()}): {text}" for gpu, text in found]
-    messages = [f"{hardware.node} kernel: {text}" for text in (f"Linux version {hardware.kernel}", *xids)]
-    old = file.read_text().splitlines() if file.exists() else []
-    ours = (_OFF_THE_BUS, _ROW_REMAPPED)
-    kept = [line for line in old if not line.endswith(ours) or line.endswith(tuple(messages))]
-    now = datetime.now(UTC).isoformat(timespec="microseconds")
-    new = [f"{now} {message}" for message in messages if not any(line.endswith(message) for line in kept)]
-    files.replace(file, "\n".join([*kept, *new, ""]))
 
 
 def _own(folder: Path, relative: str) -> Path:

@@ -21,12 +21,20 @@ class FaultKind(StrEnum):
     """A GPU fell off the bus (Xid 79)."""
     ECC = "ecc"
     """A GPU's memory has had an error that ECC does not correct (Xid 63): a row waits to be remapped, until a reset."""
+    REMAP = "remap"
+    """A row of a GPU's memory could not be remapped (Xid 64)."""
+    XID = "xid"
+    """NVIDIA's driver has logged an error of a GPU (`code`)."""
+    NVLINK = "nvlink"
+    """One of a GPU's NVLinks is inactive (Xid 74)."""
     THERMAL = "thermal"
     """A GPU is too hot, and its clocks are slowed down by its hardware."""
     HCA = "hca"
     """An HCA's port is down."""
     LINK = "link"
     """An HCA's link runs at less than its rate (`gbps`)."""
+    FLAPPING = "flapping"
+    """An HCA's link is lost again and again; it is up in between."""
     NVME = "nvme"
     """A local disk is gone; healed, a blank one takes its place."""
     PARTITION = "partition"
@@ -43,12 +51,19 @@ class FaultKind(StrEnum):
 
 OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES})
 """These concern no node."""
+MENDED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
+"""Those that a reset of the GPUs ends, which each reboot does. The others stay with the machine; of a GPU that is off
+the bus that is inferred: it would take the bare metal's restart, which a virtual machine's is not.
+"""
+OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
+"""The device of these is a GPU's index."""
+MAX_XID = 999
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
 _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
-    FaultKind.GPU: {"device": "the GPU's index, e.g. 3"},
-    FaultKind.ECC: {"device": "the GPU's index, e.g. 3"},
-    FaultKind.THERMAL: {"device": "the GPU's index, e.g. 3"},
+    **{kind: {"device": "the GPU's index, e.g. 3"} for kind in OF_GPU},
+    FaultKind.XID: {"device": "the GPU's index, e.g. 3", "code": "which Xid, e.g. 48"},
     FaultKind.HCA: {"device": "e.g. mlx5_2"},
+    FaultKind.FLAPPING: {"device": "e.g. mlx5_2"},
     FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
     FaultKind.NVME: {"device": "e.g. nvme3n1"},
     FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
@@ -72,6 +87,8 @@ class Fault:
     gbps: int = 0
     size: str = ""
     seconds: int = 0
+    code: int = 0
+    """Of an Xid."""
     spot: int | None = field(default=None, compare=False)
     """Of capacity: machines for Spot pools."""
     usd: float = field(default=0.0, compare=False)
@@ -81,15 +98,16 @@ class Fault:
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
+        code = f"Xid {self.code}" if self.code else ""
         spot = "" if self.spot is None else f"{self.spot} Spot"
         usd = f"{self.usd:g} USD" if self.usd else ""
-        parts = (self.kind, self.node, self.device, left, spot, usd, self.size, lasts)
+        parts = (self.kind, self.node, self.device, code, left, spot, usd, self.size, lasts)
         return " ".join(part for part in parts if part)
 
     @property
-    def place(self) -> tuple[str, FaultKind, str, str]:
+    def place(self) -> tuple[str, FaultKind, str, str, int]:
         """Two faults at the same place replace each other."""
-        return self.node, self.kind, self.device, self.size
+        return self.node, self.kind, self.device, self.size, self.code
 
     def remaining(self, now: float) -> float:
         """Seconds until it is over by itself."""
@@ -104,6 +122,7 @@ def new_fault(
     *,
     size: str = "",
     seconds: int = 0,
+    code: int = 0,
     spot: int | None = None,
     usd: float = 0.0,
     since: float = 0.0,
@@ -113,12 +132,14 @@ def new_fault(
         known = FaultKind(kind)
     except ValueError:
         raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
-    for option, number in (("seconds", seconds), ("gbps", gbps), ("usd", usd)):
+    for option, number in (("seconds", seconds), ("gbps", gbps), ("code", code), ("usd", usd)):
         if not 0 <= number < float("inf"):
             raise FaultError(f"--{option} {number:g}: it is above 0")
+    if code > MAX_XID:
+        raise FaultError(f"--code {code}: Xids have three digits at most")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
         raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
-    given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "usd": usd}
+    given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "code": code, "usd": usd}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]
         hint = _NEEDS.get(known, {}).get(option)
@@ -126,7 +147,7 @@ def new_fault(
             raise FaultError(f"a {known} fault needs --{option}, {hint}")
         if value and known not in takers:
             raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
-    return Fault(node, known, device, gbps, size, seconds, spot, usd, since)
+    return Fault(node, known, device, gbps, size, seconds, code, spot, usd, since)
 
 
 def _takes(kind: FaultKind, option: str) -> bool:
@@ -171,6 +192,10 @@ class FaultStore:
         )
         self._save(fault for fault in faults if fault not in healed)
         return healed
+
+    def reboot(self, node: str) -> tuple[Fault, ...]:
+        """Removes the node's faults that its reboot mends, and returns them."""
+        return tuple(fault for kind in sorted(MENDED_BY_REBOOT) for fault in self.heal(kind, node))
 
     def _save(self, faults: Iterable[Fault]) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,8 @@ LOCAL_DISK, NVME_OS_DISK, SCSI_OS_DISK = "Microsoft NVMe Direct Disk", "MSFT NVM
 """Models of disks (udev/80-azure-disk.rules of Azure/azure-vm-utils)."""
 OS_DISK_BYTES = 128 * 2**30
 SECTOR_BYTES = 512
+_XIDS = {FaultKind.ECC: 63, FaultKind.REMAP: 64, FaultKind.NVLINK: 74, FaultKind.GPU: 79}
+"""What NVIDIA's driver logs of these."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,15 @@ class Gpu:
     memory_gb: int
     healthy: bool
     remap_pending: bool = False
-    """Rows of its memory wait to be remapped."""
+    """Rows of its memory wait to be remapped, after an error that ECC did not correct."""
+    remap_failed: bool = False
+    """One of them could not be."""
     slowed: bool = False
-    """Its hardware has slowed it down."""
+    """Its hardware has slowed it down: it is too hot."""
+    lost_links: tuple[int, ...] = ()
+    """NVLinks that are inactive."""
+    xids: tuple[int, ...] = ()
+    """What NVIDIA's driver has logged of it since the boot, the worst last."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,7 @@ class Hca:
     rated_gbps: int
     pkey: str
     guid: str
+    flapping: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,8 @@ class NodeHardware:
     nvme: tuple[Disk, ...]
     """Local ones, v1 of Azure's."""
     os_disk: Disk
+    booted: float = 0.0
+    """When it was booted again, in seconds since 1970; 0 where it never was."""
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
@@ -144,25 +155,33 @@ def _nvme_address(index: int) -> str:
 
 
 def _gpus(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Gpu, ...], list[PciDevice]]:
-    lost, remap, hot = (
-        {fault.device for fault in faults if fault.kind is kind}
-        for kind in (FaultKind.GPU, FaultKind.ECC, FaultKind.THERMAL)
-    )
     gpus = tuple(
-        Gpu(
-            index=index,
-            pci=f"{domain}:00:00.0",
-            uuid="GPU-" + str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/gpu/{index}")),
-            model=sku.gpu_model,
-            product=sku.gpu_product,
-            memory_gb=sku.gpu_memory_gb,
-            healthy=str(index) not in lost,
-            remap_pending=str(index) in remap,
-            slowed=str(index) in hot,
-        )
+        _gpu(sku, node, index, f"{domain}:00:00.0", [fault for fault in faults if fault.device == str(index)])
         for index, domain in enumerate(_domains(sku, 0, sku.gpus))
     )
     return gpus, [PciDevice(gpu.pci, sku.gpu_pci_vendor, sku.gpu_pci_device, "0302") for gpu in gpus]
+
+
+def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Fault]) -> Gpu:
+    kinds = {fault.kind for fault in faults}
+    told = [
+        *sorted(fault.code for fault in faults if fault.code),
+        *(xid for kind, xid in _XIDS.items() if kind in kinds),
+    ]
+    return Gpu(
+        index=index,
+        pci=pci,
+        uuid="GPU-" + str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}/gpu/{index}")),
+        model=sku.gpu_model,
+        product=sku.gpu_product,
+        memory_gb=sku.gpu_memory_gb,
+        healthy=FaultKind.GPU not in kinds,
+        remap_pending=FaultKind.ECC in kinds,
+        remap_failed=FaultKind.REMAP in kinds,
+        slowed=FaultKind.THERMAL in kinds,
+        lost_links=(0,) if FaultKind.NVLINK in kinds else (),
+        xids=tuple(told),
+    )
 
 
 def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hca, ...], list[PciDevice]]:
@@ -205,6 +224,7 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
         rated_gbps=infiniband.gbps,
         pkey=_pkey(node, faults),
         guid=_guid(node, name),
+        flapping=any(fault.kind is FaultKind.FLAPPING for fault in mine),
     )
 
 

@@ -7,12 +7,13 @@ import functools
 import re
 
 from config.facts import skus
+from config.facts.scheduling import INSTANCE_TYPE
 from diagnosis.cluster import Object
+from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node_hardware
 
 NVIDIA, MELLANOX = skus.pci_vendor("nvidia"), skus.pci_vendor("mellanox")
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PARTITION_ANNOTATION = "simulator/infiniband-partition"
 """`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
@@ -35,8 +36,14 @@ def hardware_of(node: Object) -> NodeHardware:
     info, disk = status.get("nodeInfo", {}), status.get("capacity", {}).get("ephemeral-storage", "")
     os_id, os_version = os_release(info.get("osImage", ""), (hardware.os_id, hardware.os_version))
     kernel = info.get("kernelVersion") or hardware.kernel
-    os_disk = with_capacity(hardware.os_disk, disk)
-    return dataclasses.replace(hardware, kernel=kernel, os_id=os_id, os_version=os_version, os_disk=os_disk)
+    return dataclasses.replace(
+        hardware,
+        kernel=kernel,
+        os_id=os_id,
+        os_version=os_version,
+        os_disk=with_capacity(hardware.os_disk, disk),
+        booted=BootStore().last(name),
+    )
 
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:

@@ -85,6 +85,11 @@ STACKS: dict[str, dict[str, Any]] = {
         "workloadOptions": {"resim": {"pool": "spot", "otherPools": ["plain"]}, "gpu-batch": {"pool": "plain"}},
         "cluster": _LOCAL,
     },
+    "node-conditions": {
+        "pools": {"h100": {"vmSku": H100}, "h200": {"vmSku": H200}},
+        "cluster": _LOCAL,
+        "operators": {"nodeProblemDetector": {"enabled": True}, "kubePrometheusStack": {"enabled": True}},
+    },
     "t4": {"vmSku": T4, "nodeCount": 1, "cluster": _LOCAL},
     "no-nodes": {"vmSku": H100, "nodeCount": 0, "cluster": _LOCAL},
     "private-seed": {

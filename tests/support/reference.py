@@ -1,4 +1,5 @@
-"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema.
+"""What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema;
+and of nodes' conditions, from their file.
 
 After a change of a model: `python -m tests.support.reference`, and read the difference before committing it.
 """
@@ -21,11 +22,13 @@ from config.rules.platform_stack import LODGER_KEYS
 from config.schema.inventory import Inventory
 from config.schema.operators import OperatorSettings
 from config.schema.workload import WorkloadOptions
+from operators.node_problem_detector.conditions import condition_type, conditions
 from simulator.host.paths import ROOT
 from tests.support.meanings import meanings
 from tests.support.stack_schema import first_paragraph, stack_schema
 
 PAGE = ROOT / "docs" / "configuration.md"
+CONDITIONS = ROOT / "docs" / "node-conditions.md"
 PROJECT = ROOT / "Pulumi.yaml"
 SCHEMA = ROOT / "stack-file.schema.json"
 INVENTORY = Inventory(operators.find(), workloads.find())
@@ -144,7 +147,23 @@ def _declared(name: str) -> str:
     return f"  {field.alias}:\n    description: >-\n{wrapped}\n    default: {default}\n"
 
 
-FILES: dict[Path, Callable[[str], str]] = {PROJECT: project, SCHEMA: lambda _: stack_schema(INVENTORY), PAGE: page}
+def conditions_page(text: str) -> str:
+    """The page with its table of conditions from their file."""
+    rows = (
+        (f"`{condition_type(name)}`", each.alert.severity, each.alert.lasts, each.means, each.do)
+        for name, each in conditions().items()
+    )
+    lines = ["| condition | alert | after | a problem means | what to do |", "|---|---|---|---|---|"]
+    made = "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    return re.sub(r"(?<=<!-- conditions -->\n\n)(?:\|.*\n)*", f"{made}\n", text)
+
+
+FILES: dict[Path, Callable[[str], str]] = {
+    PROJECT: project,
+    SCHEMA: lambda _: stack_schema(INVENTORY),
+    CONDITIONS: conditions_page,
+    PAGE: page,
+}
 """What makes of each file's text the one that it is to have. The page comes last: it may lack a line for a table."""
 
 

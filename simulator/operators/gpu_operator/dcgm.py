@@ -13,7 +13,6 @@ from simulator.world.nodes import nvidia_gpus
 
 NAME = "nvidia-dcgm-exporter"
 PORT = 9400
-_XID_OFF_THE_BUS, _XID_ROW_REMAPPING = 79, 63
 _BUSY_PERCENT, _USED_SHARE = 98, 0.9
 _MIB_PER_GB = 10**9 / 2**20
 
@@ -27,18 +26,19 @@ def text(hardware: NodeHardware, holders: Sequence[Holder]) -> str:
     used = Family("DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).")
     free = Family("DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).")
     xid = Family("DCGM_FI_DEV_XID_ERRORS", "Value of the last XID error encountered.")
+    failed = Family("DCGM_FI_DEV_ROW_REMAP_FAILURE", "Whether remapping of rows has failed.")
     for gpu in nvidia_gpus(hardware):
         holder = next((each.pod for each in holders if gpu.index in each.gpus), None)
         labels = _labels(gpu, hardware.node, holder)
-        seen = _XID_ROW_REMAPPING if gpu.remap_pending else 0
-        xid.samples.append((labels, seen if gpu.healthy else _XID_OFF_THE_BUS))
+        xid.samples.append((labels, gpu.xids[-1] if gpu.xids else 0))
         if gpu.healthy:
             busy = holder is not None and _computes(holder)
             total = gpu.memory_gb * _MIB_PER_GB
             util.samples.append((labels, _BUSY_PERCENT if busy else 0))
             used.samples.append((labels, round(total * _USED_SHARE) if busy else 0))
             free.samples.append((labels, round(total * (1 - _USED_SHARE if busy else 1))))
-    return exposition([util, used, free, xid])
+            failed.samples.append((labels, int(gpu.remap_failed)))
+    return exposition([util, used, free, xid, failed])
 
 
 def _computes(pod: Object) -> bool:

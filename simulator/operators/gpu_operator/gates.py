@@ -17,6 +17,8 @@ from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia
 DRIVER_APP = "nvidia-driver-daemonset"
 TOOLKIT_APP = "nvidia-container-toolkit-daemonset"
 DEVICE_PLUGIN_APP = "nvidia-device-plugin-daemonset"
+DRIVER_ROOT_FILE = "run/nvidia/driver/usr/bin/nvidia-smi"
+"""On a node: the driver's pod mounts its root there (gpu-operator v26.7.0, cmd/nvidia-validator/main.go)."""
 
 
 def driver_gate(ctx: PodContext) -> str | None:

@@ -14,6 +14,10 @@ from simulator.operators.device_plugins import (
     sriov_pools,
 )
 
+OFED_IMAGE = "doca-driver"
+OFED_READY_FILE = "run/mellanox/drivers/.driver-ready"
+"""On a node, once OFED is loaded (gpu-operator v26.7.0, cmd/nvidia-validator/main.go, runValidation of MOFED)."""
+
 
 def sriov_gate(ctx: PodContext) -> str | None:
     return _gate(ctx, SRIOV_CONFIG, sriov_pools)

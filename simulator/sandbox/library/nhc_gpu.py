@@ -72,6 +72,10 @@ def _ecc(known: view.View, arguments: Sequence[str]) -> None:
     if _lost(known):
         text = f"nvidia-smi (get gpu uncorrected counts) returned error code {LOST_EXIT_CODE}"
         raise Failed(f"collect_ecc_data: {text}. {NOT_RUN}")
+    for gpu in known.gpus_of(known.me):
+        for what, name in (("remap_pending", "pending"), ("remap_failed", "error")):
+            if gpu[what]:
+                raise Failed(f"check_ecc: GPU id {gpu['index']}: Row remap {name}. FaultCode: NHC2007")
 
 
 def _throttling(known: view.View, arguments: Sequence[str]) -> None:
@@ -82,6 +86,11 @@ def _nvlink(known: view.View, arguments: Sequence[str]) -> str:
     if _lost(known):
         text = f"Failed to get NVLINK status with error code {LOST_EXIT_CODE}"
         raise Failed(f"check_nvlink_status: {text}. FaultCode: NHC2016")
+    for gpu in known.gpus_of(known.me):
+        if gpu["lost_links"]:
+            links = ", ".join(f"Link {link}: Inactive" for link in gpu["lost_links"])
+            text = f"GPU {gpu['index']} has nvlinks inactive: {links}"
+            raise Failed(f"check_nvlink_status: {text}. FaultCode: NHC2016")
     return "check_nvlink_status: all GPUs have all nvlinks active."
 
 

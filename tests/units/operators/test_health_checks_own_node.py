@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
+from operators._own_node import binding
 from operators.node_health import policy
 from operators.node_health.component import RULES
 from simulator.cluster.controlplane import ControlPlane
@@ -67,7 +68,7 @@ def _objects() -> Iterator[Object]:
             {"kind": "ServiceAccount", "name": name, "namespace": "default"} for name in (HEALTH_ACCOUNT, "labeler")
         ],
     }
-    specs = {"": policy.policy(), "Binding": policy.binding()}
+    specs = {"": policy.policy(), "Binding": binding(policy.NAME)}
     for kind, spec in specs.items():
         metadata = {"name": policy.NAME}
         api = "admissionregistration.k8s.io/v1"

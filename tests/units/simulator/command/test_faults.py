@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.facts import skus
-from simulator.command import faults
+from simulator.command import faults, reboots
 from simulator.world import snapshot
 from simulator.world.faults import FaultError
 from simulator.world.hardware import node_hardware
@@ -26,7 +26,9 @@ def _world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _call(line: str) -> None:
     parser = argparse.ArgumentParser()
-    faults.add_parsers(parser.add_subparsers())
+    commands = parser.add_subparsers()
+    faults.add_parsers(commands)
+    reboots.add_parser(commands)
     options = parser.parse_args(line.split())
     options.run(options)
 
@@ -45,6 +47,19 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
         f"healed: {broken}",
         "nothing is broken",
         "nothing is broken",
+    ]
+
+
+@pytest.mark.usefixtures("_world")
+def test_a_reboot_tells_what_it_mends_and_what_it_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    broken = ("xid --device 3 --code 48", "remap --device 4")
+    for line in (*(f"fault {each} --node {NODE}" for each in broken), f"reboot {NODE}", "fault"):
+        _call(line)
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        f"rebooted: {NODE}",
+        f"healed: xid {NODE} 3 Xid 48",
+        f"still broken: remap {NODE} 4",
+        f"remap {NODE} 4",
     ]
 
 
@@ -76,6 +91,14 @@ def test_faults_of_azure_need_no_node(
         (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
         (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        (f"fault nvlink --node {NODE} --device mlx5_0", "it has 0, 1, 2"),
+        (f"fault flapping --node {NODE} --device 3", "it has mlx5_0, mlx5_1"),
+        (f"fault xid --node {NODE} --device 3", "needs --code"),
+        (f"fault xid --node {NODE} --device 3 --code 0", "--code 0: it is above 0"),
+        (f"fault xid --node {NODE} --device 3 --code 4800", "Xids have three digits at most"),
+        (f"fault gpu --node {NODE} --device 3 --code 48", "--code belongs to xid faults"),
+        ("fault --code 48", "say what kind"),
+        ("reboot nowhere", f"the nodes are {NODE}"),
         (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
         ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
         ("fault --seconds 3", "say what kind"),

@@ -16,10 +16,12 @@ from simulator.host import paths
 from simulator.kubelet.programs import Holder, HostProcess
 from simulator.operators.gpu_operator import dcgm
 from simulator.operators.monitoring import certgen, node_exporter, programs, reloader
-from simulator.world.hardware import node_hardware
+from simulator.world.faults import new_fault
+from simulator.world.hardware import NodeHardware, node_hardware
 from tests.support.fake_kube import Context, FakeKube
 
-HARDWARE = node_hardware(catalogue()["Standard_ND96isr_H100_v5"], "node-0")
+SIZE = catalogue()["Standard_ND96isr_H100_v5"]
+HARDWARE = node_hardware(SIZE, "node-0")
 SOURCE, RESULT = "/etc/prometheus/config/prometheus.yaml.gz", "/etc/prometheus/config_out/prometheus.env.yaml"
 RELOADER = [f"--config-file={SOURCE}", f"--config-envsubst-file={RESULT}", "--watch-interval=0"]
 
@@ -78,18 +80,25 @@ def test_a_gpu_that_is_held_names_the_pod_and_what_has_none_names_nobody() -> No
     assert sum("pod=" in labels for labels in found) == 2
 
 
+def broken(kind: str, device: str) -> NodeHardware:
+    return node_hardware(SIZE, HARDWARE.node, [new_fault(kind, HARDWARE.node, device)])
+
+
 def test_a_gpu_that_fell_off_the_bus_has_its_xid_and_nothing_else() -> None:
-    broken = replace(HARDWARE, gpus=tuple(replace(gpu, healthy=gpu.index != 5) for gpu in HARDWARE.gpus))
-    text = dcgm.text(broken, [])
+    text = dcgm.text(broken("gpu", "5"), [])
     assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="5"' in labels] == [79]
     assert not [labels for labels in samples(text, "DCGM_FI_DEV_GPU_UTIL") if 'gpu="5"' in labels]
 
 
 def test_a_gpu_with_a_row_to_be_remapped_has_its_xid_and_works_on() -> None:
-    worn = replace(HARDWARE, gpus=tuple(replace(gpu, remap_pending=gpu.index == 2) for gpu in HARDWARE.gpus))
-    text = dcgm.text(worn, [])
+    text = dcgm.text(broken("ecc", "2"), [])
     assert [value for labels, value in samples(text, "DCGM_FI_DEV_XID_ERRORS").items() if 'gpu="2"' in labels] == [63]
     assert len(samples(text, "DCGM_FI_DEV_GPU_UTIL")) == 8
+
+
+def test_a_gpu_with_a_row_that_could_not_be_remapped_says_so() -> None:
+    found = samples(dcgm.text(broken("remap", "4"), []), "DCGM_FI_DEV_ROW_REMAP_FAILURE")
+    assert [labels for labels, value in found.items() if value] == [next(each for each in found if 'gpu="4"' in each)]
 
 
 def certgen_context(kube: FakeKube, *arguments: str) -> Context:

@@ -154,6 +154,23 @@ def test_an_error_of_a_gpu_in_the_nodes_log_fails_the_node(tmp_path: Path) -> No
     assert verdict(log).startswith("VERDICT: FAIL check_gpu_xid: GPU Xid errors detected")
 
 
+@pytest.mark.parametrize(
+    ("kind", "device", "said"),
+    [
+        ("ecc", "3", "check_ecc: GPU id 3: Row remap pending. FaultCode: NHC2007"),
+        ("remap", "3", "check_ecc: GPU id 3: Row remap error. FaultCode: NHC2007"),
+        ("nvlink", "3", "check_nvlink_status: GPU 3 has nvlinks inactive: Link 0: Inactive. FaultCode: NHC2016"),
+        ("flapping", "mlx5_3", "check_ib_link_flapping: IB link flapping detected"),
+    ],
+)
+def test_what_node_problem_detector_finds_the_check_finds_too(
+    tmp_path: Path, kind: str, device: str, said: str
+) -> None:
+    code, log = Check(tmp_path, faults=[new_fault(kind, NODE, device)]).run()
+    assert code == 1
+    assert said in log
+
+
 def test_a_row_of_memory_that_waits_to_be_remapped_fails_the_node_by_its_xid(tmp_path: Path) -> None:
     _, log = Check(tmp_path, faults=[new_fault("ecc", NODE, "3")]).run()
     assert verdict(log).startswith("VERDICT: FAIL check_gpu_xid: GPU Xid errors detected")

@@ -12,6 +12,7 @@ import pytest
 from config.facts import skus
 from simulator.sandbox.library import view
 from simulator.world import network, performance, snapshot
+from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
 from simulator.world.hardware import NodeHardware, node_hardware
 
@@ -62,6 +63,10 @@ def test_faults_show_on_their_node_only() -> None:
         new_fault("gpu", NODE, "3"),
         new_fault("ecc", NODE, "4"),
         new_fault("thermal", NODE, "5"),
+        new_fault("remap", NODE, "6"),
+        new_fault("nvlink", NODE, "7"),
+        new_fault("xid", NODE, "7", code=31),
+        new_fault("flapping", NODE, "mlx5_0"),
         new_fault("hca", NODE, "mlx5_1"),
         new_fault("link", NODE, "mlx5_2", 100),
         new_fault("node", NODE),
@@ -70,6 +75,10 @@ def test_faults_show_on_their_node_only() -> None:
     assert [gpu.index for gpu in broken.gpus if not gpu.healthy] == [3]
     assert [gpu.index for gpu in broken.gpus if gpu.remap_pending] == [4]
     assert [gpu.index for gpu in broken.gpus if gpu.slowed] == [5]
+    assert [gpu.index for gpu in broken.gpus if gpu.remap_failed] == [6]
+    assert [gpu.index for gpu in broken.gpus if gpu.lost_links] == [7]
+    assert [gpu.xids for gpu in broken.gpus] == [(), (), (), (79,), (63,), (), (64,), (31, 74)]
+    assert [hca.name for hca in broken.hcas if hca.flapping] == ["mlx5_0"]
     assert [hca.name for hca in broken.hcas if hca.state == "DOWN"] == ["mlx5_1"]
     assert (broken.hcas[2].gbps, broken.hcas[2].rated_gbps) == (100, 400)
     assert not broken.up
@@ -79,11 +88,14 @@ def test_faults_show_on_their_node_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("disk", NODE), "kinds are node, gpu, ecc, thermal, hca, link, nvme, partition"),
+        (("disk", NODE), "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, nvme, partition"),
         (("gpu", NODE), "needs --device"),
         (("link", NODE, "mlx5_0"), "needs --gbps"),
         (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),
         (("node", NODE, "mlx5_0"), "leave --device out"),
+        (("xid", NODE, "3"), "needs --code, which Xid"),
+        (("nvlink", NODE), "needs --device, the GPU's index"),
+        (("flapping", NODE), "needs --device, e.g. mlx5_2"),
         (("throttle",), "needs --seconds"),
         (("capacity",), "needs --size, the VM size"),
         (("price", "", "", 0), "needs --size, the VM size"),
@@ -106,6 +118,26 @@ def test_the_store_keeps_replaces_and_heals(tmp_path: Path) -> None:
     assert [fault.kind for fault in store.load()] == [FaultKind.LINK]
     assert store.heal()
     assert store.load() == ()
+
+
+def test_a_reboot_mends_what_a_reset_of_gpus_does_on_that_node_and_nothing_that_stays_with_the_machine(
+    tmp_path: Path,
+) -> None:
+    store = FaultStore(tmp_path)
+    mended = (new_fault("ecc", NODE, "1"), new_fault("xid", NODE, "1", code=48), new_fault("xid", NODE, "1", code=31))
+    stay = [new_fault(kind, NODE, "2") for kind in ("gpu", "nvlink", "remap", "thermal")]
+    stay += [new_fault(kind, NODE, "mlx5_1") for kind in ("flapping", "hca")]
+    for fault in (*mended, *stay, new_fault("ecc", SIBLING, "1")):
+        store.fault(fault)
+    assert set(store.reboot(NODE)) == set(mended)
+    assert set(store.load()) == {*stay, new_fault("ecc", SIBLING, "1")}
+
+
+def test_a_node_tells_when_it_was_booted_again(tmp_path: Path) -> None:
+    store = BootStore(tmp_path, clock=lambda: 1000.0)
+    assert store.last(NODE) == 0
+    store.boot(NODE)
+    assert (BootStore(tmp_path).last(NODE), BootStore(tmp_path).last(SIBLING)) == (1000.0, 0)
 
 
 def test_a_fault_that_lasts_for_a_while_is_over_by_itself(tmp_path: Path) -> None:

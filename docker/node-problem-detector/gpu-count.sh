@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# Whether the driver sees all GPUs that the VM size has. Usage: gpu-count.sh COUNT
+source "$(dirname "$0")/lib.sh"
+
+expected=$1
+smi -L
+case $code in
+  0) ;;
+  6) problem "none of $expected GPUs is there: ${found%%$'\n'*}" ;;
+  *)
+    lost=$(grep -m 1 "Unable to determine the device handle" <<<"$found") || true
+    [[ -z $lost ]] || problem "a GPU is lost: $lost"
+    unknown "nvidia-smi ended with exit code $code: ${found%%$'\n'*}"
+    ;;
+esac
+count=$(grep -c '^GPU [0-9]*: ' <<<"$found") || true # partitions (MIG) are lines below their GPU's
+((count == expected)) || problem "$count of $expected GPUs are there"
+ok "all $expected GPUs are there"

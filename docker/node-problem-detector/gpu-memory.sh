@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# Whether the memory of a GPU has errors that ECC did not correct, or rows that wait to be remapped, which a reset of the GPU
+# ends; or rows that could not be remapped, after which it is to be replaced (NVIDIA, GPU memory error management).
+# Usage: gpu-memory.sh errors|remapping
+source "$(dirname "$0")/lib.sh"
+
+wrong=()
+if [[ $1 == errors ]]; then
+  smi_or_unknown --query-gpu=index,ecc.errors.uncorrected.volatile.total --format=csv,noheader
+  while IFS=', ' read -r gpu count; do
+    case $count in
+      0) ;;
+      [1-9]*) wrong+=("GPU $gpu has errors that ECC did not correct") ;;
+      *) unknown "GPU $gpu does not count errors: $count" ;;
+    esac
+  done <<<"$found"
+fi
+
+# On GPUs with partitions (MIG) that is not told.
+declare -A asked=([errors]=pending [remapping]=failure) words=([pending]="waits to be remapped" [failure]="could not be remapped")
+smi_or_unknown --query-remapped-rows="gpu_bus_id,remapped_rows.${asked[$1]}" --format=csv,noheader
+while IFS=', ' read -r gpu is; do
+  case $is in
+    0 | No) ;;
+    1 | Yes) wrong+=("a row of GPU $gpu ${words[${asked[$1]}]}") ;;
+    *) unknown "GPU $gpu does not tell of remapped rows: $is" ;;
+  esac
+done <<<"$found"
+((${#wrong[@]} == 0)) || problem "$(printf '%s\n' "${wrong[@]}" | paste -sd ';' -)"
+ok "no error in the memory of GPUs"

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# shellcheck source-path=SCRIPTDIR
+# Whether a GPU is slowed down because it is too hot, by its hardware or its driver.
+source "$(dirname "$0")/lib.sh"
+
+reasons=clocks_event_reasons
+smi_or_unknown --query-gpu="index,$reasons.hw_thermal_slowdown,$reasons.sw_thermal_slowdown" --format=csv,noheader
+wrong=()
+while IFS=, read -r gpu hardware software; do
+  case "$hardware,$software" in
+    " Not Active, Not Active") ;;
+    *" Active"*) wrong+=("$gpu") ;;
+    *) unknown "GPU $gpu does not tell why its clocks are as they are:$hardware,$software" ;;
+  esac
+done <<<"$found"
+((${#wrong[@]} == 0)) || problem "GPUs that are too hot: $(printf '%s\n' "${wrong[@]}" | paste -sd ',' -)"
+ok "no GPU is too hot"

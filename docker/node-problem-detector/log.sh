@@ -1,0 +1,33 @@
+# The node's log, as far as its last boot.
+# shellcheck shell=bash
+
+# entries PATTERN HOURS: what the kernel and others have logged since the last boot, within HOURS (0: whenever), into the array
+# $entries. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as `Mon dd hh:mm:ss`.
+entries() {
+  local pattern=$1 hours=$2 logs=${KERNEL_LOGS:?} name file line now seconds files=()
+  for name in syslog messages; do # Ubuntu, others; the one before may have been put aside since the boot
+    for file in "$logs/$name.1" "$logs/$name"; do
+      [[ -r $file && -s $file ]] && files+=("$file")
+    done
+    ((${#files[@]} == 0)) || break
+  done
+  ((${#files[@]})) || unknown "the node has no log in $logs (syslog or messages) that can be read"
+  now=$(date +%s)
+  entries=()
+  while IFS= read -r line; do
+    if [[ $line =~ kernel:\ (\[[^]]*\]\ )?Linux\ version ]]; then
+      entries=()
+      continue
+    fi
+    if ((hours)); then
+      if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2})\  ]] ||
+        ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
+        unknown "the time of this entry of the node's log cannot be read: $line"
+      fi
+      # Without a year, of last December in January.
+      ((seconds <= now + 86400)) || seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s)
+      ((seconds >= now - hours * 3600)) || continue
+    fi
+    entries+=("$line")
+  done < <(grep -ahE "kernel: (\[[^]]*\] )?Linux version|$pattern" "${files[@]}" | tail -n 500)
+}

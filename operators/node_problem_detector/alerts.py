@@ -1,0 +1,67 @@
+"""An alert for each condition, and for what nobody knows. Pure.
+
+They ask kube-state-metrics and not node-problem-detector itself: it knows the third state (a gauge of the latter is 0
+for unknown as for well, pkg/problemmetrics/problem_metrics.go of v1.34.0), has the node's name, and goes on when a pod
+of the latter is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from config.facts.scheduling import CONDITION_PREFIX
+from operators.node_problem_detector.conditions import condition_type, conditions
+
+STATES = "kube_node_status_condition"
+UNKNOWN, AWAY = "NodeConditionUnknown", "NodeProblemDetectorAway"
+
+
+def alert_name(condition: str) -> str:
+    """Of a condition's alert: those of DCGM and node-exporter have names of their own."""
+    return f"Node{condition}"
+
+
+def rules() -> dict[str, Any]:
+    """The spec of a PrometheusRule."""
+    return {"groups": [{"name": "node-conditions", "rules": [*_problems(), _unknown(), _away()]}]}
+
+
+def _problems() -> Iterator[dict[str, Any]]:
+    for name, each in conditions().items():
+        yield {
+            "alert": alert_name(name),
+            "expr": f'{STATES}{{condition="{condition_type(name)}", status="true"}} == 1',
+            "for": each.alert.lasts,
+            "labels": {"severity": each.alert.severity},
+            "annotations": {
+                "summary": f"Node {{{{ $labels.node }}}}: {each.means}",
+                "description": f"Its condition {{{{ $labels.condition }}}} says which. What to do: {each.do}.",
+            },
+        }
+
+
+def _unknown() -> dict[str, Any]:
+    return {
+        "alert": UNKNOWN,
+        "expr": f'{STATES}{{condition=~"{CONDITION_PREFIX}.*", status="unknown"}} == 1',
+        "for": "30m",
+        "labels": {"severity": "warning"},
+        "annotations": {
+            "summary": "Node {{ $labels.node }}: nobody knows whether {{ $labels.condition }}",
+            "description": "Its check cannot run; the condition's message says why.",
+        },
+    }
+
+
+def _away() -> dict[str, Any]:
+    found = 'kube_daemonset_status_number_unavailable{daemonset=~"node-problem-detector-.*"}'
+    return {
+        "alert": AWAY,
+        "expr": f"{found} > 0",
+        "for": "30m",
+        "labels": {"severity": "warning"},
+        "annotations": {
+            "summary": "On {{ $value }} nodes of {{ $labels.daemonset }} it does not run, and their conditions are old",
+        },
+    }

@@ -1,0 +1,1 @@
+"""node-problem-detector: the real one."""

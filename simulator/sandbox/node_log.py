@@ -1,0 +1,88 @@
+"""The log of a simulated node, `/var/log/syslog`: its boots, Xids of its GPUs, links of its HCAs that were lost.
+
+With the timestamps of rsyslog on Ubuntu 24.04, which leaves its traditional format out of its configuration. What is
+healed was never logged; what a reboot has ended stays above the line of the boot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from simulator.host import files
+from simulator.world.hardware import NodeHardware
+
+BOOT = "Linux version"
+_OF_NOBODY = "pid='<unknown>', name=<unknown>"
+_TEXTS = {
+    63: "Row Remapper: New row marked for remapping, reset gpu to activate.",
+    64: "Row Remapper: Remapping row has failed.",
+    74: "NVLink: fatal error detected on link 0",
+    79: "GPU has fallen off the bus.",
+}
+"""Of Xids, as NVIDIA's driver logs them (Xid Errors, its documentation); of others, and of 64 and 74, made up."""
+_NETWORKD = "systemd-networkd[801]: "
+_FLAPS = 3
+_OURS = re.compile(rf"kernel: NVRM: Xid \(\S+\): \d+, {re.escape(_OF_NOBODY)}, |{re.escape(_NETWORKD)}ib")
+"""What a fault may have logged; other lines, of whoever wrote them, stay."""
+
+
+def write(file: Path, hardware: NodeHardware) -> None:
+    """Logs what has happened since the last time, and forgets what is healed."""
+    old = file.read_text().splitlines() if file.exists() else []
+    if not old or (hardware.booted and hardware.booted > _time(_boots(old)[-1])):
+        old.append(_line(datetime.now(UTC), hardware, f"kernel: {BOOT} {hardware.kernel}"))
+    since = old.index(_boots(old)[-1]) + 1
+    true = [*_xids(hardware), *_carriers(hardware)]
+    kept = [line for line in old[since:] if _what(line) in true or not _OURS.match(_what(line))]
+    there = {_what(line) for line in kept}
+    new = [_line(time, hardware, text) for time, text in _times(text for text in true if text not in there)]
+    files.replace(file, "\n".join([*old[:since], *kept, *new, ""]))
+
+
+def _xids(hardware: NodeHardware) -> Iterator[str]:
+    for gpu in hardware.gpus:
+        yield from (f"kernel: NVRM: Xid (PCI:{gpu.pci.rpartition('.')[0].upper()}): {_xid(code)}" for code in gpu.xids)
+
+
+def _xid(code: int) -> str:
+    return f"{code}, {_OF_NOBODY}, {_TEXTS.get(code, 'simulated')}"
+
+
+def _carriers(hardware: NodeHardware) -> Iterator[str]:
+    """Of the link over InfiniBand of each HCA that flaps: that of mlx5_2 is ib2."""
+    for hca in hardware.hcas:
+        if hca.flapping:
+            yield f"{_NETWORKD}{hca.name.replace('mlx5_', 'ib')}: Lost carrier"
+
+
+def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
+    """A link is lost again and again, a minute after it came back, and last of all just now."""
+    now = datetime.now(UTC)
+    for text in texts:
+        if not text.startswith(_NETWORKD):
+            yield now, text
+            continue
+        for flap in reversed(range(_FLAPS)):
+            lost = now - timedelta(minutes=flap)
+            yield lost, text
+            yield lost, text.replace("Lost", "Gained")
+
+
+def _line(time: datetime, hardware: NodeHardware, text: str) -> str:
+    return f"{time.isoformat(timespec='microseconds')} {hardware.node} {text}"
+
+
+def _what(line: str) -> str:
+    """What a line tells, without time and node; of a link that came back, that it was lost."""
+    return " ".join(line.split(" ")[2:]).replace("Gained", "Lost")
+
+
+def _boots(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if f" kernel: {BOOT} " in line]
+
+
+def _time(line: str) -> float:
+    return datetime.fromisoformat(line.split(" ")[0]).timestamp()

@@ -1,0 +1,34 @@
+"""When nodes were booted again: `python -m simulator reboot` says so, and machines and their pods go by it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from simulator.host import files, paths
+
+
+class BootStore:
+    """The last boot of each node that was booted again, on disk."""
+
+    def __init__(self, folder: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970."""
+        self._file = (folder or paths.home()) / "boots.json"
+        self._clock = clock
+
+    def last(self, node: str) -> float:
+        """In seconds since 1970; 0 where it has been up since it was made."""
+        return self._load().get(node, 0.0)
+
+    def boot(self, node: str) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        files.replace(self._file, json.dumps({**self._load(), node: self._clock()}))
+
+    def _load(self) -> dict[str, float]:
+        try:
+            found: dict[str, float] = json.loads(self._file.read_text())
+        except FileNotFoundError:
+            return {}
+        return found
