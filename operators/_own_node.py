@@ -22,6 +22,7 @@ def own_node_policy(
     named = {"own": f"request.userInfo.extra[?'{_CLAIM}'].orValue([''])[0]", **(variables or {})}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": [resource]}
     where = "(variables.own == '' ? 'on none that its token names' : 'on ' + variables.own)"
+    message = f"'a check may change the node that it runs on, and no other: its pod is ' + {where}"
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
@@ -30,7 +31,7 @@ def own_node_policy(
         "validations": [
             {
                 "expression": "variables.own == object.metadata.name",
-                "messageExpression": f"'a check may change the node that it runs on, and no other: its pod is ' + {where}",
+                "messageExpression": message,
                 "reason": "Forbidden",
             },
             *({**each, "reason": "Forbidden"} for each in more),

@@ -1,4 +1,4 @@
-"""What a pod that checks its node may change of it: the taint and the annotations of the check, and of no other node."""
+"""What a pod that checks its node may change: the taint and the annotations of the check, of no other node."""
 
 from __future__ import annotations
 

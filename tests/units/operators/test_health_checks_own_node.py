@@ -100,7 +100,14 @@ def annotated(name: str, value: str | None) -> Object:
 
 
 def refused(kube: KubeClient, name: str, body: Object) -> str:
-    """Why a merge patch of a node is refused; empty where it is taken."""
+    """Why a merge patch of a node is refused; empty where it is taken.
+
+    Taints that Kubernetes has given the node, which no kubelet looks after, stay beside those of the patch.
+    """
+    if own := body.get("spec", {}).get("taints"):
+        there = kube.get("v1", "Node", name)["spec"].get("taints", [])
+        kept = [taint for taint in there if taint["key"].startswith("node.kubernetes.io/")]
+        body = {"spec": {"taints": [*kept, *own]}}
     try:
         kube.patch("v1", "Node", name, None, body)
     except ApiError as error:
