@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.golden import H100
 from tests.support.mocked_azure import Azure
-from tests.support.mocks import Recorder, program
+from tests.support.mocks import Recorder, Registered, program
 
 
 def platform(operators: tuple[str, ...], teams: dict[str, Any], storage: dict[str, Any]) -> Recorder:
@@ -33,9 +33,15 @@ def guest(made: Recorder, workload: str, options: dict[str, Any]) -> Recorder:
     return program(keys, Azure(stacks={"teams": made}), stack="mine", secret=secret)
 
 
-def kinds(found: Recorder, *providers: str) -> dict[str, list[str]]:
-    """Of what each of these providers makes in Kubernetes."""
+def in_team(found: Recorder) -> list[Registered]:
+    """What a guest makes in Kubernetes, but for what tells the platform of it."""
     made = [each for each in found.registered if each.type.startswith("kubernetes:")]
+    return [each for each in made if each.name != "guest"]
+
+
+def kinds(found: Recorder, *providers: str) -> dict[str, list[str]]:
+    """Of what each of these providers makes there."""
+    made = in_team(found)
     return {
         provider: sorted({each.type.split(":")[-1] for each in made if each.provider.endswith(f" {provider}")})
         for provider in providers

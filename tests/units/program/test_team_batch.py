@@ -28,7 +28,7 @@ def guest(platform: Recorder, **options: Any) -> Recorder:
 
 def made(found: Recorder) -> dict[str, Any]:
     """What is Kubernetes', by kind."""
-    return {each.type.split(":")[-1]: each for each in found.registered if each.type.startswith("kubernetes:")}
+    return {each.type.split(":")[-1]: each for each in team_stacks.in_team(found)}
 
 
 def test_all_of_it_is_the_users(platform: Recorder) -> None:

@@ -28,7 +28,7 @@ def guest() -> Recorder:
 
 
 def test_what_queues_is_the_users_and_what_is_the_clusters_is_the_deployers(guest: Recorder) -> None:
-    made = [each for each in guest.registered if each.type.startswith("kubernetes:")]
+    made = team_stacks.in_team(guest)
     assert team_stacks.kinds(guest, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
         NAME: ["PodGroup", "RayJob", "Secret"],

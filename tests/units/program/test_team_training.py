@@ -44,7 +44,7 @@ def test_one_provider_is_whoever_deploys_and_the_other_the_teams_user(platform: 
 
 def test_the_job_is_the_users_and_what_is_the_clusters_is_the_deployers(platform: Recorder) -> None:
     found = guest(platform)
-    made = [each for each in found.registered if each.type.startswith("kubernetes:")]
+    made = team_stacks.in_team(found)
     assert team_stacks.kinds(found, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
         NAME: ["ConfigMap", "PyTorchJob"],
@@ -53,7 +53,7 @@ def test_the_job_is_the_users_and_what_is_the_clusters_is_the_deployers(platform
 
 
 def test_names_begin_with_the_stacks_since_others_have_theirs_there(platform: Recorder) -> None:
-    made = [each for each in guest(platform).registered if each.type.startswith("kubernetes:")]
+    made = team_stacks.in_team(guest(platform))
     names = {each.inputs["metadata"]["name"].removeprefix("blue-") for each in made}
     assert all(name.startswith(f"mine-{NAME}") for name in names), names
 
