@@ -108,7 +108,9 @@ def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _fastest(nodes: Nodes) -> str:
     """Of all nodes, which a rail concerns, the one whose links most may be left of; empty where there are none."""
-    rates = {name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()}
+    rates = {
+        name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()
+    }
     return max(sorted(rates), key=lambda name: rates[name], default="")
 
 

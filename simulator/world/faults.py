@@ -69,7 +69,7 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One broken thing. `gbps` (Gb/s) is what is left of a slow link or rail; after `seconds` it is over, 0 being never."""
+    """One broken thing. `gbps` (Gb/s) is left of a slow link or rail; after `seconds` it is over, 0 being never."""
 
     node: str
     kind: FaultKind

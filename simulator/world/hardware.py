@@ -199,9 +199,7 @@ def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hc
 def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str, faults: Sequence[Fault]) -> Hca:
     mine = [fault for fault in faults if fault.device == name]
     down = any(fault.kind is FaultKind.HCA for fault in mine)
-    slow, behind = (
-        [fault.gbps for fault in mine if fault.kind is kind] for kind in (FaultKind.LINK, FaultKind.RAIL)
-    )
+    slow, behind = ([fault.gbps for fault in mine if fault.kind is kind] for kind in (FaultKind.LINK, FaultKind.RAIL))
     return Hca(
         name=name,
         pci=pci,

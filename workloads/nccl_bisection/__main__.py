@@ -1,4 +1,4 @@
-"""`python -m workloads.nccl_bisection [FILE]`: a picture of the fabric, of the job's log or its JSON; else of what is piped in."""
+"""`python -m workloads.nccl_bisection [FILE]`: a picture of the fabric, made of the job's log or its JSON."""
 
 from __future__ import annotations
 

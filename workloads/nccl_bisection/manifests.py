@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from components.context import GpuPool
-from config.facts.skus import VmSku, nccl_profiles
+from config.facts.skus import nccl_profiles
 from workloads._files import Files, shared, texts
 from workloads._mpi import MpiJob, MpiRun, mpi_files
 from workloads._pods import Manifest
@@ -25,16 +25,11 @@ def files(pool: GpuPool) -> Files:
     return mpi_files(NAME, _SCRIPTS, pool, {**texts(_SCRIPTS, "*.py"), **shared("verdict.sh")})
 
 
-def reached_gbs(sku: VmSku, nodes: int) -> float | None:
-    """What whole nodes of a fabric without faults show, GB/s; None where nothing is published for this VM size.
-
-    Without SHARP: only so many jobs may reduce in the switches as these allow, and here many run at once.
-    """
-    return sku.nccl_busbw.healthy.at(nodes, sharp=False) if sku.nccl_busbw else None
-
-
 def baselines(run: Run) -> dict[str, dict[str, float]]:
-    """Bus bandwidth in GB/s by number of nodes: what is good, and what a healthy fabric shows."""
+    """Bus bandwidth in GB/s by number of nodes: what is good, and what a healthy fabric shows.
+
+    Without SHARP: switches reduce for few jobs at once, and many are measured at once here.
+    """
     sku = run.pool.sku
     if sku.nccl_busbw is None:
         raise ValueError(f"no bus bandwidth is known for {sku.name}")

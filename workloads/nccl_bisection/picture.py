@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
-
 LINE = "JSON "
 """What the result's line begins with in the job's log (scripts/report.py)."""
 COLOURS = {"good": "#2ca02c", "bad": "#d62728", "unknown": "#9e9e9e"}
@@ -36,7 +35,9 @@ def result(text: str) -> Result:
     try:
         found = json.loads(lines[-1] if lines else text)
     except json.JSONDecodeError:
-        raise NoResult(f"no line begins with {LINE.strip()!r}: the search has not ended, or this is no log of it") from None
+        raise NoResult(
+            f"no line begins with {LINE.strip()!r}: the search has not ended, or this is no log of it"
+        ) from None
     if not (isinstance(found, dict) and {"nodes", "rails", "findings"} <= set(found)):
         raise NoResult("this JSON is no result of nccl-bisection: nodes, rails or findings are missing")
     return found
@@ -48,7 +49,9 @@ def svg(found: Result) -> str:
     bands = [nodes[start : start + _PER_BAND] for start in range(0, len(nodes), _PER_BAND)]
     step = _CELL + _GAP
     named = {each["node"] for each in found["findings"]} if len(nodes) > _NAMED else set(nodes)
-    root = ElementTree.Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif", "font-size": "11"})
+    root = ElementTree.Element(
+        "svg", {"xmlns": "http://www.w3.org/2000/svg", "font-family": "sans-serif", "font-size": "11"}
+    )
     ElementTree.SubElement(root, "rect", {"width": "100%", "height": "100%", "fill": "white"})
     _text(root, 10, 18, _title(found)).set("font-size", "13")
     top = _TOP

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.workload import Ground
-from workloads.nccl_bisection.manifests import reached_gbs
 from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
 
 _NODES: Path = ("workloadOptions", NAME, "numNodes")
@@ -22,9 +21,11 @@ def problems(options: NcclBisectionOptions, ground: Ground) -> Iterator[Problem]
         yield Problem(_NODES, what, f"{LEAST} or more; three tell which of two is slow", set_command(_NODES, LEAST))
     elif ground.nodes < LEAST:
         yield ground.too_few(NAME, LEAST)
-    sku = ground.pool.sku
-    reached = reached_gbs(sku, max(ground.nodes, LEAST))
-    if options.floor_gbs is not None and reached is not None and options.floor_gbs > reached:
-        what = f"is {options.floor_gbs:g}, and a fabric of {sku.name} without faults reaches {reached:g} GB/s"
-        floor = sku.busbw_floor(max(ground.nodes, LEAST))
-        yield Problem(_FLOOR, what, f"at most {reached:g}; by default {floor:g}", set_command(_FLOOR, floor))
+    known, count = ground.pool.sku.nccl_busbw, max(ground.nodes, LEAST)
+    if known is None or options.floor_gbs is None:
+        return
+    healthy, floor = (each.at(count, sharp=False) for each in (known.healthy, known.floor))
+    if options.floor_gbs > healthy:
+        size = f"{ground.pool.sku.name} without faults, and without SHARP"
+        what = f"is {options.floor_gbs:g}, and a fabric of {size}, reaches {healthy:g} GB/s"
+        yield Problem(_FLOOR, what, f"at most {healthy:g}; by default {floor:g}", set_command(_FLOOR, f"{floor:g}"))

@@ -164,11 +164,11 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
     """The first run makes the channels, and so NCCL's lines of them stand below the columns' names."""
     memory = min(int(device.gpu["memory_gb"]) for device in communicator.setup.devices) * 10**9
     fits = (memory - GIB) // (3 if options["c"] != "0" else 2)  # send, receive and, to check, expected buffers
-    first, largest = size(options["b"]), size(options["e"])
+    largest = size(options["e"])
     if largest > fits:
         log.line(f"#\n# Reducing maxBytes to {fits} due to memory limitation")
-        first, largest = min(first, fits), fits  # as 2.19.6 does (src/common.cu, run)
-    sizes = list(_sizes(options, first, largest))
+        largest = fits
+    sizes = list(_sizes(options, largest))
     _columns(log)
     collective = communicator.connect(log)
     numbers = view.numbers()
@@ -183,7 +183,9 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
     log.line(f"# Avg bus bandwidth    : {total / len(sizes):g}")
 
 
-def _sizes(options: Mapping[str, str], message: int, largest: int) -> Iterator[int]:
+def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
+    """One at least: where memory does not suffice for the smallest, that is made smaller too (src/common.cu, run)."""
+    message = min(size(options["b"]), largest)
     while message <= largest:
         yield message
         message = _next_size(message, options)

@@ -1,9 +1,9 @@
 """Finds the slow nodes, links and rails of a fabric by bisection. Pure: what measures is handed in.
 
-A rail is the GPU and the HCA of one index on every node, so that all rails can be measured at once. What is bad together is
-measured in halves, all halves in the same round, until single nodes are left; each is measured beside a node that was good,
-and once more beside another, before it is accused. So goes Azure's procedure, which is for whole nodes and by hand
-(Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+A rail is the GPU and the HCA of one index on every node, so that all rails can be measured at once. What is bad
+together is measured in halves, all halves in the same round, until single nodes are left; each is measured beside a
+node that was good, and once more beside another, before it is accused. So goes Azure's procedure, which is for whole
+nodes and by hand (Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ _Search = Generator[list[Nodes], list[Outcome], _Found]
 """Asks for the groups of a round, and is sent their outcomes."""
 
 
-def bisect(nodes: Sequence[str], rails: int, measure: Measure, down: Mapping[tuple[str, int], str] | None = None) -> Report:
+def bisect(
+    nodes: Sequence[str], rails: int, measure: Measure, down: Mapping[tuple[str, int], str] | None = None
+) -> Report:
     """Searches nodes on so many rails. `down` are links known not to work, by node and rail, with why."""
     report, known, every = Report(), down or {}, tuple(range(rails))
 
@@ -177,9 +179,9 @@ def _halve(
 def _apart(
     parts: Iterable[Nodes], good: Sequence[str], partners: dict[str, str]
 ) -> Generator[list[Nodes], list[Outcome], dict[Nodes, Outcome]]:
-    """The outcome of each part. A node alone uses no link, so it is measured beside a good one: another than in `partners`.
+    """The outcome of each part. A node alone uses no link: it is measured beside a good one, but that of `partners`.
 
-    No good one is beside two at a time: where they are few, it takes more rounds.
+    No good one is beside two at a time. Where they are few, it takes more rounds.
     """
     measured: dict[Nodes, Outcome] = {}
     waiting = list(parts)
@@ -253,7 +255,7 @@ def _chance(by_rail: Mapping[int, _Found]) -> Iterator[Finding]:
 
 
 def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Measure) -> None:
-    """All that is left, with all devices at once: nodes that are slow for another reason than a link, and the pool as such."""
+    """What is left, with all devices at once: nodes that are slow though their links are not, and the pool as such."""
     findings = report.findings
     left = tuple(node for node in nodes if node not in {finding.node for finding in findings})
     rails = tuple(rail for rail in every if rail not in {each.rail for each in findings if each.kind == RAIL})

@@ -17,7 +17,7 @@ Result = dict[str, Any]
 def result(
     about: Mapping[str, Any], nodes: Sequence[str], ports: Sequence[str], found: Report, left_out: Mapping[str, str]
 ) -> Result:
-    """All of it. `about` says what was searched, and by which baselines; `left_out` are nodes that were not, with why."""
+    """All of it. `about` says what was searched, by which baselines; `left_out` are nodes that were not, with why."""
     lost = [Finding("node", Outcome(UNKNOWN, why=why), node) for node, why in left_out.items()]
     return {
         **about,
@@ -52,7 +52,8 @@ def verdict(result: Result) -> str:
     """The last line."""
     counts = f"nodes={len(result['nodes'])} rounds={result['rounds']} measurements={result['measurements']}"
     rest = result["rest"]
-    numbers = f"; busbw={rest['busbw']:.2f} GB/s floor={rest['floor']:g} GB/s {counts}" if rest else f"; {counts}"
+    what = "rest" if result["findings"] else "busbw"
+    numbers = f"; {what}={rest['busbw']:.2f} GB/s floor={rest['floor']:g} GB/s {counts}" if rest else f"; {counts}"
     for state, word, text in ((BAD, "FAIL", "bad"), (UNKNOWN, "UNKNOWN", "not measured")):
         if names := [named(each) for each in result["findings"] if each["state"] == state]:
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -1,8 +1,9 @@
 """Searches the fabric of a pool: reads what its nodes said of themselves, measures, and prints what came of it.
 
 Usage: search.py FLEET, a file with lines HOST host, LOST host why (launch.sh) and NODE host node ports (links.sh).
-Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, of a node; BYTES, of a message;
-and hands on what measure.sh reads. Exit code: 0 passed, 1 something is bad, 2 something could not be measured.
+Reads: VM_SIZE; POOL; BASELINES, bus bandwidth in GB/s of one node, two and more, as JSON; HCAS, of a node; BYTES, of a
+message between whole nodes; and hands on what measure.sh reads.
+Exit code: 0 passed, 1 something is bad, 2 something could not be measured.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MEASURE = Path(__file__).with_name("measure.sh")
 AT_ONCE = 64
 """Runs of mpirun beside each other: eight pairs of nodes on each of eight rails."""
 LIMIT_S = 900
-"""For one measurement, which takes seconds: over TCP it would take minutes, and NCCL may hang where a port goes down."""
+"""For one measurement. It takes seconds, over TCP minutes; and where a port goes down, NCCL may hang."""
 BUSBW = re.compile(r"busbw=([0-9.]+) GB/s")
 
 

@@ -48,6 +48,14 @@ def test_commands_break_list_and_heal(capsys: pytest.CaptureFixture[str]) -> Non
     ]
 
 
+@pytest.mark.usefixtures("_world")
+def test_a_rail_concerns_every_node(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("fault rail --device mlx5_3 --gbps 100", "heal rail --device mlx5_3"):
+        _call(line)
+    rail = "rail mlx5_3 100 Gb/s"
+    assert capsys.readouterr().out.splitlines() == [f"broken: {rail}", f"healed: {rail}"]
+
+
 def test_faults_of_azure_need_no_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +84,8 @@ def test_faults_of_azure_need_no_node(
         (f"fault gpu --node {NODE} --device 8", "it has 0, 1, 2"),
         (f"fault hca --node {NODE} --device mlx5_8", "has no mlx5_8"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 400", "is no fault"),
+        ("fault rail --device mlx5_8 --gbps 100", "has no mlx5_8; it has mlx5_0"),
+        ("fault rail --device mlx5_3 --gbps 400", "mlx5_3 is rated 400 Gb/s"),
         (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
         ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
         ("fault --seconds 3", "say what kind"),
