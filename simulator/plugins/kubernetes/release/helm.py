@@ -74,7 +74,7 @@ def _run(cancelled: threading.Event, command: list[str], stdin: str, environment
 
 
 def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Looks up every now and then. Input that is not written by the first time never is (CPython 3.11, _communicate)."""
+    """Looks up now and then. So there is no input: what is not written by the first time never is (CPython 3.11)."""
     told_to_stop = False
     while True:
         try:
