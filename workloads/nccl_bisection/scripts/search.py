@@ -65,6 +65,7 @@ class Fleet:
             else:
                 del fleet.hosts[node]
                 fleet.left_out[node] = f"has the InfiniBand ports {', '.join(states) or 'none'}, and others are usual"
+        fleet.hosts = dict(sorted(fleet.hosts.items()))  # the order of the scale set, whoever answered first
         return fleet
 
 

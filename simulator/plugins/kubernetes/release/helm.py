@@ -53,9 +53,7 @@ def helm(
 
 def _run(cancelled: threading.Event, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
     tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
-    with tempfile.TemporaryFile(
-        "w+"
-    ) as values:  # that only this process can open; a pipe's rest may stay unwritten, below
+    with tempfile.TemporaryFile("w+") as values:  # which nobody else can open
         values.write(stdin)
         values.seek(0)
         process = subprocess.Popen(
