@@ -28,7 +28,8 @@ def files(pool: GpuPool) -> Files:
 def baselines(run: Run) -> dict[str, dict[str, float]]:
     """Bus bandwidth in GB/s by number of nodes: what is good, and what a healthy fabric shows.
 
-    Without SHARP: switches reduce for few jobs at once, and many are measured at once here.
+    Without SHARP: a port of a switch reduces for one job at a time, and on HDR a whole switch does (NVIDIA SHARP 3.13,
+    General Information), and here many are measured at once.
     """
     sku = run.pool.sku
     if sku.nccl_busbw is None:

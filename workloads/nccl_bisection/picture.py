@@ -66,7 +66,7 @@ def svg(found: Result) -> str:
                 cell = ElementTree.SubElement(root, "rect", place | {"rx": "2", "fill": COLOURS[state]})
                 ElementTree.SubElement(cell, "title").text = f"{node} {rail}: {_MEANINGS[state]}"
             if node in named:
-                turned = f"translate({x + 11} {top + len(rails) * step + 6}) rotate(90)"
+                turned = f"translate({x + 4} {top + len(rails) * step + 6}) rotate(90)"
                 _text(root, 0, 0, node).set("transform", turned)
         top += len(rails) * step + (_BELOW if named & set(band) else step)
     for number, (state, meaning) in enumerate(_MEANINGS.items()):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 
+from simulator.host.paths import ROOT
 from tests.units.workloads.fabric_model import BAD, LINK, NODE, POOL, RAIL, RAILS, UNKNOWN, Fabric, name, node, told
 
 SIZES = (8, 64, 1000)
@@ -68,6 +70,25 @@ def test_faults_of_each_kind_at_once(count: int) -> None:
         (NODE, name(6), None, BAD),
     ]
     assert report.rounds <= 2 * most_rounds(count), "once for links, once for what is slow with all devices"
+
+
+TOLD: dict[str, dict[str, Any]] = {
+    "nothing slow": {},
+    "a link": {"slow": [(1, 3)]},
+    "a node, by all of its links": {"slow": node(2)},
+    "a node, though its links are good": {"slow_inside": [2]},
+    "two rails": {"slow_rails": [2, 5]},
+    "all of these at once": {"slow": [(1, 0), *node(4)], "slow_rails": [2, 5], "slow_inside": [6]},
+}
+"""The faults of which the page has a table."""
+
+
+def test_the_page_has_these_rounds_and_runs() -> None:
+    page = (ROOT / "docs" / "nccl-bisection.md").read_text(encoding="utf-8")
+    for what, faults in TOLD.items():
+        reports = [Fabric(count, **faults).search() for count in SIZES]
+        cells = [f"{each.rounds} rounds, {each.measurements} runs" for each in reports]
+        assert f"| {what} | {' | '.join(cells)} |".replace("1 rounds, 1 runs", "1 round, 1 run") in page
 
 
 @pytest.mark.parametrize("count", SIZES)

@@ -10,6 +10,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # overwriting), so that these HCAs take the place of all of the node's.
 export CUDA_VISIBLE_DEVICES=$1 NCCL_IB_HCA=$2
 shift 2
+# A folder of its own on every node: one mpirun takes away the shared one, which another is about to use
+# (open-mpi/ompi#7049, #8510; 4.1.8 orte/util/session_dir.c). mpirun hands such variables to its daemons (plm_rsh_module.c).
+export OMPI_MCA_orte_tmpdir_base=/tmp/measure-$$
 log=$(mktemp)
 
 give_up() {
@@ -24,7 +27,8 @@ source "$here/hosts.sh"
 trap 'rm -f "$log" "$hostfile"' EXIT
 IFS=, read -ra gpus <<<"$CUDA_VISIBLE_DEVICES"
 printf "%s slots=${#gpus[@]}\n" "$@" >"$hostfile"
-# Ranks share all cores of their node: those of other rails, which run at the same time, have all of them too.
+# Together the ranks have all cores of their node. So one alone is bound to all of them, and not to the same few as those of
+# other rails, which run at the same time and of which mpirun does not know (open-mpi/ompi#12884).
 CORES_PER_GPU=$((CORES_PER_GPU * GPUS_PER_NODE / ${#gpus[@]}))
 GPUS_PER_NODE=${#gpus[@]}
 NODES=$#

@@ -25,7 +25,10 @@ from bisection import BAD, GOOD, UNKNOWN, Group, Outcome, bisect
 
 MEASURE = Path(__file__).with_name("measure.sh")
 AT_ONCE = 64
-"""Runs of mpirun beside each other: eight pairs of nodes on each of eight rails."""
+"""Runs of mpirun beside each other: eight pairs of nodes on each of eight rails.
+
+A node is in as many as it has rails, and so never in ten, from which on sshd refuses some (MaxStartups).
+"""
 LIMIT_S = 900
 """For one measurement. It takes seconds, over TCP minutes; and where a port goes down, NCCL may hang."""
 BUSBW = re.compile(r"busbw=([0-9.]+) GB/s")
