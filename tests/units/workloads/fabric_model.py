@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bisection import BAD, GOOD, LINK, NODE, POOL, RAIL, UNKNOWN, Finding, Group, Outcome, Report, bisect
+from bisection import BAD, GOOD, UNKNOWN, Finding, Group, Outcome, Report, bisect
 
 RAILS = 8
+SLOW, NOTHING = Outcome(BAD, 11, 45), Outcome(UNKNOWN, why="no result")
 Link = tuple[int, int]
 """Number of a node, and rail."""
 
@@ -37,15 +38,15 @@ class Fabric:
     """Links that are known not to work, by name of the node: nobody measures them."""
     together: int = 0
     """From so many nodes on every group is slow, as behind switches that are too narrow."""
-    slow_once: int = -1
-    """Number of a measurement that is slow by chance."""
-    rounds: list[int] = field(default_factory=list)
-    """How many groups each had."""
+    instead: Mapping[int, Outcome] = field(default_factory=dict)
+    """What measurements give by chance, by their numbers."""
+    rounds: list[Sequence[Group]] = field(default_factory=list)
+    """What was measured."""
 
     def search(self) -> Report:
         """What is found."""
         report = bisect([name(number) for number in range(self.count)], RAILS, self.measure, self.down)
-        assert (report.rounds, report.measurements) == (len(self.rounds), sum(self.rounds))
+        assert (report.rounds, report.measurements) == (len(self.rounds), sum(map(len, self.rounds)))
         return report
 
     def measure(self, groups: Sequence[Group]) -> list[Outcome]:
@@ -53,24 +54,21 @@ class Fabric:
         used = list(itertools.chain.from_iterable(itertools.product(each.nodes, each.rails) for each in groups))
         assert len(used) == len(set(used))
         assert not set(used) & set(self.down)
-        before = sum(self.rounds)
-        self.rounds.append(len(groups))
-        return [self._one(group, before + index == self.slow_once) for index, group in enumerate(groups)]
+        before = sum(map(len, self.rounds))
+        self.rounds.append(groups)
+        return [self.instead.get(before + index) or self._one(group) for index, group in enumerate(groups)]
 
-    def _one(self, group: Group, by_chance: bool) -> Outcome:
+    def _one(self, group: Group) -> Outcome:
         numbers = [int(each[1:]) for each in group.nodes]
         links = set(itertools.product(numbers, group.rails)) if len(numbers) > 1 else set()
         if set(numbers) & set(self.dead) or links & set(self.dead_links):
-            return Outcome(UNKNOWN, why="no result")
+            return NOTHING
         slow = links & set(self.slow) or (links and set(group.rails) & set(self.slow_rails))
         inside = len(group.rails) > 1 and set(numbers) & set(self.slow_inside)
         wide = self.together and len(numbers) >= self.together
-        return Outcome(BAD, 11, 45) if slow or inside or wide or by_chance else Outcome(GOOD, 46, 45)
+        return SLOW if slow or inside or wide else Outcome(GOOD, 46, 45)
 
 
 def told(findings: Sequence[Finding]) -> list[tuple[str, str, int | None, str]]:
     """In short."""
     return [(each.kind, each.node, each.rail, each.outcome.state) for each in findings]
-
-
-__all__ = ["BAD", "LINK", "NODE", "POOL", "RAIL", "RAILS", "UNKNOWN", "Fabric", "name", "node", "told"]

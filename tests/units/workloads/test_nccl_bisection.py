@@ -7,9 +7,10 @@ import random
 from typing import Any
 
 import pytest
+from bisection import BAD, LINK, NODE, POOL, RAIL, UNKNOWN
 
 from simulator.host.paths import ROOT
-from tests.units.workloads.fabric_model import BAD, LINK, NODE, POOL, RAIL, RAILS, UNKNOWN, Fabric, name, node, told
+from tests.units.workloads.fabric_model import NOTHING, RAILS, SLOW, Fabric, name, node, told
 
 SIZES = (8, 64, 1000)
 
@@ -131,10 +132,32 @@ FAULTS = (Fabric(8), Fabric(8, slow=[(1, 3)]), Fabric(8, slow=node(5)), Fabric(8
 def test_one_slow_run_accuses_nobody_whichever_it_is(fabric: Fabric) -> None:
     truth = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails).search()
     for number in range(truth.measurements):
-        report = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails, slow_once=number).search()
+        report = Fabric(8, slow=fabric.slow, slow_rails=fabric.slow_rails, instead={number: SLOW}).search()
         assert told(report.findings) == told(truth.findings), number
-    first = Fabric(8, slow_once=0).search()
+    first = Fabric(8, instead={0: SLOW}).search()
     assert told(first.chance) == [(POOL, "", None, BAD)]
+
+
+def test_nobody_is_accused_beside_one_other_alone() -> None:
+    fabric = Fabric(8, slow=[(1, 3)])
+    fabric.search()
+    *_, first, second, _ = [group.nodes for groups in fabric.rounds for group in groups if name(1) in group.nodes] + [
+        ()
+    ]
+    assert len(first) == len(second) == 2
+    assert set(first) & set(second) == {name(1)}
+
+
+@pytest.mark.parametrize("number", [13, 15], ids=["first look", "second look"])
+def test_what_was_slow_once_and_once_gave_no_result_is_unknown(number: int) -> None:
+    """Looks at one of two suspects: after the pool, eight rails and four pairs."""
+    report = Fabric(8, slow=[(1, 3)], instead={number: NOTHING}).search()
+    assert told(report.findings) == [(LINK, name(1), 3, UNKNOWN)]
+
+
+def test_a_rail_that_was_slow_once_and_then_gave_no_result_is_unknown() -> None:
+    report = Fabric(2, slow_rails=[3], instead={10: NOTHING, 11: NOTHING}).search()
+    assert told(report.findings) == [(RAIL, "", 3, UNKNOWN)]
 
 
 def test_what_is_slow_only_as_a_whole_is_the_pool() -> None:
