@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -56,6 +56,8 @@ class MpiJob:
     """Environment of launch.sh, beside that of NCCL and what hosts.sh reads."""
     sharp: bool
     """Let the InfiniBand switches reduce."""
+    worker: Manifest = field(default_factory=dict)
+    """Of the workers' container, over what all such jobs have."""
 
     def environment(self) -> dict[str, str]:
         """All variables of the master; hosts.sh hands those of NCCL and UCX to the ranks."""
@@ -75,7 +77,7 @@ class MpiJob:
         worker = GpuPod(
             pool=self.run.pool,
             rdma_resource=self.run.rdma_resource,
-            container=self._container(_WORKER),
+            container=self._container(_WORKER) | self.worker,
             mounts=mounts,
             topology=topology_path(self.files),
             node_check=self.run.node_check,

@@ -21,9 +21,11 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument("--device", default="", help="of GPUs 3, of hca, link and flapping mlx5_3, of nvme nvme3n1")
+    fault.add_argument(
+        "--device", default="", help="of GPUs 3, of hca, link, flapping and rail mlx5_3, of nvme nvme3n1"
+    )
     fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48")
-    fault.add_argument("--gbps", type=int, help="what is left of a slow link, Gb/s")
+    fault.add_argument("--gbps", type=int, help="what is left of a slow link or rail, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
     fault.add_argument("--usd", type=float, help="with price: what a Spot machine of the size costs in an hour")
@@ -86,17 +88,31 @@ def check(fault: Fault, nodes: Nodes) -> None:
     if fault.kind in OF_AZURE:
         _check_size(fault.size)
         return
-    check_node(fault.node, nodes)
-    node = nodes[fault.node]
-    infiniband = {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
+    name = _fastest(nodes) if fault.kind is FaultKind.RAIL else fault.node
+    check_node(name, nodes)
+    node = nodes[name]
+    infiniband = _infiniband(node)
     devices = _devices(fault, node, infiniband)
-    if fault.kind is FaultKind.PARTITION and not infiniband:
-        raise FaultError(f"{fault.node} ({node['sku']}) has no InfiniBand")
+    if fault.kind in (FaultKind.PARTITION, FaultKind.RAIL) and not infiniband:
+        raise FaultError(f"{name} ({node['sku']}) has no InfiniBand")
     if fault.device and fault.device not in devices:
-        raise FaultError(f"{fault.node} ({node['sku']}) has no {fault.device}; it has {', '.join(devices) or 'none'}")
+        raise FaultError(f"{name} ({node['sku']}) has no {fault.device}; it has {', '.join(devices) or 'none'}")
     if fault.gbps and fault.gbps >= infiniband[fault.device]["rated_gbps"]:
         rated = infiniband[fault.device]["rated_gbps"]
         raise FaultError(f"--gbps {fault.gbps} is no fault: {fault.device} is rated {rated} Gb/s; give less")
+
+
+def _infiniband(node: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Its HCAs that are on a rail, by name."""
+    return {hca["name"]: hca for hca in node["hcas"] if hca["link_layer"] == "InfiniBand"}
+
+
+def _fastest(nodes: Nodes) -> str:
+    """Of all nodes, which a rail concerns, the one whose links most may be left of; empty where there are none."""
+    rates = {
+        name: max((hca["rated_gbps"] for hca in _infiniband(node).values()), default=0) for name, node in nodes.items()
+    }
+    return max(sorted(rates), key=lambda name: rates[name], default="")
 
 
 def _devices(fault: Fault, node: dict[str, Any], infiniband: Collection[str]) -> Collection[str]:

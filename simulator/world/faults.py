@@ -35,6 +35,8 @@ class FaultKind(StrEnum):
     """An HCA's link runs at less than its rate (`gbps`)."""
     FLAPPING = "flapping"
     """An HCA's link is lost again and again; it is up in between."""
+    RAIL = "rail"
+    """What is behind that HCA of every node, its rail's switches, carries less than their links do (`gbps`)."""
     NVME = "nvme"
     """A local disk is gone; healed, a blank one takes its place."""
     PARTITION = "partition"
@@ -50,7 +52,9 @@ class FaultKind(StrEnum):
 
 
 OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES})
-"""These concern no node."""
+"""These concern no hardware."""
+OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
+"""These name no node."""
 MENDED_BY_REBOOT = frozenset({FaultKind.ECC, FaultKind.XID})
 """Those that a reset of the GPUs ends, which each reboot does. The others stay with the machine; of a GPU that is off
 the bus that is inferred: it would take the bare metal's restart, which a virtual machine's is not.
@@ -65,6 +69,7 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.HCA: {"device": "e.g. mlx5_2"},
     FaultKind.FLAPPING: {"device": "e.g. mlx5_2"},
     FaultKind.LINK: {"device": "e.g. mlx5_2", "gbps": "what is left of the link in Gb/s, e.g. 100"},
+    FaultKind.RAIL: {"device": "e.g. mlx5_2", "gbps": "what is left of each link's rate in Gb/s, e.g. 100"},
     FaultKind.NVME: {"device": "e.g. nvme3n1"},
     FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
     FaultKind.CAPACITY: {"size": _SIZE},
@@ -79,7 +84,7 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One broken thing. `gbps` (Gb/s) is what is left of a slow link; after `seconds` it is over, 0 being never."""
+    """One broken thing. `gbps` (Gb/s) is left of a slow link or rail; after `seconds` it is over, 0 being never."""
 
     node: str
     kind: FaultKind
@@ -151,7 +156,7 @@ def new_fault(
 
 
 def _takes(kind: FaultKind, option: str) -> bool:
-    return option == "seconds" or option in _NEEDS.get(kind, {}) or (option == "node" and kind not in OF_AZURE)
+    return option == "seconds" or option in _NEEDS.get(kind, {}) or (option == "node" and kind not in OF_ALL_NODES)
 
 
 class FaultStore:

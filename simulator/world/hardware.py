@@ -60,7 +60,10 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Hca:
-    """`gbps` is the rate now, `rated_gbps` that of a healthy link (Gb/s); `pkey` is 0xffff on Ethernet."""
+    """`gbps` is the rate now, `rated_gbps` that of a healthy link (Gb/s); `pkey` is 0xffff on Ethernet.
+
+    `rail_gbps` is what the switches behind it carry, which no node can see, and none needs for itself alone.
+    """
 
     name: str
     pci: str
@@ -69,6 +72,7 @@ class Hca:
     state: str
     gbps: int
     rated_gbps: int
+    rail_gbps: int
     pkey: str
     guid: str
     flapping: bool = False
@@ -107,7 +111,7 @@ class NodeHardware:
 
 def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:
     """The hardware of one node; faults of other nodes are ignored."""
-    mine = [fault for fault in faults if fault.node == node_name]
+    mine = [fault for fault in faults if fault.node == node_name or fault.kind is FaultKind.RAIL]
     gpus, gpu_functions = _gpus(sku, node_name, mine)
     hcas, hca_functions = _hcas(sku, node_name, mine)
     os_disk = _os_disk(sku)
@@ -204,6 +208,7 @@ def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hc
         state="ACTIVE",
         gbps=ETHERNET_GBPS,
         rated_gbps=ETHERNET_GBPS,
+        rail_gbps=ETHERNET_GBPS,
         pkey="0xffff",
         guid=_guid(node, "vf"),
     )
@@ -213,7 +218,7 @@ def _hcas(sku: skus.VmSku, node: str, faults: Sequence[Fault]) -> tuple[tuple[Hc
 def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str, faults: Sequence[Fault]) -> Hca:
     mine = [fault for fault in faults if fault.device == name]
     down = any(fault.kind is FaultKind.HCA for fault in mine)
-    slow = [fault.gbps for fault in mine if fault.kind is FaultKind.LINK]
+    slow, behind = ([fault.gbps for fault in mine if fault.kind is kind] for kind in (FaultKind.LINK, FaultKind.RAIL))
     return Hca(
         name=name,
         pci=pci,
@@ -222,6 +227,7 @@ def _infiniband_hca(infiniband: skus.InfiniBand, node: str, name: str, pci: str,
         state="DOWN" if down else "ACTIVE",
         gbps=min([infiniband.gbps, *slow]),
         rated_gbps=infiniband.gbps,
+        rail_gbps=min([infiniband.gbps, *behind]),
         pkey=_pkey(node, faults),
         guid=_guid(node, name),
         flapping=any(fault.kind is FaultKind.FLAPPING for fault in mine),

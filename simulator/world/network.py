@@ -50,7 +50,7 @@ def peak(collective: Collective, numbers: Mapping[str, Any]) -> float:
         return float(healthy["one"]) * (float(numbers["ring_fraction"]) if by_ring else 1.0)
     fabric = healthy["two" if collective.nodes == 2 else "many"]
     full = fabric["sharp"] if collective.sharp and fabric.get("sharp") else fabric["plain"]
-    share = min(_share(links, int(sku["hcas"])) for links in collective.links)
+    share = min(_share(links, collective.gpus_per_node) for links in collective.links)
     share *= min(1.0, collective.gpus_per_node / int(sku["gpus"]))
     return float(full) * share * (1.0 if collective.aligned else float(numbers["unaligned_fraction"]))
 
@@ -71,11 +71,11 @@ def seconds(collective: Collective, size: int, numbers: Mapping[str, Any]) -> fl
     return factor * size / (bus_bandwidth(collective, size, numbers) * 1e9)
 
 
-def _share(links: tuple[float, ...], rated: int) -> float:
-    """The share of the node's network that is left: all HCAs carry equal parts, so the slowest decides; GPUs whose HCA
-    is missing share another's, which halves both.
+def _share(links: tuple[float, ...], gpus: int) -> float:
+    """The share that is left to the GPUs in use: all HCAs carry equal parts, so the slowest decides; GPUs whose HCA is
+    missing, or not to be used, share another's, which halves both.
     """
     if not links:
         return 0.0
-    sharing = -(-rated // len(links))
+    sharing = -(-gpus // len(links))
     return min(links) / sharing

@@ -14,6 +14,7 @@ DONE = {
     "jupyterlab": "Available",
     "metaseq": "Completed",
     "nccl-allreduce": "Completed",
+    "nccl-bisection": "Completed",
     "olmo": "Complete",
     "gpu-batch": "Complete",
     "resim": "Complete",
@@ -22,6 +23,7 @@ JOBS = {
     "health-check": "batch/v1",
     "metaseq": "batch.volcano.sh/v1alpha1",
     "nccl-allreduce": "batch.volcano.sh/v1alpha1",
+    "nccl-bisection": "batch.volcano.sh/v1alpha1",
     "olmo": "batch/v1",
     "gpu-batch": "batch/v1",
     "resim": "batch/v1",
@@ -56,7 +58,7 @@ def all_pass(stack: Stack, platform: Stack) -> None:
     """Each is done, and the tests among them judged themselves passed."""
     found = ended(stack, platform)
     assert {name: each.phase for name, each in found.items()} == {name: DONE[name] for name in found}
-    for name in {"health-check", "nccl-allreduce"} & set(found):
+    for name in {"health-check", "nccl-allreduce", "nccl-bisection"} & set(found):
         verdicts = found[name].report.verdicts
         assert verdicts, found[name]
         assert all(verdict.startswith("VERDICT: PASS") for verdict in verdicts), found[name]

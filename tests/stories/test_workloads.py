@@ -203,7 +203,7 @@ def test_another_model_size_changes_metaseqs_job_and_config_map_and_nothing_else
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce"])
+@pytest.mark.parametrize("name", ["metaseq", "nccl-allreduce", "nccl-bisection"])
 def test_each_job_runs_on_both_nodes_in_a_stack_of_its_own(name: str, platform: Stack, tmp_path: Path) -> None:
     with lodging(platform, name, tmp_path) as lodger:
         all_pass(lodger, platform)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from components.context import GpuPool
-from workloads._files import Files
+from workloads._files import Files, shared
 from workloads._mpi import MpiJob, MpiRun, mpi_files
 from workloads._pods import Manifest
 from workloads.nccl_allreduce.options import NAME, NcclAllreduceOptions
@@ -16,7 +16,7 @@ _SCRIPTS = Path(__file__).parent / "scripts"
 
 def files(pool: GpuPool) -> Files:
     """The job's scripts, and NCCL's topology file where the VM size has one."""
-    return mpi_files(NAME, _SCRIPTS, pool)
+    return mpi_files(NAME, _SCRIPTS, pool, shared("verdict.sh"))
 
 
 def floor_gbs(run: Run) -> float:

@@ -27,8 +27,8 @@ class Network:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """The share of its rated speed that each HCA gives."""
-        return tuple(hca["gbps"] / hca["rated_gbps"] for hca in self.hcas)
+        """The share of its rated speed that each HCA gives to other nodes."""
+        return tuple(min(hca["gbps"], hca["rail_gbps"]) / hca["rated_gbps"] for hca in self.hcas)
 
 
 def choose(known: view.View, pod: view.Pod, variables: Mapping[str, str]) -> Network:

@@ -184,7 +184,8 @@ def _table(log: nccl_log.Log, options: Mapping[str, str], communicator: nccl.Com
 
 
 def _sizes(options: Mapping[str, str], largest: int) -> Iterator[int]:
-    message = size(options["b"])
+    """One at least: where memory does not suffice for the smallest, that is made smaller too (src/common.cu, run)."""
+    message = min(size(options["b"]), largest)
     while message <= largest:
         yield message
         message = _next_size(message, options)

@@ -33,8 +33,8 @@ def launch(tmp_path: Path, commands: Path, hosts: str) -> subprocess.CompletedPr
     (tmp_path / "hosts").write_text(hosts)
     script = (SHARED / "hosts.sh").read_text().replace("/etc/volcano/mpiworker.host", str(tmp_path / "hosts"))
     (tmp_path / "hosts.sh").write_text(script)
-    for name in ("launch.sh", "verdict.sh"):
-        (tmp_path / name).write_text((SCRIPTS / name).read_text())
+    for source in (SCRIPTS / "launch.sh", ROOT / "workloads" / "_scripts" / "verdict.sh"):
+        (tmp_path / source.name).write_text(source.read_text())
     settings = {
         "NODES": "2", "GPUS_PER_NODE": "8", "CORES_PER_GPU": "12", "MIN_BYTES": "8M", "MAX_BYTES": "16G",
         "ITERATIONS": "20", "SSH_TIMEOUT_S": "1", "BUSBW_FLOOR_GBS": "400", "NCCL_DEBUG": "INFO", "UCX_TLS": "rc",

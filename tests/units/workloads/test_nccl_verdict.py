@@ -17,7 +17,7 @@ def judge(tmp_path: Path, output: str, *, nodes: int = 2, floor: str = "400", ex
     log.write_text(output)
     limits = {"BUSBW_FLOOR_GBS": floor, "BUSBW_EXPECTED_GBS": expected}
     environment = {"PATH": os.environ["PATH"], "NODES": str(nodes), **limits}
-    command = ["bash", str(ROOT / "workloads" / "nccl_allreduce" / "scripts" / "verdict.sh"), str(log)]
+    command = ["bash", str(ROOT / "workloads" / "_scripts" / "verdict.sh"), str(log)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.count("VERDICT:") == 1, done
     return done.returncode, done.stdout.strip()

@@ -53,29 +53,32 @@ def helm(
 
 def _run(cancelled: threading.Event, command: list[str], stdin: str, environment: Mapping[str, str]) -> str:
     tethered = [sys.executable, "-S", "-E", str(tether.__file__), str(os.getpid()), *command]
-    process = subprocess.Popen(
-        tethered,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=dict(environment),
-        start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
-    )
-    stdout, stderr = _await_end(cancelled, process, stdin)
+    with tempfile.TemporaryFile("w+") as values:  # which nobody else can open
+        values.write(stdin)
+        values.seek(0)
+        process = subprocess.Popen(
+            tethered,
+            stdin=values,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C reaches the plugin as Cancel, not helm behind its back
+        )
+    stdout, stderr = _await_end(cancelled, process)
     if process.returncode:
         raise HelmError(_reason(stderr) or f"helm ended with exit code {process.returncode}")
     return stdout
 
 
-def _await_end(cancelled: threading.Event, process: subprocess.Popen[str], stdin: str) -> tuple[str, str]:
-    pending: str | None = stdin
+def _await_end(cancelled: threading.Event, process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Looks up now and then. So there is no input: what is not written by the first time never is (CPython 3.11)."""
     told_to_stop = False
     while True:
         try:
-            return process.communicate(pending, timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
+            return process.communicate(timeout=_GRACE_SECONDS if told_to_stop else _LOOK_EVERY_SECONDS)
         except subprocess.TimeoutExpired:
-            pending = None
+            pass
         if told_to_stop:
             process.kill()
         elif cancelled.is_set():

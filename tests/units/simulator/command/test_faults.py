@@ -63,6 +63,14 @@ def test_a_reboot_tells_what_it_mends_and_what_it_does_not(capsys: pytest.Captur
     ]
 
 
+@pytest.mark.usefixtures("_world")
+def test_a_rail_concerns_every_node(capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("fault rail --device mlx5_3 --gbps 100", "heal rail --device mlx5_3"):
+        _call(line)
+    rail = "rail mlx5_3 100 Gb/s"
+    assert capsys.readouterr().out.splitlines() == [f"broken: {rail}", f"healed: {rail}"]
+
+
 def test_faults_of_azure_need_no_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,6 +107,8 @@ def test_faults_of_azure_need_no_node(
         (f"fault gpu --node {NODE} --device 3 --code 48", "--code belongs to xid faults"),
         ("fault --code 48", "say what kind"),
         ("reboot nowhere", f"the nodes are {NODE}"),
+        ("fault rail --device mlx5_8 --gbps 100", "has no mlx5_8; it has mlx5_0"),
+        ("fault rail --device mlx5_3 --gbps 400", "mlx5_3 is rated 400 Gb/s"),
         (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
         ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
         ("fault --seconds 3", "say what kind"),

@@ -122,7 +122,7 @@ class Job(ABC):
             hardware=self._hardware(pod["spec"]["nodeName"]),
             run_dir=self.folder / task,
             world_dir=self.folder / "world",
-            env={entry["name"]: entry["value"] for entry in container.get("env", [])},
+            env={entry["name"]: entry.get("value") or pod["spec"]["nodeName"] for entry in container.get("env", [])},
             mounts=(
                 sandbox.Mount(self.folder / "files", self.mounted_at),
                 sandbox.Mount(self.folder / "ssh", "/root/.ssh"),

@@ -142,6 +142,10 @@ def test_nccl_tests_steps_by_factors_above_one_and_else_by_bytes(line: str, size
     assert list(nccl_tests._sizes(options, nccl_tests.size(options["e"]))) == sizes
 
 
+def test_nccl_tests_measures_what_memory_has_room_for() -> None:
+    assert list(nccl_tests._sizes(nccl_tests.parse(["-b", "16G", "-e", "16G"]), 2**33)) == [2**33]
+
+
 def test_nccl_tests_takes_short_and_long_options() -> None:
     options = nccl_tests.parse(["-b8", "-e", "16G", "--stepfactor=2", "--ngpus", "1", "-c", "0"])
     assert (options["b"], options["e"], options["f"], options["g"], options["c"]) == ("8", "16G", "2", "1", "0")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from config.facts import skus
-from simulator.sandbox.library import view
+from simulator.sandbox.library import nccl_net, view
 from simulator.world import network, performance, snapshot
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultError, FaultKind, FaultStore, new_fault
@@ -85,13 +86,27 @@ def test_faults_show_on_their_node_only() -> None:
     assert sibling == _hardware(SIBLING)
 
 
+def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> None:
+    rail = new_fault("rail", device="mlx5_2", gbps=100)
+    for node in (NODE, SIBLING):
+        hcas = _hardware(node, rail).hcas
+        assert [(hca.gbps, hca.rail_gbps) for hca in hcas[1:4]] == [(400, 400), (400, 100), (400, 400)]
+    here = {"hcas": [asdict(hca) for hca in _hardware(NODE, rail, new_fault("link", NODE, "mlx5_2", 200)).hcas]}
+    assert nccl_net.Network(network.INFINIBAND, tuple(here["hcas"][1:4])).speeds == (1.0, 0.25, 1.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("disk", NODE), "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, nvme, partition"),
+        (
+            ("disk", NODE),
+            "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, rail, nvme, partition",
+        ),
         (("gpu", NODE), "needs --device"),
         (("link", NODE, "mlx5_0"), "needs --gbps"),
-        (("hca", NODE, "mlx5_0", 100), "belongs to link faults"),
+        (("hca", NODE, "mlx5_0", 100), "belongs to link, rail faults"),
+        (("rail", NODE, "mlx5_0", 100), "not to rail: leave --node out"),
+        (("rail", "", "mlx5_0"), "needs --gbps"),
         (("node", NODE, "mlx5_0"), "leave --device out"),
         (("xid", NODE, "3"), "needs --code, which Xid"),
         (("nvlink", NODE), "needs --device, the GPU's index"),
@@ -217,6 +232,9 @@ GIB16 = 16 * 2**30
         (network.Collective(H100, 2, 8, links=FULL), 384),
         (network.Collective(H100, 2, 8, links=SLOW, sharp=True), 112.5),
         (network.Collective(H100, 2, 8, links=(FULL[0][1:], FULL[0])), 192),
+        (network.Collective(H100, 2, 1, links=((1.0,), (1.0,))), 48),
+        (network.Collective(H100, 3, 1, links=((1.0,), (1.0,), (0.25,))), 11.5),
+        (network.Collective(H100, 3, 6, links=((1.0,) * 6,) * 3), 276),
         (network.Collective(H100, 2, 8, links=FULL, aligned=False), 172.8),
         (network.Collective(H100, 2, 8, network.SOCKET), 3.1),
         (network.Collective("Standard_ND96asr_v4", 2, 8, links=FULL), 187),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulator.plugins.kubernetes.release import options, tether
-from simulator.plugins.kubernetes.release.helm import _reason
+from simulator.plugins.kubernetes.release.helm import _reason, _run
 from tests.support.waiting import eventually
 
 
@@ -44,6 +46,12 @@ def test_options_become_flags() -> None:
 def test_helm_s_own_words_are_kept() -> None:
     stderr = "level=WARN msg=x\nError: INSTALLATION FAILED: values don't meet the schema:\ndemo:\n- at '/n': wrong\n"
     assert _reason(stderr) == "values don't meet the schema:\ndemo:\n- at '/n': wrong"
+
+
+def test_values_are_whole_for_a_helm_that_reads_them_late() -> None:
+    """After the first look, and more of them than a pipe holds: as on a machine that is busy."""
+    late = ["/bin/sh", "-c", "sleep 0.5; wc -c"]
+    assert int(_run(threading.Event(), late, "x" * 200_000, {"PATH": os.environ["PATH"]})) == 200_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent died")

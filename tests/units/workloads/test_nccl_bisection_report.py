@@ -1,0 +1,189 @@
+"""What the search reads of the nodes, and what it prints: table, JSON, verdict; and the picture made of the JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import report
+import search
+from bisection import BAD, GOOD, UNKNOWN, Finding, Group, Outcome, Report
+
+from workloads.nccl_bisection.__main__ import main
+from workloads.nccl_bisection.picture import COLOURS, LINE, NoResult, result, svg
+
+PORTS = ("mlx5_0:1", "mlx5_1:1")
+UP = " ".join(f"{port}=ACTIVE" for port in PORTS)
+
+
+def fleet(*lines: str) -> search.Fleet:
+    return search.Fleet.read(lines, hcas=2)
+
+
+def test_a_fleet_is_what_its_nodes_say() -> None:
+    found = fleet(
+        "HOST w-0.job", "HOST w-1.job", f"NODE w-1 vmss1 {UP}", f"noise NODE w-1 {UP}", f"NODE w-0 vmss0 {UP}"
+    )
+    assert list(found.hosts.items()) == [("vmss0", "w-0.job"), ("vmss1", "w-1.job")]
+    assert (found.ports, found.down, found.left_out) == (PORTS, {}, {})
+
+
+def test_ports_are_in_the_order_of_their_numbers() -> None:
+    ports = [f"mlx5_{number}:1" for number in (10, 9, 2)]
+    found = search.Fleet.read(["HOST w-0.job", f"NODE w-0 vmss0 {' '.join(f'{port}=ACTIVE' for port in ports)}"], 3)
+    assert found.ports == ("mlx5_2:1", "mlx5_9:1", "mlx5_10:1")
+
+
+def test_a_port_that_is_down_is_known_before_anything_is_measured() -> None:
+    found = fleet("HOST w-0.job", "NODE w-0 vmss0 mlx5_0:1=ACTIVE mlx5_1:1=DOWN")
+    assert found.down == {("vmss0", 1): "port is DOWN"}
+
+
+def test_nodes_that_cannot_be_searched_are_left_out_by_name() -> None:
+    found = fleet(
+        "HOST w-0.job", "HOST w-1.job", "HOST w-2.job", "LOST w-3.job no ssh within 10 s",
+        f"NODE w-0 vmss0 {UP}", "NODE w-1 vmss1 mlx5_0:1=ACTIVE",
+    )  # fmt: skip
+    assert list(found.hosts) == ["vmss0"]
+    assert found.left_out == {
+        "w-3.job": "no ssh within 10 s",
+        "w-2.job": "said nothing of its HCAs",
+        "vmss1": "has the InfiniBand ports mlx5_0:1, and others are usual",
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "printed", "expected"),
+    [
+        (0, "noise\nVERDICT: PASS; busbw=46.10 GB/s floor=42.5 GB/s size=1 B", Outcome(GOOD, 46.1, 42.5)),
+        (
+            1,
+            "VERDICT: FAIL bus bandwidth is below the floor of this VM size and node count; busbw=11.4 GB/s",
+            Outcome(BAD, 11.4, 42.5),
+        ),
+        (
+            1,
+            "VERDICT: FAIL NCCL fell back to TCP (NET/Socket) between nodes; busbw=3.1 GB/s",
+            Outcome(BAD, 3.1, 42.5, "NCCL fell back to TCP (NET/Socket) between nodes"),
+        ),
+        (
+            2,
+            "VERDICT: UNKNOWN mpirun ended with exit code 3: no",
+            Outcome(UNKNOWN, 0, 42.5, "mpirun ended with exit code 3: no"),
+        ),
+        (2, "VERDICT: FAIL no result in the output", Outcome(UNKNOWN, 0, 42.5, "no result in the output")),
+        (124, "", Outcome(UNKNOWN, 0, 42.5, "no result within 900 s")),
+        (127, "", Outcome(UNKNOWN, 0, 42.5, "measure.sh ended with exit code 127")),
+        (0, "", Outcome(UNKNOWN, 0, 42.5, "measure.sh ended with exit code 0")),
+    ],
+)  # fmt: skip
+def test_a_measurement_is_good_bad_or_unknown(code: int, printed: str, expected: Outcome) -> None:
+    assert search.outcome(code, printed, 42.5) == expected
+
+
+@pytest.mark.parametrize(
+    ("group", "floor"),
+    [
+        (Group(("a", "b", "c"), (0, 1)), 340),
+        (Group(("a", "b", "c"), (1,)), 170),
+        (Group(("a", "b"), (1,)), 180),
+        (Group(("a",), (1,)), 460),
+    ],
+)
+def test_each_rail_has_its_part_of_the_floor(group: Group, floor: float) -> None:
+    meter = search.Meter(fleet("HOST w", f"NODE w a {UP}"), {"one": 460, "two": 360, "many": 340}, {})
+    assert meter.floor(group) == floor
+
+
+def searched(*findings: Finding, left_out: Mapping[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    found = Report(6, 17, list(findings), rest=Outcome(GOOD, 367.7, 340), **more)
+    nodes = ("vmss0", "vmss1", "vmss2")
+    return report.result({"vmSize": "Standard_H", "pool": "gpu"}, nodes, PORTS, found, left_out or {})
+
+
+LINK = Finding("link", Outcome(BAD, 11.4, 42.5), "vmss1", 1)
+RAIL = Finding("rail", Outcome(BAD, 11.4, 42.5), rail=0)
+LOST = Finding("node", Outcome(UNKNOWN, why="no result"), "vmss2")
+
+
+@pytest.mark.parametrize(
+    ("findings", "code", "verdict"),
+    [
+        ((), 0, "VERDICT: PASS; busbw=367.70 GB/s floor=340 GB/s nodes=3 rounds=6 measurements=17"),
+        ((LINK, RAIL), 1, "VERDICT: FAIL bad: link mlx5_1 of vmss1, rail mlx5_0; rest=367.70 GB/s floor=340 GB/s"),
+        ((LOST,), 2, "VERDICT: UNKNOWN not measured: node vmss2; rest="),
+        ((LOST, LINK), 1, "VERDICT: FAIL bad: link mlx5_1 of vmss1; rest="),
+        ([Finding("node", LINK.outcome, f"n{n}") for n in range(9)], 1, "node n7 and 1 more; rest="),
+    ],
+)
+def test_the_last_line_is_the_verdict(findings: tuple[Finding, ...], code: int, verdict: str) -> None:
+    found = searched(*findings)
+    assert verdict in list(report.lines(found))[-1]
+    assert report.exit_code(found) == code
+
+
+def test_the_table_has_a_row_for_each_finding() -> None:
+    lines = list(report.lines(searched(LINK, LOST, chance=[Finding("pool", LINK.outcome)])))
+    assert [line.split() for line in lines[:3]] == [
+        ["what", "node", "rail", "busbw", "floor", "state", "why"],
+        ["link", "vmss1", "mlx5_1", "11.40", "42.5", "bad"],
+        ["node", "vmss2", "unknown", "no", "result"],
+    ]
+    assert "once bad, then good, and so not held against it: pool" in lines
+
+
+def test_the_json_is_in_the_log_and_the_picture_is_made_of_it() -> None:
+    found = searched(LINK, RAIL, left_out={"w-3.job": "no ssh"})
+    log = "\n".join(["round 1: ...", *report.lines(found)])
+    assert result(log) == found == result(json.dumps(found))
+    assert LINE == report.JSON
+    colours = squares(svg(found))
+    assert colours["vmss1 mlx5_1"] == COLOURS["bad"]
+    assert colours["vmss0 mlx5_1"] == colours["vmss2 mlx5_1"] == COLOURS["good"]
+    assert {colours[f"{node} mlx5_0"] for node in ("vmss0", "vmss1", "vmss2")} == {COLOURS["bad"]}
+    assert colours["w-3.job mlx5_1"] == COLOURS["unknown"]
+
+
+def squares(document: str) -> dict[str, str]:
+    """Colour of each link, by node and rail."""
+    root = ElementTree.fromstring(document)  # noqa: S314  our own text
+    space = "{http://www.w3.org/2000/svg}"
+    rects = {rect.findtext(f"{space}title", ""): rect.get("fill", "") for rect in root.iter(f"{space}rect")}
+    return {title.partition(":")[0]: colour for title, colour in rects.items() if title}
+
+
+def test_a_picture_of_a_thousand_nodes_names_those_that_matter() -> None:
+    nodes = tuple(f"vmss{number:06d}" for number in range(1000))
+    found = report.result({}, nodes, PORTS, Report(findings=[Finding("node", LINK.outcome, nodes[700])]), {})
+    document = svg(found)
+    assert len(squares(document)) == 2000
+    assert [node for node in nodes if f">{node}<" in document] == [nodes[700]]
+
+
+@pytest.mark.parametrize("text", ["", "VERDICT: UNKNOWN no ssh", "[]", '{"nodes": []}', "JSON {"])
+def test_what_is_no_result_is_refused(text: str) -> None:
+    with pytest.raises(NoResult):
+        result(text)
+
+
+def test_the_command_draws_what_is_piped_in(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"JSON {json.dumps(searched(LINK))}\nVERDICT: FAIL"))
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("<svg")
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "nowhere")]) == 1
+    (tmp_path / "log").write_text("VERDICT: UNKNOWN no ssh\n")
+    assert main([str(tmp_path / "log")]) == 1
+    said = capsys.readouterr().err
+    assert "No such file" in said
+    assert "the search has not ended, or this is no log of it" in said

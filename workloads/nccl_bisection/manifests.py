@@ -1,0 +1,69 @@
+"""The job as plain data: pure functions of options and hardware."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from components.context import GpuPool
+from config.facts.skus import nccl_profiles
+from workloads._files import Files, shared, texts
+from workloads._mpi import MpiJob, MpiRun, mpi_files
+from workloads._pods import Manifest
+from workloads.nccl_bisection.options import NAME, NcclBisectionOptions
+
+Run = MpiRun[NcclBisectionOptions]
+BYTES = 16 << 30
+"""Of the message between whole nodes: floors are published for that size. Each rail has its part of it."""
+ITERATIONS = 10
+"""Azure's quick check (ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md)."""
+_SCRIPTS = Path(__file__).parent / "scripts"
+
+
+def files(pool: GpuPool) -> Files:
+    """The job's scripts, and NCCL's topology file where the VM size has one."""
+    return mpi_files(NAME, _SCRIPTS, pool, {**texts(_SCRIPTS, "*.py"), **shared("verdict.sh")})
+
+
+def baselines(run: Run) -> dict[str, dict[str, float]]:
+    """Bus bandwidth in GB/s by number of nodes: what is good, and what a healthy fabric shows.
+
+    Without SHARP: a port of a switch reduces for one job at a time, and on HDR a whole switch does (NVIDIA SHARP 3.13,
+    General Information), and here many are measured at once.
+    """
+    sku = run.pool.sku
+    if sku.nccl_busbw is None:
+        raise ValueError(f"no bus bandwidth is known for {sku.name}")
+    counts = {"one": 1, "two": 2, "many": 3}
+    healthy = {name: sku.nccl_busbw.healthy.at(count, sharp=False) for name, count in counts.items()}
+    floor = {name: sku.nccl_busbw.floor.at(count, sharp=False) for name, count in counts.items()}
+    if run.options.floor_gbs is not None:
+        floor |= dict.fromkeys(("two", "many"), run.options.floor_gbs)
+    return {"floor": floor, "healthy": healthy}
+
+
+def job(run: Run) -> MpiJob:
+    """The job, whose master searches."""
+    sku, own = run.pool.sku, files(run.pool)
+    node_name = {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    return MpiJob(
+        run=run,
+        files=own,
+        variables={
+            "VM_SIZE": sku.name,
+            "POOL": run.pool.agent_pool,
+            "BASELINES": json.dumps(baselines(run), sort_keys=True),
+            "HCAS": str(sku.infiniband.hcas if sku.infiniband else 0),
+            "BYTES": str(BYTES),
+            "ITERATIONS": str(ITERATIONS),
+            # MPI starts up by the pod network: one HCA that is down would keep it from measuring all others.
+            **nccl_profiles()["ethernet"].ucx,
+        },
+        sharp=False,
+        worker={"command": ["/bin/bash", own.path("node.sh")], "env": [node_name]},
+    )
+
+
+def job_spec(run: Run) -> Manifest:
+    """The Volcano Job."""
+    return job(run).spec()

@@ -1,0 +1,282 @@
+"""Finds the slow nodes, links and rails of a fabric by bisection. Pure: what measures is handed in.
+
+A rail is the GPU and the HCA of one index on every node, so that all rails can be measured at once. What is bad
+together is measured in halves, all halves in the same round, until single nodes are left; each is measured beside a
+node that was good, and once more beside another, before it is accused. So goes Azure's procedure, which is for whole
+nodes and by hand (Azure/ai-infrastructure-on-azure 6ac01e7, skills/ai-infra/references/nccl_diagnosis.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+GOOD, BAD, UNKNOWN = "good", "bad", "unknown"
+"""Of a measurement: at its floor or above; below it, or wrong; it came to no result."""
+LINK, NODE, RAIL, POOL = "link", "node", "rail", "pool"
+SAMPLE = 16
+"""Nodes whose pairs tell a bad rail from its bad links: while less than half of them are bad, some pair is good."""
+PAIRINGS = 3
+"""How often they are paired, each time anew: so of three nodes each is once without one that is bad."""
+
+Nodes = tuple[str, ...]
+Rails = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is measured as one: nodes, and of each of them the GPUs and HCAs of some rails."""
+
+    nodes: Nodes
+    rails: Rails
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of one group: bus bandwidth and floor in GB/s, and why it is not good where they do not say so."""
+
+    state: str
+    busbw: float = 0.0
+    floor: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is not good: a link (of a node, on a rail), a node, a rail, or the pool as a whole."""
+
+    kind: str
+    outcome: Outcome
+    node: str = ""
+    rail: int | None = None
+
+
+@dataclass
+class Report:
+    """What came of a search."""
+
+    rounds: int = 0
+    measurements: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    chance: list[Finding] = field(default_factory=list)
+    """What was bad once, and good the next time."""
+    rest: Outcome | None = None
+    """All that no finding is about, together; None where that is too little to measure."""
+
+
+Measure = Callable[[Sequence[Group]], Sequence[Outcome]]
+"""Measures one round, whose groups have no HCA in common."""
+
+
+@dataclass
+class _Found:
+    """Of nodes on some rails."""
+
+    whole: Outcome
+    nodes: dict[str, Outcome] = field(default_factory=dict)
+    chance: dict[str, Outcome] = field(default_factory=dict)
+    everywhere: Outcome | None = None
+    """Of the pairs, where no two nodes are good together."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it is good, or only bad as a whole."""
+        return not (self.nodes or self.chance or self.everywhere)
+
+
+_Search = Generator[list[Nodes], list[Outcome], _Found]
+"""Asks for the groups of a round, and is sent their outcomes."""
+
+
+def bisect(
+    nodes: Sequence[str], rails: int, measure: Measure, down: Mapping[tuple[str, int], str] | None = None
+) -> Report:
+    """Searches nodes on so many rails. `down` are links known not to work, by node and rail, with why."""
+    report, known, every = Report(), down or {}, tuple(range(rails))
+
+    def counted(groups: Sequence[Group]) -> Sequence[Outcome]:
+        report.rounds += 1
+        report.measurements += len(groups)
+        return measure(groups)
+
+    first = None
+    if not known:
+        [first] = counted([Group(tuple(nodes), every)])
+        if first.state == GOOD:
+            report.rest = first
+            return report
+    working = {(rail,): tuple(node for node in nodes if (node, rail) not in known) for rail in every}
+    found = _side_by_side(counted, {rail: _search(own) for rail, own in working.items() if len(own) > 1})
+    by_rail = {rail: each for (rail,), each in found.items()}
+    report.findings = list(_findings(nodes, by_rail, known))
+    report.chance = list(_chance(by_rail))
+    _search_rest(report, nodes, every, counted)
+    if first and not report.findings:
+        report.chance.append(Finding(POOL, first))
+    return report
+
+
+def _side_by_side(measure: Measure, searches: Mapping[Rails, _Search]) -> dict[Rails, _Found]:
+    """What each search finds on its rails, all of them in the same rounds."""
+    found: dict[Rails, _Found] = {}
+    asked = {rails: next(search) for rails, search in searches.items()}
+    while asked:
+        outcomes = iter(measure([Group(nodes, rails) for rails, groups in asked.items() for nodes in groups]))
+        answers = {rails: [next(outcomes) for _ in groups] for rails, groups in asked.items()}
+        asked = {}
+        for rails, answer in answers.items():
+            try:
+                asked[rails] = searches[rails].send(answer)
+            except StopIteration as ended:
+                found[rails] = ended.value
+    return found
+
+
+def _search(nodes: Nodes) -> _Search:
+    """First all of them, then pairs, of which the good ones are partners of the others; then the others by halves."""
+    [whole] = yield [nodes]
+    found = _Found(whole)
+    if whole.state == GOOD:
+        return found
+    good: list[str] = []
+    tried: list[Outcome] = []
+    for pairs in _pairings(_sample(nodes)):
+        outcomes = yield pairs
+        tried += outcomes
+        good = [node for pair, outcome in zip(pairs, outcomes, strict=True) if outcome.state == GOOD for node in pair]
+        if good:
+            break
+    else:
+        found.everywhere = _mostly(tried)
+        return found
+    suspects, partners = yield from _halve(nodes, good)
+    again = yield from _apart([(node,) for node in suspects], good, partners)
+    for node, before in suspects.items():
+        outcome = again[(node,)]
+        if outcome.state == GOOD:
+            found.chance[node] = before
+        else:
+            found.nodes[node] = outcome if outcome.state == before.state else replace(outcome, state=UNKNOWN)
+    return found
+
+
+def _halve(
+    nodes: Nodes, good: list[str]
+) -> Generator[list[Nodes], list[Outcome], tuple[dict[str, Outcome], dict[str, str]]]:
+    """The single nodes that are left, and beside whom each was; to `good` come those of parts that are."""
+    suspects: dict[str, Outcome] = {}
+    partners: dict[str, str] = {}
+    groups = [tuple(node for node in nodes if node not in set(good))]
+    while parts := [half for group in groups for half in _halves(group)]:
+        measured = yield from _apart(parts, good, partners)
+        not_good = {part: outcome for part, outcome in measured.items() if outcome.state != GOOD}
+        good += [node for part in measured if part not in not_good for node in part]
+        groups = [part for part in not_good if len(part) > 1]
+        suspects |= {part[0]: outcome for part, outcome in not_good.items() if len(part) == 1}
+    return suspects, partners
+
+
+def _apart(
+    parts: Iterable[Nodes], good: Sequence[str], partners: dict[str, str]
+) -> Generator[list[Nodes], list[Outcome], dict[Nodes, Outcome]]:
+    """The outcome of each part. A node alone uses no link: it is measured beside a good one, but that of `partners`.
+
+    No good one is beside two at a time. Where they are few, it takes more rounds.
+    """
+    measured: dict[Nodes, Outcome] = {}
+    waiting = list(parts)
+    while waiting:
+        free, asked = list(good), {part: part for part in waiting if len(part) > 1}
+        for (node,) in (part for part in waiting if len(part) == 1):
+            if partner := next((other for other in free if other != partners.get(node)), None):
+                free.remove(partner)
+                partners[node] = partner
+                asked[(node,)] = (node, partner)
+        outcomes = yield list(asked.values())
+        measured |= dict(zip(asked, outcomes, strict=True))
+        waiting = [part for part in waiting if part not in measured]
+    return measured
+
+
+def _halves(group: Nodes) -> list[Nodes]:
+    middle = len(group) // 2
+    return [half for half in (group[:middle], group[middle:]) if half]
+
+
+def _sample(nodes: Nodes) -> Nodes:
+    """Some of them, from all parts of the pool."""
+    count = min(len(nodes), SAMPLE)
+    return tuple(nodes[number * len(nodes) // count] for number in range(count))
+
+
+def _pairings(nodes: Nodes) -> Iterator[list[Nodes]]:
+    """All of them in pairs, by the circle method of tournaments: no pair comes again while there are others."""
+    first, *others = [*nodes, *([""] if len(nodes) % 2 else [])]
+    for number in range(PAIRINGS):
+        turn = number % len(others)
+        circle = [first, *others[turn:], *others[:turn]]
+        pairs = [(circle[index], circle[-1 - index]) for index in range(len(circle) // 2)]
+        yield [pair for pair in pairs if "" not in pair]
+
+
+def _mostly(outcomes: Sequence[Outcome]) -> Outcome:
+    """The best of those that are bad; where they are not most, one that came to nothing."""
+    bad = [outcome for outcome in outcomes if outcome.state == BAD]
+    if 2 * len(bad) > len(outcomes):
+        return max(bad, key=lambda outcome: outcome.busbw)
+    return next(outcome for outcome in outcomes if outcome.state == UNKNOWN)
+
+
+def _findings(
+    nodes: Sequence[str], by_rail: Mapping[int, _Found], down: Mapping[tuple[str, int], str]
+) -> Iterator[Finding]:
+    """The bad rails, and the bad links of all others; of a node that has no other link, the node."""
+    rails = {rail: each.everywhere for rail, each in by_rail.items() if each.everywhere}
+    if len(rails) == len(by_rail) > 1 and len({outcome.state for outcome in rails.values()}) == 1:
+        yield Finding(POOL, max(rails.values(), key=lambda outcome: outcome.busbw))
+        return
+    yield from (Finding(RAIL, outcome, rail=rail) for rail, outcome in rails.items())
+    links = {(node, rail): outcome for rail, each in by_rail.items() for node, outcome in each.nodes.items()}
+    links |= {link: Outcome(BAD, why=why) for link, why in down.items()}
+    for node in nodes:
+        own = {rail: outcome for (other, rail), outcome in links.items() if other == node}
+        alike = len({outcome.state for outcome in own.values()}) == 1
+        if alike and len(own) > 1 and set(own) >= set(by_rail) - set(rails):
+            yield Finding(NODE, max(own.values(), key=lambda outcome: outcome.busbw), node)
+        else:
+            yield from (Finding(LINK, outcome, node, rail) for rail, outcome in sorted(own.items()))
+
+
+def _chance(by_rail: Mapping[int, _Found]) -> Iterator[Finding]:
+    for rail, found in by_rail.items():
+        yield from (Finding(LINK, outcome, node, rail) for node, outcome in found.chance.items())
+        if found.whole.state != GOOD and found.nothing:
+            yield Finding(RAIL, found.whole, rail=rail)
+
+
+def _search_rest(report: Report, nodes: Sequence[str], every: Rails, measure: Measure) -> None:
+    """What is left, with all devices at once: nodes that are slow though their links are not, and the pool as such."""
+    findings = report.findings
+    left = tuple(node for node in nodes if node not in {finding.node for finding in findings})
+    rails = tuple(rail for rail in every if rail not in {each.rail for each in findings if each.kind == RAIL})
+    if len(left) < 2 or not rails or any(finding.kind == POOL for finding in findings):
+        return
+    found = _side_by_side(measure, {rails: _search(left)})[rails]
+    report.rest = found.whole
+    report.chance += [Finding(NODE, outcome, node) for node, outcome in found.chance.items()]
+    if found.everywhere:
+        findings.append(Finding(POOL, found.everywhere))
+    elif found.nodes:
+        others = tuple(node for node in left if node not in found.nodes)
+        report.rest, *alone = measure([Group(others, rails), *(Group((node,), rails) for node in found.nodes)])
+        for (node, outcome), inside in zip(found.nodes.items(), alone, strict=True):
+            findings.append(Finding(NODE, replace(outcome, why=_where(inside)), node))
+    elif found.whole.state != GOOD:
+        [report.rest] = measure([Group(left, rails)])
+        if report.rest.state != GOOD:
+            findings.append(Finding(POOL, replace(report.rest, why="no node, link or rail of it is bad by itself")))
+
+
+def _where(alone: Outcome) -> str:
+    """What a node's run without any network says of it, whose links are good one by one."""
+    return f"its links are good one by one; alone, by NVLink, {alone.busbw:g} GB/s of {alone.floor:g}: {alone.state}"
