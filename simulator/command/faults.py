@@ -21,9 +21,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault = commands.add_parser("fault", help="break hardware or Azure; without arguments list what is broken")
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
-    fault.add_argument(
-        "--device", default="", help="of GPUs 3, of hca, link, flapping and rail mlx5_3, of nvme nvme3n1"
-    )
+    fault.add_argument("--device", default="", help="of GPUs 3, of nvme nvme3n1, of InfiniBand mlx5_3")
     fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48")
     fault.add_argument("--gbps", type=int, help="what is left of a slow link or rail, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")

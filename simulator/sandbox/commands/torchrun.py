@@ -123,9 +123,19 @@ def _follow(team: Team, program: Program) -> None:
             raise AgentError(
                 "[Rank 0] Watchdog caught collective operation timeout: the ranks of node 0 do not answer."
             )
-        team.check()
+        try:
+            team.check()
+        except AgentError:
+            if _has_ended(team, first):  # since it was looked at: the next round tells how
+                continue
+            raise
         program.follow(team, pod.said(DOCUMENT) or {})
         time.sleep(POLL_SECONDS)
+
+
+def _has_ended(team: Team, key: str) -> bool:
+    pod = view.load().pods.get(key)
+    return pod is not None and (not pod.running or team.phase(pod) in (FAILED, DONE))
 
 
 def _ended(launch: Launch, error: Exception) -> str:

@@ -100,7 +100,7 @@ def test_a_slow_rail_is_behind_that_hca_of_every_node_and_shows_on_none() -> Non
     [
         (
             ("disk", NODE),
-            "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, rail, nvme, partition",
+            "kinds are node, gpu, ecc, remap, xid, nvlink, thermal, hca, link, flapping, rail, nvme",
         ),
         (("gpu", NODE), "needs --device"),
         (("link", NODE, "mlx5_0"), "needs --gbps"),
