@@ -58,7 +58,7 @@ if ((code == 1)); then
     echo "Only what may be chance has failed: once more"
     mv "$log" "$log.first"
     : >"$log"
-    sed 's/^/ * || /' <<<"$failed" >"$output/again.conf"
+    printf ' * || %s\n' "${failed//$'\n'/$'\n * || '}" >"$output/again.conf"
     run_checks "$output/again.conf"
     code=0
     again=$(bash "$here/verdict.sh" "$log" "$output/again.conf") || code=$?

@@ -107,6 +107,13 @@ def test_what_is_slow_twice_is_slow(tmp_path: Path) -> None:
     assert (check.code, check.runs, check.taints) == (1, 2, ["aznhc=failed:NoSchedule"])
 
 
+def test_all_that_was_slow_is_measured_again(tmp_path: Path) -> None:
+    copies = "check_gpu_bw: H2D test on GPU 0 failed. FaultCode: NHC2020"
+    check = Ran(tmp_path, [SLOW, copies], [copies])
+    assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"
+    assert (check.code, check.taints) == (1, ["aznhc=failed:NoSchedule"])
+
+
 def test_nothing_is_run_again_for_a_node_that_is_bad_anyway(tmp_path: Path) -> None:
     check = Ran(tmp_path, [MISSING, SLOW])
     assert (check.code, check.runs) == (1, 1)
