@@ -125,6 +125,12 @@ def test_unknown_taints_nothing(tmp_path: Path) -> None:
     assert check.verdict.startswith("VERDICT: UNKNOWN ")
 
 
+def test_slow_once_leaves_unknown_what_could_not_run(tmp_path: Path) -> None:
+    check = Ran(tmp_path, [SLOW, "check_gpu_bw: returned error code 1. FaultCode: NHCNA"], [])
+    assert (check.code, check.taints) == (2, [])
+    assert check.verdict.startswith("VERDICT: UNKNOWN check_gpu_bw")
+
+
 def test_slow_once_and_then_not_to_be_measured_is_unknown(tmp_path: Path) -> None:
     check = Ran(tmp_path, [SLOW], [NOT_RUN])
     assert (check.code, check.taints) == (2, [])
