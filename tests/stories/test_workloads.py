@@ -82,12 +82,13 @@ def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
 
 
 def standing(platform: Stack, namespace: str) -> dict[str, str]:
-    """The uid of everything that workloads made in a namespace."""
+    """The uid of everything that workloads made in a namespace; what only says who else is there is left out."""
     found = {kind: platform.kube.list(*kind, namespace) for kind in MADE_OF}
     return {
         f"{kind} {obj['metadata']['name']}": obj["metadata"]["uid"]
         for (_, kind), objects in found.items()
         for obj in objects
+        if not platform_guard.GUEST_LABELS.items() <= obj["metadata"].get("labels", {}).items()
     }
 
 
