@@ -1,8 +1,11 @@
 """A platform that other stacks run on does not go without a word: the API server refuses that of its first object.
 
 No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So each stack that runs on
-it leaves a ConfigMap beside the platform's own, and a ValidatingAdmissionPolicy keeps that one for as long as there are
-such: whoever destroys the platform meets it before all else.
+it leaves a ServiceAccount in the platform's namespace, and a ValidatingAdmissionPolicy keeps one ConfigMap there for as
+long as there are such: whoever destroys the platform meets that before all else.
+
+They are of a kind that the API server watches anyway. Of ConfigMaps it would see no change any more once the policy's
+binding has been deleted and made again (tried with 1.35: a guest that had gone was still counted).
 """
 
 from __future__ import annotations
@@ -20,19 +23,26 @@ from config.schema.names import WORKLOAD_NAMESPACE
 NAME = "platform-in-use"
 """Of the policy, of its binding and of the ConfigMap."""
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
-"""Of the ConfigMap of a stack that runs on the platform of another.
+"""Of the ServiceAccount of a stack that runs on the platform of another.
 
 A stack that an earlier version made has none, and does not count, until its next `up`.
 """
-_STACK = "stack"
+_STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
-def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ConfigMap:
-    """What tells the platform that a stack runs on it."""
-    metadata = {"name": f"guest-{stack}", "namespace": WORKLOAD_NAMESPACE, "labels": GUEST_LABELS}
-    return kubernetes.core.v1.ConfigMap("guest", metadata=metadata, data={_STACK: stack}, opts=opts)
+def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.ServiceAccount:
+    """What tells the platform that a stack runs on it. No pod runs under it, and it may do nothing."""
+    metadata = {
+        "name": f"guest-{stack}",
+        "namespace": WORKLOAD_NAMESPACE,
+        "labels": GUEST_LABELS,
+        "annotations": {_STACK: stack},
+    }
+    return kubernetes.core.v1.ServiceAccount(
+        "guest", metadata=metadata, automount_service_account_token=False, opts=opts
+    )
 
 
 class PlatformGuard(Component):
@@ -60,16 +70,16 @@ def policy_spec() -> dict[str, Any]:
 
     The API server passes on one of these refusals alone (dispatcher.go), so it names the command that lists all.
     """
-    stack = f"params.data.{_STACK}"
+    stack = f"params.metadata.annotations['{_STACK}']"
     message = (
         f"'stack ' + {stack} + ' runs on this platform. Destroy it first: pulumi destroy -s ' + {stack} + "
-        f"'. All such stacks: kubectl get configmaps -n {WORKLOAD_NAMESPACE} --selector {_SELECTOR}. "
+        f"'. All such stacks: kubectl get serviceaccounts -n {WORKLOAD_NAMESPACE} --selector {_SELECTOR}. "
         f"To destroy the platform all the same: {_OVERRIDE}'"
     )
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
     return {
         "failurePolicy": "Fail",
-        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "paramKind": {"apiVersion": "v1", "kind": "ServiceAccount"},
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [NAME]}]},
         "validations": [{"expression": "false", "messageExpression": message, "reason": "Forbidden"}],
     }

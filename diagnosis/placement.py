@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from config.facts.scheduling import COSCHEDULER, VOLCANO, VOLCANO_GROUP
+from config.facts.scheduling import COSCHEDULER, HEALTH_TAINT, VOLCANO, VOLCANO_GROUP
 from diagnosis.claims import without_volume
 from diagnosis.cluster import (
     NODE,
@@ -17,6 +17,7 @@ from diagnosis.cluster import (
     labelled,
     told_at,
 )
+from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, one_line, together
@@ -129,6 +130,8 @@ def _taint(cluster: Cluster, node: Object, taint: Object) -> Obstacle:
         return cordon(cluster, node)
     if taint["key"].startswith("node.kubernetes.io/"):
         return Obstacle(f"not in order: taint {words_of(taint)}", f"kubectl describe node {name}")
+    if taint["key"] == HEALTH_TAINT:
+        return failed_check(node)
     fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
     return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
 

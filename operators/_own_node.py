@@ -19,7 +19,7 @@ def own_node_policy(
 
     `more` are further validations; `variables` are theirs.
     """
-    named = {"own": f"request.userInfo.extra[?'{_CLAIM}'].orValue([''])[0]", **(variables or {})}
+    named = {"own": f"request.userInfo.?extra[?'{_CLAIM}'].orValue([''])[0]", **(variables or {})}
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": [resource]}
     where = "(variables.own == '' ? 'on none that its token names' : 'on ' + variables.own)"
     message = f"'a check may change the node that it runs on, and no other: its pod is ' + {where}"

@@ -39,11 +39,11 @@ def _token() -> Mount:
     return Mount(name="check-token", path=_ACCOUNT, source={"projected": {"sources": [token, ca]}}, read_only=True)
 
 
-def told(taint_effect: str | None, *, untaints: bool) -> dict[str, str]:
-    """Variables of a check that may tell of its node."""
+def told(taint_effect: str | None, *, everything: bool) -> dict[str, str]:
+    """Variables of a check that may tell of its node, which is well again if it passes `everything`."""
     if taint_effect is None:
         return {}
-    return {"TAINT_EFFECT": taint_effect, **({"UNTAINTS": "true"} if untaints else {})}
+    return {"TAINT_EFFECT": taint_effect, **({"ALL": "true"} if everything else {})}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,7 @@ class NodeCheck:
             "BEFORE_JOB": "true",
             "TIMEOUT_S": str(_TIMEOUT_S[self.depth]),
             **({} if self.of_team else {"KERNEL_LOGS": KERNEL_LOGS}),
-            **told(self.taint_effect, untaints=False),
-            **({} if self.depth == "full" else {"LIGHT": "true"}),
+            **told(self.taint_effect, everything=self.depth == "full" and not out),
         }
 
 

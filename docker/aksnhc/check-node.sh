@@ -60,12 +60,14 @@ if ((code == 1)); then
     : >"$log"
     printf ' * || %s\n' "${failed//$'\n'/$'\n * || '}" >"$output/again.conf"
     run_checks "$output/again.conf"
-    code=0
+    code=0 first=$verdict
     verdict=$(bash "$here/verdict.sh" "$log" "$output/again.conf") || code=$?
     if ((code == 0)); then # all else is as it was: what could not run is not known
       sed '/^ERROR: *nhc: *Health check failed:/{/Code: NHCNA/!d}' "$log.first" >"$log.rest"
       verdict=$(bash "$here/verdict.sh" "$log.rest" "$CONFIGURATION") || code=$?
       verdict=${verdict/PASS/PASS at the second run, at the first: $(head -n 1 <<<"$failed")}
+    else
+      verdict="${verdict%; *}; ${first##*; }" # of all checks, not of those that were run again
     fi
     cat "$log" >>"$log.first"
     mv "$log.first" "$log"

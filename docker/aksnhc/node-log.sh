@@ -30,6 +30,10 @@ fi
 now=$(date +%s)
 entries=""
 while IFS= read -r line; do
+  if [[ $line =~ kernel:\ (\[[^]]*\]\ )?Linux\ version ]]; then # what was before this boot is over
+    entries=""
+    continue
+  fi
   if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2})\ (.*) ]] ||
     ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
     echo "the time of this entry of the node's log cannot be read: $line"
@@ -37,7 +41,7 @@ while IFS= read -r line; do
   fi
   ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[2]}"$'\n'
-done < <(grep -ahiE "NVRM: Xid|$LOST" "${files[@]}" | tail -n "$most")
+done < <(grep -ahiE "kernel: (\[[^]]*\] )?Linux version|NVRM: Xid|$LOST" "${files[@]}" | tail -n "$most")
 
 # Links that were lost once are left out: that is no flapping.
 flapping=$(grep -ioE "$LOST" <<<"$entries" | grep -ioE 'ib[a-z0-9_.]*:' | sort | uniq -d || true)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tells this node's object what its check has found: the annotation aznhc-results has the verdict and the log, aznhc-checked
-# when all that there is was checked last (not LIGHT=true), and a node that failed the taint aznhc=failed, of TAINT_EFFECT. Every check passed (UNTAINTS=true: they are all that
-# there are) takes the taint away; what nobody knows changes no taint.
-# Usage: NODE_NAME=... TAINT_EFFECT=... [UNTAINTS=true] tell-node.sh CODE VERDICT LOG
+# Tells this node's object what its check has found: a node that failed gets the taint aznhc=failed, of TAINT_EFFECT; the
+# annotation aznhc-verdict has the verdict, aznhc-results that and the log. Where all was checked (ALL=true), aznhc-checked
+# says when, and a node that passed loses the taint; what nobody knows changes no taint.
+# Usage: NODE_NAME=... TAINT_EFFECT=... [ALL=true] tell-node.sh CODE VERDICT LOG
 # Exit code: 1 where something could not be told, which is printed with what mends it.
 set -uo pipefail
 
@@ -32,16 +32,18 @@ change() {
 
 now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
 results=$(printf '%s\n%s' "$verdict" "$(tail -c "$MOST_BYTES" "$log" | LC_ALL=C tr -cd '\11\12\40-\176')")
-checked=(aznhc-checked="$now")
-[[ ${LIGHT:-} != true ]] || checked=()
-change annotate node "$NODE_NAME" --overwrite aznhc-results="$results" "${checked[@]}" || exit 1
+found=(aznhc-verdict="$verdict" aznhc-results="$results")
+[[ ${ALL:-} != true ]] || found+=(aznhc-checked="$now")
 
+# The taint first: a job that begins anew may end this at any moment.
 if ((code == 1)); then
   change taint nodes "$NODE_NAME" --overwrite "$TAINT=failed:$TAINT_EFFECT" || exit 1
   echo "Node $NODE_NAME has the taint $TAINT=failed:$TAINT_EFFECT"
-elif ((code == 0)) && [[ ${UNTAINTS:-} == true ]]; then
+elif ((code == 0)) && [[ ${ALL:-} == true ]]; then
   if kubectl get node "$NODE_NAME" -o 'jsonpath={.spec.taints[*].key}' | tr ' ' '\n' | grep -qx "$TAINT"; then
     change taint nodes "$NODE_NAME" "$TAINT-" || exit 1
     echo "Node $NODE_NAME has passed: its taint $TAINT is gone"
   fi
+  found+=(aznhc-failed-)
 fi
+change annotate node "$NODE_NAME" --overwrite "${found[@]}" || exit 1

@@ -21,8 +21,9 @@ from datetime import UTC, datetime, timedelta
 from api import CONFLICT, GONE, Object, call
 
 TAINT, FAILED = "aznhc", "failed"
-RESULTS, FAILED_AT, LABELLED = "aznhc-results", "aznhc-failed", "aznhc-labelled"
-"""Annotations: what was found, since when the node has the taint, and that its label is from here."""
+VERDICT, RESULTS = "aznhc-verdict", "aznhc-results"
+FAILED_AT, LABELLED = "aznhc-failed", "aznhc-labelled"
+"""Annotations: what was found, and with the log, since when the node has the taint, and that its label is from here."""
 GOES = "NoExecute"
 LASTS = timedelta(minutes=2)
 """How long a condition must be there: links and drivers come back by themselves."""
@@ -65,8 +66,8 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
     said = []
     wanted = set(effects)
     if not effects and (reason := next(_found_by_others(node, rules, now), "")):
-        wanted = {rules.effect}
-        patched["annotations"] |= {RESULTS: f"VERDICT: FAIL {reason}", FAILED_AT: _text(now)}
+        wanted, verdict = {rules.effect}, f"VERDICT: FAIL {reason}"
+        patched["annotations"] |= {VERDICT: verdict, RESULTS: verdict, FAILED_AT: _text(now)}
         said.append(f"has failed: {reason}")
     elif effects and GOES not in effects:
         since = _time(annotations.get(FAILED_AT, ""))
@@ -77,6 +78,7 @@ def change(node: Object, rules: Rules, now: datetime) -> tuple[Object, str]:
             said.append(f"has failed {since:%H:%M} UTC, and its jobs have had {rules.grace}")
     if not wanted and FAILED_AT in annotations:
         patched["annotations"][FAILED_AT] = None
+        said.append("has no taint any more")
     key, _, value = rules.label.partition("=")
     if GOES in wanted and labels.get(key) != value:
         patched["labels"][key] = value

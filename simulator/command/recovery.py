@@ -58,17 +58,34 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     return {GOES_ON: "true"}
 
 
-def take_away_forgotten(stack: str, told: Callable[[str], None]) -> None:
-    """Before a `destroy` after an update that failed: what that one made without recording it. Raises PulumiFailed."""
-    deployment = (read("stack", "export", stack=stack) or {}).get("deployment") or {}
+def take_away_forgotten(stack: str, others: Iterable[str], told: Callable[[str], None]) -> None:
+    """Before a `destroy` after an update that failed: what that one made without recording it. Raises PulumiFailed.
+
+    A destroy that is refused because other stacks run there fails, too: what these have in the stack's namespaces, as
+    their own states tell, is no leftover.
+    """
+    deployment = _deployment(stack)
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig is None:
         return
-    ids = [(each["type"], each["id"]) for each in deployment["resources"] if each["type"].startswith("kubernetes:")]
-    namespaces = [name for kind, name in ids if kind == NAMESPACE]
-    known = {_known(kind.rpartition(":")[2].removesuffix("Patch"), name) for kind, name in ids}
+    namespaces = [name for kind, name in _in_kubernetes(deployment) if kind == NAMESPACE]
+    known = {
+        _known(kind.rpartition(":")[2].removesuffix("Patch"), name)
+        for each in (deployment, *map(_deployment, others))
+        for kind, name in _in_kubernetes(each)
+    }
     for line in delete_forgotten(kubeconfig, namespaces, known):
         told(line)
+
+
+def _deployment(stack: str) -> Object:
+    return (read("stack", "export", stack=stack) or {}).get("deployment") or {}
+
+
+def _in_kubernetes(deployment: Object) -> list[tuple[str, str]]:
+    """Type and id of what is there."""
+    resources = deployment.get("resources") or []
+    return [(each["type"], each["id"]) for each in resources if each["type"].startswith("kubernetes:")]
 
 
 def _known(kind: str, identity: str) -> tuple[str, str]:

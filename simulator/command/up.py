@@ -87,7 +87,8 @@ def down() -> None:
             recover(stack, console.print)
             found = goes_on(stack, console.print)
             if found:
-                take_away_forgotten(stack, console.print)
+                others = [name for name, size in sizes.items() if size and name != stack]
+                take_away_forgotten(stack, others, console.print)
             pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=found)
         else:
             console.print(f"there is no stack {stack} in the simulator")

@@ -6,6 +6,7 @@ One story, told in the order of the file; its platform has two nodes of eight GP
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -96,6 +97,16 @@ def test_its_platform_is_not_destroyed_without_a_word(platform: Stack, stack: St
     refused = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
     assert f"stack {stack.name} runs on this platform. Destroy it first: pulumi destroy -s {stack.name}" in refused
     assert "deleted" not in refused
+
+
+def test_what_it_has_there_is_no_leftover_of_the_destroy_that_was_refused(platform: Stack, stack: Stack) -> None:
+    """`make down` takes leftovers of failed updates away before it tries again (simulator/command/recovery.py)."""
+    take = f"recovery.take_away_forgotten({platform.name!r}, [{stack.name!r}], print)"
+    command = [sys.executable, "-c", f"from simulator.command import recovery; {take}"]
+    told = platform.world.run(command, environment=platform.environment).stdout
+    assert told == ""
+    assert platform.kube.find("workload.codeflare.dev/v1beta2", "AppWrapper", JOB, TEAM)
+    assert platform.kube.find("v1", "ServiceAccount", f"guest-{stack.name}", "ai")
 
 
 def test_it_is_admitted_by_the_teams_queue_and_trains(platform: Stack, stack: Stack) -> None:

@@ -39,11 +39,10 @@ def files(run: Run) -> Files:
 def template(run: Run) -> Manifest:
     """Of a pod that checks its node, with all of its devices.
 
-    Nodes that have failed before are checked too, and lose their taint if they pass all that there is to check.
+    Nodes that have failed before are checked too, and lose their taint if they pass all that the settings ask of them.
     """
     found, options = files(run), run.options
     taints = [*run.pool.taints, *(f"{HEALTH_TAINT}=failed:{effect}" for effect in ("NoExecute", "NoSchedule"))]
-    untaints = not (options.leave_out or options.checks)
     pod = GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
@@ -57,7 +56,7 @@ def template(run: Run) -> Manifest:
             "CONFIGURATION": found.path(CONFIGURATION),
             "KERNEL_LOGS": KERNEL_LOGS,
             "TIMEOUT_S": str(options.timeout_seconds),
-            **told(run.taint_effect, untaints=untaints),
+            **told(run.taint_effect, everything=True),
         },
         mounts=[found.mount(), kernel_logs()],
         spec={

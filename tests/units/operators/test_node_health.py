@@ -49,6 +49,7 @@ def test_what_autopilot_has_found_counts_as_a_failed_check(script: ModuleType) -
     body = changed(script, node(labels=EVICT))
     assert body["spec"]["taints"] == [SKU, {"key": "aznhc", "value": "failed", "effect": "NoSchedule"}]
     assert body["metadata"]["annotations"] == {
+        "aznhc-verdict": f"VERDICT: FAIL label {AUTOPILOT_LABEL}=EVICT",
         "aznhc-results": f"VERDICT: FAIL label {AUTOPILOT_LABEL}=EVICT",
         "aznhc-failed": "2026-11-26T12:00:00Z",
     }

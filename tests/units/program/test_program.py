@@ -240,10 +240,10 @@ def test_the_guard_looks_for_guests_wherever_these_have_their_workloads(dev: Rec
     bound = dev.one("PolicyBinding", f"{platform_guard.NAME}-binding").inputs["spec"]
     selector = bound["paramRef"]["selector"]["matchLabels"].items()
     kept = dev.one(":ConfigMap", platform_guard.NAME).inputs["metadata"]
-    guest = golden.run(stack).one(":ConfigMap", "guest").inputs
+    guest = golden.run(stack).one(":ServiceAccount", "guest").inputs
     assert selector <= guest["metadata"]["labels"].items()
     assert guest["metadata"]["namespace"] == kept["namespace"]
-    assert guest["data"] == {"stack": stack}
+    assert guest["metadata"]["annotations"] == {"ai-on-aks/stack": stack}
     assert not [r for r in dev.registered if selector <= r.inputs.get("metadata", {}).get("labels", {}).items()]
 
 
@@ -259,7 +259,7 @@ def test_the_guard_refuses_to_go_and_names_the_way_around_it(dev: Recorder) -> N
         in validation["messageExpression"]
     )
     (label,) = bound["spec"]["paramRef"]["selector"]["matchLabels"].items()
-    assert f"kubectl get configmaps -n ai --selector {label[0]}={label[1]}. " in validation["messageExpression"]
+    assert f"kubectl get serviceaccounts -n ai --selector {label[0]}={label[1]}. " in validation["messageExpression"]
 
 
 @pytest.mark.parametrize("extra", [{}, {"storage": {"driver": "chart", "containers": {"data": {}}}}])

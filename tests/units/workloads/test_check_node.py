@@ -73,6 +73,12 @@ class Ran:
         return [call.split("\0") for call in calls if call]
 
     @property
+    def annotations(self) -> dict[str, str]:
+        """What is set of them."""
+        (call,) = [call for call in self.asked if call[0] == "annotate"]
+        return dict(each.partition("=")[::2] for each in call[4:])
+
+    @property
     def taints(self) -> list[str]:
         """What of them is about taints."""
         return [call[-1] for call in self.asked if call[0] == "taint"]
@@ -83,8 +89,13 @@ def test_a_node_that_passes_keeps_what_was_found_and_gets_no_taint(tmp_path: Pat
     assert (check.code, check.runs, check.taints) == (0, 1, [])
     (annotate,) = check.asked
     assert annotate[:4] == ["annotate", "node", NODE, "--overwrite"]
-    assert annotate[4].startswith(f"aznhc-results=VERDICT: PASS; node={NODE} checks=3/3\n")
-    assert annotate[5].startswith("aznhc-checked=20")
+    assert check.annotations["aznhc-verdict"] == check.verdict == f"VERDICT: PASS; node={NODE} checks=3/3"
+    assert check.annotations["aznhc-results"].startswith(f"{check.verdict}\n")
+    assert "aznhc-checked" not in check.annotations
+
+
+def test_when_all_was_checked_is_told_only_of_a_check_of_all(tmp_path: Path) -> None:
+    assert Ran(tmp_path, [], ALL="true").annotations["aznhc-checked"].startswith("20")
 
 
 def test_what_cannot_be_chance_taints_at_once(tmp_path: Path) -> None:
@@ -99,12 +110,13 @@ def test_one_slow_run_takes_no_node_away(tmp_path: Path) -> None:
     assert (check.code, check.runs, check.taints) == (0, 2, [])
     assert "PASS at the second run, at the first: check_ib_bw_gdr 380" in check.verdict
     assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n"  # the others are not run again
-    assert SLOW in check.asked[0][4]  # and the node's object still tells of it
+    assert SLOW in check.annotations["aznhc-results"]  # and the node's object still tells of it
 
 
 def test_what_is_slow_twice_is_slow(tmp_path: Path) -> None:
     check = Ran(tmp_path, [SLOW], [SLOW])
     assert (check.code, check.runs, check.taints) == (1, 2, ["aznhc=failed:NoSchedule"])
+    assert check.verdict.endswith("checks=3/3")  # and not those alone that were run again
 
 
 def test_all_that_was_slow_is_measured_again(tmp_path: Path) -> None:
@@ -112,6 +124,10 @@ def test_all_that_was_slow_is_measured_again(tmp_path: Path) -> None:
     check = Ran(tmp_path, [SLOW, copies], [copies])
     assert (tmp_path / "ran.1").read_text() == f" * || {WRITE}\n * || {COPIES}\n"
     assert (check.code, check.taints) == (1, ["aznhc=failed:NoSchedule"])
+
+
+def test_the_taint_comes_first_since_a_job_that_begins_anew_ends_its_pods(tmp_path: Path) -> None:
+    assert [call[0] for call in Ran(tmp_path, [MISSING]).asked] == ["taint", "annotate"]
 
 
 def test_nothing_is_run_again_for_a_node_that_is_bad_anyway(tmp_path: Path) -> None:
@@ -158,10 +174,10 @@ def test_a_node_that_has_gone_meanwhile_is_said_to_be(tmp_path: Path) -> None:
 
 
 def test_the_taint_goes_when_all_that_there_is_to_check_has_passed(tmp_path: Path) -> None:
-    assert Ran(tmp_path, [], UNTAINTS="true", TAINTS="sku aznhc").taints == ["aznhc-"]
+    assert Ran(tmp_path, [], ALL="true", TAINTS="sku aznhc").taints == ["aznhc-"]
 
 
-@pytest.mark.parametrize("variables", [{"TAINTS": "sku aznhc"}, {"UNTAINTS": "true", "TAINTS": "sku aznhc-other-tool"}])
+@pytest.mark.parametrize("variables", [{"TAINTS": "sku aznhc"}, {"ALL": "true", "TAINTS": "sku aznhc-other-tool"}])
 def test_it_stays_when_not_all_was_checked_and_others_are_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
     assert Ran(tmp_path, [], **variables).taints == []
 
@@ -170,7 +186,7 @@ def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
     """Annotations of an object have 256 KiB in all."""
     long = f"check_gpu_count: {'x' * 400_000}é. FaultCode: NHC2009"
     check = Ran(tmp_path, [long])
-    results = check.asked[0][4]
+    results = check.annotations["aznhc-results"]
     assert len(results.encode()) < 2**16
     assert "Running check:" in results  # of the log its end
 

@@ -25,6 +25,7 @@ BEGIN = datetime(2026, 11, 26, tzinfo=UTC)
 EVERY = timedelta(minutes=idle.MINUTES)
 ROUNDS = timedelta(days=1) // EVERY
 GPU = "nvidia.com/gpu"
+GPUS = {"gpu": 8}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,8 @@ def script() -> ModuleType:
 def node(name: str, checked: datetime | None = None, *, ready: bool = True, gpus: int = 8, **spec: Any) -> Object:
     annotations = {"aznhc-checked": f"{checked:%Y-%m-%dT%H:%M:%SZ}"} if checked else {}
     status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": {GPU: str(gpus)}}
-    return {"metadata": {"name": name, "annotations": annotations}, "spec": spec, "status": status}
+    labels = {"kubernetes.azure.com/agentpool": "gpu"}
+    return {"metadata": {"name": name, "annotations": annotations, "labels": labels}, "spec": spec, "status": status}
 
 
 def pod(on: str = "", gpus: int = 8, phase: str = "Running") -> Object:
@@ -47,11 +49,18 @@ def pod(on: str = "", gpus: int = 8, phase: str = "Running") -> Object:
 def test_a_node_is_idle_when_no_pod_has_gpus_of_it(script: ModuleType) -> None:
     nodes = [node("a"), node("b")]
     others = [pod("a"), pod("b", gpus=0), pod("b", phase="Succeeded")]
-    assert script.chosen(nodes, others, BEGIN, EVERY) == ["b"]
+    assert script.chosen(nodes, others, BEGIN, EVERY, GPUS) == ["b"]
 
 
 def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
-    assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY) == []
+    assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY, GPUS) == []
+
+
+def test_a_check_that_waits_for_its_own_node_keeps_no_other_from_being_checked(script: ModuleType) -> None:
+    waits = pod(phase="Pending")
+    waits["metadata"]["name"] = "idle-check-a"
+    waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "a"}
+    assert script.chosen([node("a"), node("b")], [waits], BEGIN, EVERY, GPUS) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -60,16 +69,17 @@ def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
         node("a", BEGIN - timedelta(hours=23)),
         node("a", ready=False),
         node("a", gpus=0),
+        node("a", gpus=7),
         node("a", unschedulable=True),
     ],
 )
 def test_what_is_not_due_or_could_not_be_checked_is_left_alone(script: ModuleType, found: Object) -> None:
-    assert script.chosen([found], [], BEGIN, EVERY) == []
+    assert script.chosen([found], [], BEGIN, EVERY, GPUS) == []
 
 
 def test_one_that_has_failed_is_checked_again(script: ModuleType) -> None:
     tainted = node("a", taints=[{"key": "aznhc", "value": "failed", "effect": "NoExecute"}])
-    assert script.chosen([tainted], [], BEGIN, EVERY) == ["a"]
+    assert script.chosen([tainted], [], BEGIN, EVERY, GPUS) == ["a"]
 
 
 @pytest.mark.parametrize("count", [1, 8, 64, 1000])
@@ -78,7 +88,7 @@ def test_over_a_day_each_node_is_checked_once_and_they_are_spread(script: Module
     begun: Counter[str] = Counter()
     for number in range(ROUNDS):
         now = BEGIN + number * EVERY
-        names = script.chosen(nodes, [], now, EVERY)
+        names = script.chosen(nodes, [], now, EVERY, GPUS)
         assert len(names) <= -(-count // ROUNDS)
         for name in names:
             begun[name] += 1
@@ -106,7 +116,7 @@ def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while
             waiting -= 1
         if minute % idle.MINUTES == 0:
             pods = [*(pod(name) for name in (*jobs, *checks)), *(pod(phase="Pending") for _ in range(waiting))]
-            names = script.chosen(list(nodes.values()), pods, now, EVERY)
+            names = script.chosen(list(nodes.values()), pods, now, EVERY, GPUS)
             assert not names or not waiting
             assert not {*names} & {*jobs, *checks}
             checks |= dict.fromkeys(names, now + timedelta(minutes=5))
