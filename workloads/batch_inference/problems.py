@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from config.facts.language_models import language_models
 from config.facts.skus import VmSku
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, set_command
+from config.problems.fixes import Fix, Path, remove_command, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
 from workloads._team import bf16_sizes, gpu_problems, most_gpus, scheduler_problems, team_problems
@@ -32,6 +32,7 @@ def problems(options: BatchInferenceOptions, ground: Ground) -> Iterator[Problem
     yield from _shares(options, ground)
     yield from _memory(options, ground)
     yield from _quota(options, ground)
+    yield from _cache(options)
     yield from _storage(ground)
 
 
@@ -40,6 +41,16 @@ def _operator(options: BatchInferenceOptions, ground: Ground) -> Iterator[Proble
         path: Path = ("operators", "appwrapper", "enabled")
         what = f"is false, but workload {NAME} is wrapped"
         yield Problem(path, what, "true, or appWrapper: false", set_command(path, True))
+
+
+def _cache(options: BatchInferenceOptions) -> Iterator[Problem]:
+    """The claim has room for the weights, which are fetched whole."""
+    model = options.facts
+    least = -(-model.weight_bytes // 2**30) if model else 0
+    if options.cache_gi is not None and options.cache_gi < least:
+        where: Path = (*_OPTIONS, "cacheGi")
+        what = f"is {options.cache_gi}, and the weights of {options.model} alone have {least} GiB"
+        yield Problem(where, what, f"{least} or more; without it there is room enough", remove_command(where))
 
 
 def _length(options: BatchInferenceOptions) -> Iterator[Problem]:

@@ -157,3 +157,10 @@ def test_a_token_that_anybody_can_read_is_refused_and_not_shown() -> None:
     found = told({"model": GATED, "huggingFaceToken": "hf_abc"}, encrypted=False)
     assert "huggingFaceToken stands in the stack file as plain text" in found
     assert "hf_abc" not in found
+
+
+def test_a_claim_without_room_for_the_weights_is_refused() -> None:
+    said = told({"model": QWEN, "cacheGi": 5})
+    assert "cacheGi is 5, and the weights of Qwen/Qwen2.5-7B-Instruct alone have 15 GiB" in said
+    assert told({"model": QWEN, "cacheGi": 15}) == ""
+    assert told({"model": "nobody/knows-it", "cacheGi": 1}) == ""
