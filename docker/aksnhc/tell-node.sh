@@ -6,6 +6,7 @@
 # Exit code: 1 where something could not be told, which is printed with what mends it.
 set -uo pipefail
 
+trap '' TERM # a job that begins anew ends its pods: what is begun is told
 code=$1 verdict=$2 log=$3
 readonly MOST_BYTES=16384 # of the log; all annotations of an object may have 256 KiB
 readonly TAINT=aznhc

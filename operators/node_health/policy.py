@@ -49,7 +49,9 @@ def _same_spec() -> tuple[str, ...]:
 
     cordoned = "object.spec.?unschedulable.orValue(false) == oldObject.spec.?unschedulable.orValue(false)"
     provider = "object.spec.?providerID.orValue('') == oldObject.spec.?providerID.orValue('')"
-    return f"{taints('object')} == {taints('oldObject')}", cordoned, provider
+    now, before = taints("object"), taints("oldObject")  # in whatever order
+    same = f"{now}.all(taint, taint in {before}) && {before}.all(taint, taint in {now})"
+    return same, cordoned, provider
 
 
 def _same_metadata() -> tuple[str, ...]:

@@ -85,7 +85,7 @@ def test_a_job_begins_anew_on_good_nodes_when_one_turns_out_to_be_bad(stack: Sta
     stack.set(workloads=JOB, workloadOptions={JOB: {"numNodes": 2, "nodeCheck": "light"}})
     stack.up()
     eventually(lambda: taint(stack, bad) == ["NoSchedule"], "the bad node is tainted", 180)
-    assert found(stack, bad).startswith(FAILED)
+    eventually(lambda: found(stack, bad).startswith(FAILED), "with its reason", 60)
     stack.kube.patch("v1", "Node", spare, None, {"spec": {"unschedulable": False}})
     assert ended(stack.kube) == "Completed"
     assert "VERDICT: PASS" in log(stack.kube)

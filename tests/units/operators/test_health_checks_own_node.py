@@ -129,6 +129,7 @@ ALLOWED: dict[str, Object] = {
     "the taint": {"spec": {"taints": [SKU, FAILED]}},
     "the taint, at once": {"spec": {"taints": [SKU, {**FAILED, "effect": "NoExecute"}]}},
     "no taint any more": {"spec": {"taints": [SKU]}},
+    "the taint, before others": {"spec": {"taints": [FAILED, SKU]}},
 }
 REFUSED: dict[str, Object] = {
     "an annotation of others": annotated("mine", "2"),
