@@ -5,6 +5,7 @@ One stack of three nodes tells it, in the order of the file; each test leaves th
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,8 @@ from tests.stories.node_checks import CRON, LASTING, idle_pods, ready_for_idle_c
 from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.timeout(1200)]
-JOB, CHECK, AI = "nccl-allreduce", "health-check", "ai"
+JOB, CHECK, BATCH, AI = "nccl-allreduce", "health-check", "gpu-batch", "ai"
+OF_BATCH = f"batch.kubernetes.io/job-name={BATCH}"
 LABEL, _, VALUE = BAD_NODE.partition("=")
 RESULTS = "aznhc-results"
 FAILED = "VERDICT: FAIL check_hw_ib"
@@ -42,6 +44,22 @@ def bad(stack: Stack) -> Iterator[str]:
 
 def gpus(node: Object) -> int:
     return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
+
+
+@contextlib.contextmanager
+def only(stack: Stack, name: str) -> Iterator[None]:
+    """Meanwhile jobs find this node alone, of those with GPUs."""
+    others = [each for each in names(gpu_nodes(stack.kube)) if each != name]
+
+    def cordon(*, unschedulable: bool) -> None:
+        for each in others:
+            stack.kube.patch("v1", "Node", each, None, {"spec": {"unschedulable": unschedulable}})
+
+    cordon(unschedulable=True)
+    try:
+        yield
+    finally:
+        cordon(unschedulable=False)
 
 
 def node(stack: Stack, name: str) -> Object:
@@ -136,6 +154,25 @@ def test_healed_it_passes_and_everything_of_it_is_gone(stack: Stack, bad: str) -
     after = node(stack, bad)["metadata"]
     assert LABEL not in after["labels"]
     assert "aznhc-failed" not in after["annotations"]
+
+
+def test_an_indexed_job_counts_no_failure_on_a_bad_node_and_goes_on_elsewhere(stack: Stack, bad: str) -> None:
+    stack.world.simulator("fault", "link", "--node", bad, "--device", "mlx5_5", "--gbps", "100")
+    with only(stack, bad):
+        stack.set(workloads=BATCH, workloadOptions={BATCH: {"count": 1, "gpuSeconds": 1, "nodeCheck": "light"}})
+        stack.up()
+        eventually(lambda: taint(stack, bad) == ["NoSchedule"], "the bad node is tainted", 180)
+
+    def status() -> Object:
+        found: Object = stack.kube.get("batch/v1", "Job", BATCH, AI)["status"]
+        return found
+
+    eventually(lambda: status().get("succeeded") == 1, "it runs elsewhere", 180)
+    assert status().get("failed", 0) == 0
+    (ran,) = [pod for pod in stack.kube.list("v1", "Pod", AI, labels=OF_BATCH) if pod["status"]["phase"] == "Succeeded"]
+    assert ran["spec"]["nodeName"] != bad
+    stack.world.simulator("heal")
+    assert checked(stack, bad).startswith("VERDICT: PASS")
 
 
 def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) -> None:
