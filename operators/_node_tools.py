@@ -12,6 +12,10 @@ from components._base import Component
 from components.operators import Site
 
 Manifest = dict[str, Any]
+NOBODY = {"runAsNonRoot": True, "runAsUser": 65534, "runAsGroup": 65534}
+"""Security context of pods that need no rights of their node."""
+CONFINED = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+"""Of their containers."""
 
 
 def daemon_set_spec(name: str, pod: Manifest) -> Manifest:

@@ -18,6 +18,7 @@ from config.facts.scheduling import (
     SYSTEM_TOLERATIONS,
 )
 from config.schema.operators import NODE_HEALTH
+from operators._node_tools import CONFINED, NOBODY
 from operators._own_node import binding
 from operators.node_health import policy
 from operators.node_health.settings import NodeHealthSettings
@@ -27,7 +28,6 @@ RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 OWN_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch"]}]
 MINUTES = 5
 """Between two rounds."""
-_NOBODY = 65534
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -132,7 +132,7 @@ def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
         "serviceAccountName": NODE_HEALTH,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
+        "securityContext": NOBODY,
         "containers": [
             {
                 "name": NODE_HEALTH,
@@ -140,11 +140,7 @@ def pod_spec(image: str, settings: NodeHealthSettings) -> dict[str, Any]:
                 "command": ["/opt/node-health/node_health.py"],
                 "env": [{"name": name, "value": value} for name, value in variables.items()],
                 "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                "securityContext": CONFINED,
             }
         ],
     }

@@ -9,13 +9,12 @@ import pulumi_kubernetes as kubernetes
 
 from components.operators import Installed, Site
 from config.facts.scheduling import ANY_TAINT, GPU_LABEL
-from operators._node_tools import daemon_set
+from operators._node_tools import CONFINED, NOBODY, daemon_set
 
 NAME = "node-labeler"
 """Of the DaemonSet, of its image in `docker/`, and of its account and rights."""
 RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
 _HYPERV = "/var/lib/hyperv"
-_NOBODY = 65534
 
 
 class NodeLabeler(Installed):
@@ -51,7 +50,7 @@ def pod_spec(image: str) -> dict[str, Any]:
         "nodeSelector": {GPU_LABEL: "true"},
         "tolerations": ANY_TAINT,
         "serviceAccountName": NAME,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
+        "securityContext": NOBODY,
         "containers": [
             {
                 "name": "labeler",
@@ -59,11 +58,7 @@ def pod_spec(image: str) -> dict[str, Any]:
                 "command": ["node-labeler"],
                 "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
                 "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
+                "securityContext": CONFINED,
                 "volumeMounts": [{"name": "hyperv", "mountPath": _HYPERV, "readOnly": True}],
             }
         ],

@@ -1,8 +1,10 @@
-"""Checks of nodes, in stories: rounds of CronJobs now and not in minutes, and checks of idle nodes that last."""
+"""Checks of nodes, in stories: a bad node, what is told of it, and rounds of CronJobs now and not in minutes."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from diagnosis.cluster import Object
@@ -15,6 +17,47 @@ LASTING: dict[str, Any] = {
     "podOverrides": {"spec": {"containers": [{"name": CHECK, "command": ["sleep", "600"]}]}},
 }
 """Options of the health check by which its pods last, as those do that measure."""
+
+
+@contextlib.contextmanager
+def a_slow_link(stack: Stack) -> Iterator[str]:
+    """The first node has a link that is slow, which no device plugin knows of."""
+    name = names(gpu_nodes(stack.kube))[0]
+    stack.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
+    try:
+        yield name
+    finally:
+        stack.world.simulator("heal")
+
+
+@contextlib.contextmanager
+def only(stack: Stack, name: str) -> Iterator[None]:
+    """Meanwhile jobs find this node alone, of those with GPUs."""
+    others = [each for each in names(gpu_nodes(stack.kube)) if each != name]
+
+    def cordon(*, unschedulable: bool) -> None:
+        for each in others:
+            stack.kube.patch("v1", "Node", each, None, {"spec": {"unschedulable": unschedulable}})
+
+    cordon(unschedulable=True)
+    try:
+        yield
+    finally:
+        cordon(unschedulable=False)
+
+
+def node(stack: Stack, name: str) -> Object:
+    return stack.kube.get("v1", "Node", name)
+
+
+def taint(stack: Stack, name: str) -> list[str]:
+    """Effects of the check's taint."""
+    return sorted(each["effect"] for each in node(stack, name)["spec"].get("taints", []) if each["key"] == "aznhc")
+
+
+def found(stack: Stack, name: str) -> str:
+    """The verdict that the node's object has."""
+    return str(node(stack, name)["metadata"]["annotations"].get("aznhc-verdict", ""))
 
 
 def run_now(stack: Stack, cron_job: str, namespace: str) -> None:

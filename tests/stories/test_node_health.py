@@ -5,7 +5,6 @@ One stack of three nodes tells it, in the order of the file; each test leaves th
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,14 +13,24 @@ import pytest
 from config.facts.content_tags import content_tag
 from config.facts.scheduling import BAD_NODE, GPU_RESOURCE
 from diagnosis.cluster import Object
-from tests.stories.node_checks import CRON, LASTING, idle_pods, ready_for_idle_checks, run_now
+from tests.stories.node_checks import (
+    CRON,
+    LASTING,
+    a_slow_link,
+    found,
+    idle_pods,
+    node,
+    only,
+    ready_for_idle_checks,
+    run_now,
+    taint,
+)
 from tests.support.world import Stack, ended, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.timeout(1200)]
 JOB, CHECK, BATCH, AI = "nccl-allreduce", "health-check", "gpu-batch", "ai"
 OF_BATCH = f"batch.kubernetes.io/job-name={BATCH}"
 LABEL, _, VALUE = BAD_NODE.partition("=")
-RESULTS = "aznhc-results"
 FAILED = "VERDICT: FAIL check_hw_ib"
 
 
@@ -35,45 +44,12 @@ def stack(new_stack: Callable[..., Stack]) -> Stack:
 
 @pytest.fixture(scope="module")
 def bad(stack: Stack) -> Iterator[str]:
-    """A node with a link that is slow, which no device plugin knows of."""
-    name = names(gpu_nodes(stack.kube))[0]
-    stack.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
-    yield name
-    stack.world.simulator("heal")
+    with a_slow_link(stack) as name:
+        yield name
 
 
 def gpus(node: Object) -> int:
     return int(node["status"]["allocatable"].get(GPU_RESOURCE, 0))
-
-
-@contextlib.contextmanager
-def only(stack: Stack, name: str) -> Iterator[None]:
-    """Meanwhile jobs find this node alone, of those with GPUs."""
-    others = [each for each in names(gpu_nodes(stack.kube)) if each != name]
-
-    def cordon(*, unschedulable: bool) -> None:
-        for each in others:
-            stack.kube.patch("v1", "Node", each, None, {"spec": {"unschedulable": unschedulable}})
-
-    cordon(unschedulable=True)
-    try:
-        yield
-    finally:
-        cordon(unschedulable=False)
-
-
-def node(stack: Stack, name: str) -> Object:
-    return stack.kube.get("v1", "Node", name)
-
-
-def taint(stack: Stack, name: str) -> list[str]:
-    """Effects of the check's taint."""
-    return sorted(each["effect"] for each in node(stack, name)["spec"].get("taints", []) if each["key"] == "aznhc")
-
-
-def found(stack: Stack, name: str) -> str:
-    """The verdict that the node's object has."""
-    return str(node(stack, name)["metadata"]["annotations"].get(RESULTS, "")).partition("\n")[0]
 
 
 def workers(stack: Stack) -> list[Object]:

@@ -14,23 +14,34 @@ import pytest
 from config.facts.scheduling import COSCHEDULER
 from diagnosis.cluster import Object
 from simulator.kube.client import ApiError
-from tests.stories.node_checks import CRON, idle_pods, ready_for_idle_checks, run_now
+from tests.stories.node_checks import (
+    CRON,
+    a_slow_link,
+    found,
+    idle_pods,
+    only,
+    ready_for_idle_checks,
+    run_now,
+    taint,
+)
 from tests.stories.runs import observed
 from tests.stories.team_jobs import shared_stack
 from tests.support.world import Stack, World, eventually, gpu_nodes, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(1800)]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
+RAY = "ray-finetuning"
 POD = f"train-{NAME}-master-0"
 TOOLS = (
     "appwrapper-manager,training-operator-manager,kueue-manager,scheduler-plugins-scheduler,"
-    "scheduler-plugins-controller"
+    "scheduler-plugins-controller,kuberay-operator"
 )
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
     "appwrapper": {"enabled": True},
     "trainingOperator": {"enabled": True},
+    "kuberay": {"enabled": True},
 }
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 100, "nodeCheck": "light"}
 LOOKS_S = 300
@@ -53,19 +64,12 @@ def stack(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def bad(platform: Stack) -> Iterator[str]:
-    """A node with a link that is slow, which no device plugin knows of."""
-    name = names(gpu_nodes(platform.kube))[0]
-    platform.world.simulator("fault", "link", "--node", name, "--device", "mlx5_2", "--gbps", "100")
-    yield name
-    platform.world.simulator("heal")
+    with a_slow_link(platform) as name:
+        yield name
 
 
 def pod(platform: Stack) -> Object:
     return platform.kube.find("v1", "Pod", POD, TEAM) or {}
-
-
-def cordon(platform: Stack, name: str, *, unschedulable: bool) -> None:
-    platform.kube.patch("v1", "Node", name, None, {"spec": {"unschedulable": unschedulable}})
 
 
 def said(platform: Stack) -> str:
@@ -75,21 +79,12 @@ def said(platform: Stack) -> str:
         return ""
 
 
-def found(platform: Stack, name: str) -> str:
-    return str(platform.kube.get("v1", "Node", name)["metadata"]["annotations"].get("aznhc-verdict", ""))
-
-
-def tainted(platform: Stack, name: str) -> bool:
-    return any(each["key"] == "aznhc" for each in platform.kube.get("v1", "Node", name)["spec"].get("taints", []))
-
-
 def test_a_teams_job_is_requeued_off_a_bad_node_and_runs_on_a_good_one(platform: Stack, stack: Stack, bad: str) -> None:
     (good,) = {*names(gpu_nodes(platform.kube))} - {bad}
-    cordon(platform, good, unschedulable=True)  # so that the bad one is taken
-    stack.up()
-    eventually(lambda: tainted(platform, bad), "the bad node is tainted", LOOKS_S)
-    eventually(lambda: found(platform, bad).startswith("VERDICT: FAIL check_hw_ib"), "with its reason", 60)
-    cordon(platform, good, unschedulable=False)
+    with only(platform, bad):
+        stack.up()
+        eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", LOOKS_S)
+        eventually(lambda: found(platform, bad).startswith("VERDICT: FAIL check_hw_ib"), "with its reason", 60)
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", 2 * LOOKS_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert pod(platform)["spec"]["nodeName"] == good
@@ -109,3 +104,22 @@ def test_checks_of_idle_nodes_give_way_to_a_teams_job_at_once(platform: Stack, s
     eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOOKS_S)
     assert observed(stack, platform)[NAME].phase == "Succeeded"
     assert len(idle_pods(platform)) == 1
+
+
+def test_a_ray_job_gets_a_worker_on_another_node(
+    platform: Stack, bad: str, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its head, which has no GPU, stays where it is."""
+    platform.world.simulator("fault", "link", "--node", bad, "--device", "mlx5_4", "--gbps", "100")
+    options = {"team": TEAM, "model": "facebook/opt-125m", "epochs": 20, "nodeCheck": "light"}
+    config = {"platformStack": platform.name, "workloadOptions": {RAY: options}}
+    tuned = Stack.create(world, "tune", tmp_path_factory.mktemp("tune") / "project", config, like=RAY)
+    try:
+        with only(platform, bad):
+            tuned.up()
+            eventually(lambda: taint(platform, bad) == ["NoSchedule"], "the bad node is tainted", LOOKS_S)
+        eventually(lambda: observed(tuned, platform)[RAY].settled, "it has ended", 2 * LOOKS_S)
+        assert observed(tuned, platform)[RAY].phase == "Succeeded"
+        assert platform.kube.get("ray.io/v1", "RayJob", f"tune-{RAY}", TEAM)["status"].get("failed", 0) == 0
+    finally:
+        tuned.destroy()
