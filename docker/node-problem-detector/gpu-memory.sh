@@ -27,5 +27,6 @@ while IFS=', ' read -r gpu is; do
     *) unknown "GPU $gpu does not tell of remapped rows: $is" ;;
   esac
 done <<<"$found"
-((${#wrong[@]} == 0)) || problem "$(printf '%s\n' "${wrong[@]}" | paste -sd ';' -)"
+found=$(printf '%s; ' "${wrong[@]}")
+((${#wrong[@]} == 0)) || problem "${found%; }"
 ok "no error in the memory of GPUs"

@@ -10,7 +10,7 @@ from config.problems.fixes import Path, remove_command, say, set_command
 from config.schema.operators import NODE_HEALTH, key_of
 from config.schema.pools import agent_pool_name
 from config.schema.workload import Ground
-from workloads.health_check.lines import faults
+from workloads.health_check.lines import faults, parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
 
 _WHERE: Path = ("workloadOptions", NAME)
@@ -20,8 +20,11 @@ def problems(options: HealthCheckOptions, ground: Ground) -> Iterator[Problem]:
     """All of them."""
     yield from _nodes(options, ground)
     for index, line in enumerate(options.checks):
+        path = (*_WHERE, "checks", index)
+        if (name := parsed(line)[0]) in options.leave_out:
+            what = f"is {line!r}, and {name} is left out by leaveOut"
+            yield Problem(path, what, "one of the two", remove_command(path))
         for what, allowed in faults(ground.pool.sku, line):
-            path = (*_WHERE, "checks", index)
             yield Problem(path, f"is {line!r}, which {what}", allowed, remove_command(path))
     yield from _idle(options, ground)
     if options.node_check != "off":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_ROLE
 from operators._own_node import binding
@@ -165,6 +166,13 @@ def test_a_token_of_no_pod_is_of_no_node(plane: ControlPlane, check: KubeClient)
     assert "its pod is on none that its token names" in refused(loose, OWN, ALLOWED["the taint"])
     loose.close()
     admin.close()
+
+
+def test_who_only_says_to_be_the_account_is_on_no_node(plane: ControlPlane, check: KubeClient) -> None:
+    config = yaml.safe_load(plane.kubeconfig())
+    config["users"][0]["user"]["as"] = f"system:serviceaccount:default:{HEALTH_ACCOUNT}"
+    with KubeClient.from_kubeconfig(config) as impersonated:
+        assert "its pod is on none that its token names" in refused(impersonated, OWN, ALLOWED["the taint"])
 
 
 def test_without_the_right_to_patch_it_is_rbac_that_refuses(plane: ControlPlane, check: KubeClient) -> None:

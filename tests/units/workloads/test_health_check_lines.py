@@ -69,6 +69,7 @@ def test_a_check_of_ones_own_takes_the_place_of_its_name() -> None:
     ("options", "why"),
     [
         ({"checks": [SEEDS]}, "third and fourth argument swapped"),
+        ({"checks": ["check_ib_bw_gdr 390"], "leaveOut": ["check_ib_bw_gdr"]}, "is left out by leaveOut"),
         ({"nodeNames": ["node-1"]}, "is 'node-1', no node of pool"),
         ({"nodeNames": ["{}1", "{}1"]}, "a second time"),
         ({"nodeNames": ["{}1"], "numNodes": 2}, "is 2, but 1 nodes are named"),

@@ -104,7 +104,7 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
         ("GPUXidCritical", new_fault("gpu", NAME, "3"), "Xid 79 of GPU "),
         ("GPUXidCritical", new_fault("xid", NAME, "3", code=48), "Xid 48 of GPU "),
         ("GPUXidWarning", new_fault("xid", NAME, "3", code=31), "Xid 31 of GPU "),
-        ("GPUMemoryErrors", new_fault("ecc", NAME, "5"), "GPU 5 has errors that ECC did not correct;a row of GPU "),
+        ("GPUMemoryErrors", new_fault("ecc", NAME, "5"), "GPU 5 has errors that ECC did not correct; a row of GPU "),
         ("GPURowRemapFailed", new_fault("remap", NAME, "5"), "a row of GPU "),
         ("NVLinkInactive", new_fault("nvlink", NAME, "2"), "inactive NVLinks: 0 of GPU 2"),
         ("GPUTooHot", new_fault("thermal", NAME, "1"), "GPUs that are too hot: 1"),
