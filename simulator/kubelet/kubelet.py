@@ -122,6 +122,8 @@ class Kubelet:
         self._faked = FakedPods(self.kube, self.catalogue, self._pulls, self._teller, self._context)
         self._uplink = self._open_uplink(cloud)
         self._server = KubeletServer(plane.authority, plane.port("kubelet"), self._access)
+        self._down: set[str] = set()
+        """Nodes whose machine does not run."""
         self._machines = Machines(self.folder, self._keeper.hardware, self.catalogue)
         self._sweep = folders.Sweep(self.folder)
         self._thread = threading.Thread(target=self._run, name="kubelet", daemon=True)
@@ -174,18 +176,20 @@ class Kubelet:
             for address in node.get("status", {}).get("addresses", []):
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
-        booted = self._machines.sync(nodes, pods)
-        for pod in pods:
-            if pod["spec"]["nodeName"] in booted:
-                self._reboot(pod)
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
+        booted = self._machines.sync(nodes, pods) | (self._down - down)
+        self._down = down
         for pod in pods:
             name = pod["spec"]["nodeName"]
-            if name not in down:  # a dead kubelet starts, ends and reports nothing
-                try:
-                    self._sync_pod(pod, nodes.get(name))
-                except ApiError as error:  # what is refused for one pod must not keep others from starting
-                    _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
+            if name in booted:
+                self._reboot(pod)
+            if name in down:  # a dead kubelet starts, ends and reports nothing
+                self._kill(pod)
+                continue
+            try:
+                self._sync_pod(pod, nodes.get(name))
+            except ApiError as error:  # what is refused for one pod must not keep others from starting
+                _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
         self._forget(bound, nodes)
         self._controllers.sync(pods, nodes)
         self._pages.sync(pods, nodes)
@@ -196,6 +200,11 @@ class Kubelet:
     def _is_over(self, pod: Object, nodes: Mapping[str, Object]) -> bool:
         """Whether nothing is left to do for it: a batch leaves thousands of such pods."""
         return has_ended(pod) and "deletionTimestamp" not in pod["metadata"] and pod["spec"]["nodeName"] in nodes
+
+    def _kill(self, pod: Object) -> None:
+        """What runs there goes with its machine, and nobody reports that."""
+        if worker := self._workers.get(pod["metadata"]["uid"]):
+            worker.lose()
 
     def _reboot(self, pod: Object) -> None:
         """What ran there is gone. It starts anew, but in a pod that starts nothing twice, which has failed."""
@@ -263,8 +272,7 @@ class Kubelet:
 
     def _lose(self, pod: Object) -> None:
         """Its machine is gone, and what ran there; Kubernetes' pod GC finds that a minute later."""
-        if worker := self._workers.get(pod["metadata"]["uid"]):
-            worker.lose()
+        self._kill(pod)
         if not has_ended(pod):
             self._patch_status(pod, lost_with_node(pod))
         self._remove(pod)
