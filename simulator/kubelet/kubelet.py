@@ -177,7 +177,7 @@ class Kubelet:
                 if address["type"] == "InternalIP":
                     self.network.route(address["address"], KUBELET_PORT, self.plane.port("kubelet"))
         down = {name for name, node in nodes.items() if not self._keeper.hardware(node).up}
-        booted = self._machines.sync(nodes, pods) | (self._down - down)
+        booted = self._machines.sync(nodes, pods) | (self._down - down) & nodes.keys()
         self._down = down
         for pod in pods:
             name = pod["spec"]["nodeName"]
