@@ -6,8 +6,6 @@ gates open. Nodes offer what their device plugins give, and the sandboxes see th
 
 from __future__ import annotations
 
-import ipaddress
-import itertools
 import logging
 import ssl
 import threading
@@ -20,13 +18,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from diagnosis.cluster import Object, has_ended
-from simulator.host import ports
 from simulator.host.certificates import Authority
 from simulator.host.network import ClusterNetwork
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError, KubeClient, ignore_missing
 from simulator.kube.informer import Informer
 from simulator.kubelet import folders
 from simulator.kubelet.access import PodAccess
+from simulator.kubelet.addresses import Addresses
 from simulator.kubelet.admission import Admission
 from simulator.kubelet.cloud import Cloud
 from simulator.kubelet.context import ContainerContext
@@ -55,8 +53,6 @@ from simulator.sandbox.uplink import Address, Uplink
 
 _log = logging.getLogger(__name__)
 KUBELET_PORT = 10250
-POD_CIDR = "10.244.128.0/17"
-"""Of the pods that run here; KWOK's have the lower half of AKS's range."""
 _ACCOUNTS = ".blob.core.windows.net"
 _TICK_S = 1.0
 _GATHER_S = 0.05
@@ -102,10 +98,7 @@ class Kubelet:
         self._drivers = Informer(self.kube, "storage.k8s.io/v1", "CSIDriver", self._wake.set)
         self._workers: dict[str, PodWorker] = {}
         self._synced = threading.Event()
-        self._ips: dict[str, str] = {}
-        self._hosts = itertools.cycle(ipaddress.ip_network(POD_CIDR).hosts())
-        self._ports: dict[tuple[str, str, int], int] = {}
-        self._ports_lock = threading.Lock()
+        self._addresses = Addresses(self._pods.items)
         self._devices = DeviceManager(self._pods.items)
         self._api_port = plane.port("apiserver")
         self._keeper = NodeKeeper(self.kube, self._devices, offers, self.folder)
@@ -221,9 +214,7 @@ class Kubelet:
         alive = {pod["metadata"]["uid"] for pod in pods}
         for uid in [uid for uid in self._workers if uid not in alive]:
             self._workers.pop(uid).stop(delete=False)
-            self._ips.pop(uid, None)
-            with self._ports_lock:
-                self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}
+            self._addresses.forget(uid)
         self._claims.keep((pod["metadata"]["uid"] for pod in pods if not has_ended(pod)), nodes)
         self._pulls.keep(alive, nodes)
         self._teller.keep(alive)
@@ -250,7 +241,7 @@ class Kubelet:
         uid = pod["metadata"]["uid"]
         self._faked.tell(pod)
         host_ip = internal_ip(node)
-        pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._address(pod)
+        pod_ip = host_ip if pod["spec"].get("hostNetwork") else self._addresses.of(pod)
         services = PodServices(
             kube=self.kube,
             context=lambda pod, container: self._context(pod, container, node),
@@ -313,7 +304,7 @@ class Kubelet:
             logfile=LogFile(folders.logs_of(self.folder, pod) / container["name"]),
             tls=self.plane.tls,
             neighbours=lambda: [p for p in self._pods.items() if p["spec"].get("nodeName") == name],
-            choose_port=lambda port: self._local_port((uid, container["name"], port)),
+            choose_port=partial(self._addresses.port, uid, container["name"]),
             proxy=self.network.proxy,
         )
 
@@ -323,23 +314,6 @@ class Kubelet:
                 self.network.route(pod_ip, container_port, local)
         elif isinstance(program, Script):
             self.network.open(pod_ip, program.shim(ctx).dial)
-
-    def _address(self, pod: Object) -> str:
-        """An address for the pod; the one it had, when the simulator was started again."""
-        uid = pod["metadata"]["uid"]
-        if address := pod.get("status", {}).get("podIP"):
-            self._ips[uid] = str(address)
-        if uid not in self._ips:
-            taken = set(self._ips.values()) | {pod.get("status", {}).get("podIP") for pod in self._pods.items()}
-            self._ips[uid] = next(str(host) for host in self._hosts if str(host) not in taken)
-        return self._ips[uid]
-
-    def _local_port(self, key: tuple[str, str, int]) -> int:
-        """A port of this machine for a container's port: each pod its own, since an old and a new one overlap."""
-        with self._ports_lock:
-            if key not in self._ports:
-                self._ports[key] = ports.free(set(self._ports.values()))
-            return self._ports[key]
 
 
 def _proxy_to(cloud: Cloud, address: Address) -> str:

@@ -1,0 +1,50 @@
+"""Addresses of pods that run here, and the ports of this machine behind those of their containers."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+
+from diagnosis.cluster import Object
+from simulator.host import ports
+
+POD_CIDR = "10.244.128.0/17"
+"""Of the pods that run here; KWOK's have the lower half of AKS's range."""
+
+
+class Addresses:
+    """Of one cluster's pods. The kubelets' loop asks for addresses; ports are also asked for by pods' own threads."""
+
+    def __init__(self, pods: Callable[[], Sequence[Object]]) -> None:
+        """`pods` are all of the cluster, which may have addresses already."""
+        self._pods = pods
+        self._ips: dict[str, str] = {}
+        self._hosts = itertools.cycle(ipaddress.ip_network(POD_CIDR).hosts())
+        self._ports: dict[tuple[str, str, int], int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, pod: Object) -> str:
+        """The pod's; the one it had, when the simulator was started again."""
+        uid = pod["metadata"]["uid"]
+        if address := pod.get("status", {}).get("podIP"):
+            self._ips[uid] = str(address)
+        if uid not in self._ips:
+            taken = set(self._ips.values()) | {each.get("status", {}).get("podIP") for each in self._pods()}
+            self._ips[uid] = next(str(host) for host in self._hosts if str(host) not in taken)
+        return self._ips[uid]
+
+    def port(self, uid: str, container: str, port: int) -> int:
+        """A port of this machine for a container's port: each pod its own, since an old and a new one overlap."""
+        with self._lock:
+            key = (uid, container, port)
+            if key not in self._ports:
+                self._ports[key] = ports.free(set(self._ports.values()))
+            return self._ports[key]
+
+    def forget(self, uid: str) -> None:
+        """Of a pod that is gone."""
+        self._ips.pop(uid, None)
+        with self._lock:
+            self._ports = {key: port for key, port in self._ports.items() if key[0] != uid}
