@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help bench conformance test-training kills up down clean shell env start stop status test test-long demo-mlbatch check tools team-tools images \
-	lock-images lock-manifests own-state stack-file upstream upstream-charts
+	lock-images own-state stack-file upstream upstream-charts
 
 STACK ?= dev
 export STACK
@@ -62,9 +62,6 @@ images: ## builds docker/ and pushes it to REGISTRY; without one, registers its 
 
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
 	@$(RUN) exec "$$python" -m simulator.tools.image_lock
-
-lock-manifests: ## writes the sha256 of manifests of operators without a chart into config/facts/, where the internet is open
-	@$(RUN) exec "$$python" -m simulator.tools.manifest_lock
 
 # One worker more than cores: stories wait for each other's parts, and a sixth of two cores was idle with two.
 test: ## the tests, but for the suites below

@@ -33,7 +33,8 @@ def made_by_kubectl(pin: Kustomization, archive: bytes) -> str:
             module.extractall(folder)
         # By its own name, which begins with a host's, kustomize would take the folder for a repository to be fetched.
         Path(folder, f"{pin.module}@{pin.version}").rename(Path(folder, "module"))
-        whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace}
+        images = [{"name": image, "newTag": pin.version} for image in pin.images]
+        whole = {"resources": [f"module/{pin.folder}"], "namespace": pin.namespace, "images": images}
         Path(folder, "kustomization.yaml").write_text(json.dumps(whole), encoding="utf-8")
         try:
             done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)

@@ -1,14 +1,13 @@
-"""What operators without a chart are installed from: their released manifests, looked up before anything is declared.
+"""What operators without a chart are installed from: upstream's manifests, looked up before anything is declared.
 
-From the folder that `charts.source` names, where they are taken as they are, like charts. Else from where upstream has
-released them, and then the pinned checksum is held against them; what it releases as a kustomization is made here.
+From the folder that `charts.source` names, where they are taken as they are, like charts. Else they are made here, of
+the pinned Go module.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from hashlib import sha256
 from http import HTTPStatus
 from http.client import HTTPException
 from pathlib import Path
@@ -21,7 +20,7 @@ from components import arm
 from components.kustomize import made_by_kubectl, sum_of
 from components.operators import Operator
 from config.facts.data import parsed_all
-from config.facts.versions import INSTALL, Kustomization, Manifests, versions
+from config.facts.versions import INSTALL, Kustomization, versions
 from config.problems.fixes import set_command
 from config.schema.models import Settings
 
@@ -62,7 +61,7 @@ def _read(file: str) -> str:
         raise pulumi.RunError(f"{file} cannot be read: {error}. Nothing was changed.") from None
 
 
-def _fetched(pin: Manifests | Kustomization) -> str:
+def _fetched(pin: Kustomization) -> str:
     """The pinned release, checked."""
     try:
         status, _, content = arm.fetch(pin.address, "", _TIMEOUT_S)
@@ -71,18 +70,12 @@ def _fetched(pin: Manifests | Kustomization) -> str:
         why = str(error)
     if why:
         raise pulumi.RunError(unreachable(pin, why))
-    if isinstance(pin, Kustomization):
-        if (found := sum_of(content)) != pin.sum:
-            raise pulumi.RunError(another(pin, f"the sum {found}", pin.sum))
-        return made_by_kubectl(pin, content)
-    if pin.sha256 is None:
-        pulumi.log.warn(unchecked(pin))
-    elif (digest := sha256(content).hexdigest()) != pin.sha256:
-        raise pulumi.RunError(another(pin, f"the sha256 {digest}", pin.sha256))
-    return content.decode("utf-8", "replace")
+    if (found := sum_of(content)) != pin.sum:
+        raise pulumi.RunError(another(pin, found))
+    return made_by_kubectl(pin, content)
 
 
-def unreachable(pin: Manifests | Kustomization, why: str) -> str:
+def unreachable(pin: Kustomization, why: str) -> str:
     """What is wrong, and what mends it."""
     folder = set_command(("charts", "source"), _FOLDER).text(pulumi.get_stack())
     return "\n".join(
@@ -96,21 +89,13 @@ def unreachable(pin: Manifests | Kustomization, why: str) -> str:
     )
 
 
-def another(pin: Manifests | Kustomization, found: str, pinned: str) -> str:
-    """The same of manifests that somebody has changed since they were pinned."""
+def another(pin: Kustomization, found: str) -> str:
+    """The same of a module that somebody has changed since it was pinned."""
     return "\n".join(
         [
             f"the manifests of {pin.name} {pin.version} are not those that were pinned: {pin.address}",
-            f"has {found}; in config/facts/versions.yaml it is {pinned}.",
+            f"has the sum {found}; in config/facts/versions.yaml it is {pin.sum}.",
             "Nothing was changed. A release does not change by itself: ask upstream before you pin it anew, by",
-            "    make lock-manifests" if isinstance(pin, Manifests) else "    go mod download -json <module>@<version>",
+            f"    go mod download -json {pin.module}@{pin.version}",
         ]
-    )
-
-
-def unchecked(pin: Manifests) -> str:
-    """The same of manifests for which no checksum is known; they are taken as charts are, by their version alone."""
-    return (
-        f"config/facts/versions.yaml has no sha256 for the manifests of {pin.name} {pin.version}, so nobody checks "
-        f"what {pin.address} answers; `make lock-manifests` writes it"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -35,24 +36,8 @@ class Chart(_Pin):
         return self
 
 
-class Manifests(_Pin):
-    """What an operator without a chart is installed from, a file of Kubernetes objects."""
-
-    name: str
-    version: str
-    url: str
-    """With {version} in it."""
-    sha256: str | None
-    """Of the file; None where nobody has looked."""
-
-    @property
-    def address(self) -> str:
-        """Where upstream has the pinned version."""
-        return self.url.format(version=self.version)
-
-
 class Kustomization(_Pin):
-    """What an operator is installed from that upstream releases as a kustomization: a folder of its Go module."""
+    """What an operator without a chart is installed from: a kustomization in a folder of upstream's Go module."""
 
     name: str
     version: str
@@ -60,6 +45,8 @@ class Kustomization(_Pin):
     folder: str
     namespace: str
     """Where all of it goes, in place of its own."""
+    images: Sequence[str] = ()
+    """Those that get the version as their tag when upstream releases."""
     sum: str
     """Of the module, as Go's checksum database and every go.sum have it."""
 
@@ -117,7 +104,7 @@ class Versions(_Pin):
     identity_mounts: IdentityMounts
     coscheduling: Coscheduling
     charts: dict[str, Chart]
-    manifests: dict[str, Manifests | Kustomization]
+    manifests: dict[str, Kustomization]
     images: dict[str, Image]
 
 

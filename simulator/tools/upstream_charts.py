@@ -1,7 +1,7 @@
 """`python -m simulator.tools.upstream_charts <folder>`: fetches the pinned charts from where upstream publishes them.
 
-Each is unpacked into a folder with its name, as `charts.source` wants it, and so are manifests of operators without a
-chart. What is there is kept.
+Each is unpacked into a folder with its name, as `charts.source` wants it. The manifests of operators without a chart
+are put there too. What is there is kept.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import httpx
 import yaml
 
-from config.facts.versions import INSTALL, Chart, Kustomization, versions
+from config.facts.versions import INSTALL, Chart, versions
 from simulator.host import files, paths
-from simulator.tools import manifest_lock
 from simulator.tools.errors import ToolError, Unreachable
 
 Run = Callable[[Sequence[str]], int]
 """Runs a command and returns its exit code."""
-_TIMEOUT_S = 60.0
 
 
 def fetch_all(folder: Path, run: Run) -> list[str]:
@@ -48,22 +45,12 @@ def _fetch(chart: Chart, folder: Path, run: Run) -> bool:
     return True
 
 
-def fetch_manifests(folder: Path, client: httpx.Client, made: Path = paths.ROOT / "simulator" / "charts") -> list[str]:
-    """The same of released manifests, each in a file of its operator's folder.
-
-    What upstream releases as a kustomization is in `made` since the tools are: by kubectl, of its Go module.
-    """
-    fetched = []
-    for pin in versions().manifests.values():
-        if not (file := folder / pin.name / INSTALL).is_file():
-            if isinstance(pin, Kustomization):
-                text = (made / pin.name / INSTALL).read_text(encoding="utf-8")
-            else:
-                text = manifest_lock.fetch(client, pin).decode()
+def add_manifests(folder: Path, made: Path = paths.ROOT / "simulator" / "charts") -> None:
+    """Each in a file of its operator's folder: `made` has them since the tools are, of upstream's module by kubectl."""
+    for name in versions().manifests:
+        if not (file := folder / name / INSTALL).is_file():
             file.parent.mkdir(parents=True, exist_ok=True)
-            files.replace(file, text)
-            fetched.append(f"{pin.name} {pin.version}")
-    return fetched
+            files.replace(file, (made / name / INSTALL).read_text(encoding="utf-8"))
 
 
 def pull(chart: Chart, folder: str) -> list[str]:
@@ -78,9 +65,7 @@ def main(arguments: list[str]) -> int:
     try:
         for chart in fetch_all(Path(folder), lambda command: subprocess.run(command, check=False).returncode):
             print(f"fetched {chart}")
-        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
-            for manifests in fetch_manifests(Path(folder), client):
-                print(f"fetched the manifests of {manifests}")
+        add_manifests(Path(folder))
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

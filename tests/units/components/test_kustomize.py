@@ -16,14 +16,21 @@ from config.facts.versions import Kustomization, versions
 from simulator.host import paths
 
 FILES = {
-    "base/kustomization.yaml": "resources: [service.yaml]\n",
+    "base/kustomization.yaml": "resources: [service.yaml, job.yaml]\n",
     "base/service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: hook}}\n",
+    "base/job.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {containers: [{image: its/job}]}}\n",
     "over/kustomization.yaml": "namespace: its\nresources: [../base]\n",
 }
-SUM = "h1:6THE5mxRxgcTRXwjEh7IzmP5Bf1XBjrvchuGf1vYNac="
+SUM = "h1:Zczgy3kQt/+XYx8ZcQ4EICq7mygpbvWKIpET0QXO3R8="
 """As golang.org/x/mod/sumdb/dirhash says of these files."""
 PIN = Kustomization(
-    name="job", version="v1.0.0", module="github.com/example/job", folder="over", namespace="ours", sum=SUM
+    name="job",
+    version="v1.0.0",
+    module="github.com/example/job",
+    folder="over",
+    namespace="ours",
+    images=("its/job",),
+    sum=SUM,
 )
 
 
@@ -66,11 +73,12 @@ def test_the_sum_is_gos_however_the_files_are_packed_and_in_whatever_order() -> 
 
 
 @pytest.mark.simulator
-def test_kubectl_makes_its_objects_in_the_pinned_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubectl_makes_its_objects_in_the_pinned_namespace_and_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """And asks nobody for them: the name of a module may be that of a repository, as here."""
     monkeypatch.setenv("PATH", str(paths.tools_bin()))
-    (service,) = manifests.manifests("job", None)
+    service, pod = manifests.manifests("job", None)
     assert service["metadata"] == {"name": "hook", "namespace": "ours"}
+    assert pod["spec"]["containers"] == [{"image": "its/job:v1.0.0"}]
 
 
 def test_of_the_module_everything_is_there_and_what_kubectl_says_is_told(
@@ -99,7 +107,5 @@ def test_another_module_than_the_pinned_one_is_refused_before_kubectl_sees_it(
 
 
 def test_pinned_sums_are_sums() -> None:
-    pins = [pin for pin in versions().manifests.values() if isinstance(pin, Kustomization)]
-    assert pins
-    for pin in pins:
+    for pin in versions().manifests.values():
         assert len(b64decode(pin.sum.removeprefix("h1:"), validate=True)) == 32

@@ -1,16 +1,15 @@
-"""Released manifests: where they are looked for, and what is refused before anything is declared."""
+"""Manifests of operators without a chart: where they are looked for, and what is refused before all else."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
 
 import pulumi
 import pytest
 
 from components import arm, manifests
-from config.facts.versions import Manifests, versions
+from config.facts.versions import versions
 from tests.support.golden import H100
 from tests.support.lookups import Answer, everything
 from tests.support.mocked_azure import Azure
@@ -23,22 +22,11 @@ STACK = {"vmSku": H100, "cluster": {"localAccounts": True}, "operators": MAPS}
 
 
 @pytest.fixture(autouse=True)
-def warnings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def anew() -> Iterator[None]:
     """Every test looks anew."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_: said.append(text))
     manifests.manifests.cache_clear()
-    yield said
+    yield
     manifests.manifests.cache_clear()
-
-
-@pytest.fixture
-def pinned(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], None]:
-    def pin(digest: str | None) -> None:
-        found = versions().model_copy(update={"manifests": {PIN.name: PIN.model_copy(update={"sha256": digest})}})
-        monkeypatch.setattr(manifests, "versions", lambda: found)
-
-    return pin
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[str]:
@@ -55,35 +43,19 @@ def answers(monkeypatch: pytest.MonkeyPatch, given: Answer | Exception) -> list[
     return asked
 
 
-def test_they_come_from_where_upstream_has_released_them_and_are_asked_for_once(
-    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None], warnings: list[str]
-) -> None:
-    asked = answers(monkeypatch, (200, {}, TEXT))
-    pinned(sha256(TEXT).hexdigest())
+def test_they_come_out_of_upstreams_module_and_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answers(monkeypatch, (200, {}, b"the module"))
+    monkeypatch.setattr(manifests, "sum_of", lambda _: PIN.sum)
+    monkeypatch.setattr(manifests, "made_by_kubectl", lambda *_: TEXT.decode())
     for _ in range(2):
         (found,) = manifests.manifests("appwrapper", None)
         assert found["metadata"]["name"] == "appwrapper-operator-config"
-    assert asked == ["https://github.com/project-codeflare/appwrapper/releases/download/v1.2.1/install.yaml"]
-    assert warnings == []
+    assert asked == ["https://proxy.golang.org/github.com/project-codeflare/appwrapper/@v/v1.2.1.zip"]
 
 
-def test_without_a_pinned_checksum_it_is_said_that_nobody_has_checked_them(
-    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None], warnings: list[str]
-) -> None:
-    answers(monkeypatch, (200, {}, TEXT))
-    pinned(None)
-    manifests.manifests("appwrapper", None)
-    (warning,) = warnings
-    assert "no sha256 for the manifests of appwrapper v1.2.1, so nobody checks" in warning
-    assert "`make lock-manifests` writes it" in warning
-
-
-def test_others_than_the_pinned_ones_are_refused(
-    monkeypatch: pytest.MonkeyPatch, pinned: Callable[[str | None], None]
-) -> None:
-    answers(monkeypatch, (200, {}, TEXT))
-    pinned("0" * 64)
-    with pytest.raises(pulumi.RunError, match=f"(?s)are not those that were pinned.*{sha256(TEXT).hexdigest()}"):
+def test_another_module_than_the_pinned_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, (200, {}, b"another"))
+    with pytest.raises(pulumi.RunError, match="(?s)are not those that were pinned.*go mod download -json .*@v1.2.1"):
         manifests.manifests("appwrapper", None)
 
 
@@ -139,5 +111,3 @@ def test_a_pin_is_a_version_of_an_address_by_https() -> None:
     for pin in versions().manifests.values():
         assert pin.version in pin.address
         assert pin.address.startswith("https://")
-        if isinstance(pin, Manifests):
-            assert pin.sha256 is None or len(pin.sha256) == 64

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from config.facts.versions import INSTALL, versions
+from config.facts.versions import INSTALL
 from operators.appwrapper import component
 from simulator.charts import make_schema
 from simulator.operators import appwrapper
@@ -15,10 +15,6 @@ from simulator.operators._real import pins
 from simulator.sandbox.images import image_named
 
 OWN = pins(Path(appwrapper.__file__).parent)
-
-
-def test_it_is_of_the_pinned_version() -> None:
-    assert f"v{OWN.version}" == versions().manifests["appwrapper"].version
 
 
 def test_the_manager_has_a_network_to_itself_and_the_kubernetes_api() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.versions import INSTALL, Kustomization, versions
-from operators.kuberay import OPERATOR, component
+from config.facts.versions import INSTALL, versions
+from operators.kuberay import component
 from simulator.charts import make_schema
 from simulator.host import paths
 from simulator.kubelet.programs import HostProcess
@@ -19,8 +19,7 @@ from simulator.operators._real import pins
 from simulator.operators.kuberay.programs import IMAGE, PROGRAMS
 from tests.support.fake_kube import Context, FakeKube
 
-ROOM = Path(kuberay.__file__).parent
-OWN = pins(ROOM)
+OWN = pins(Path(kuberay.__file__).parent)
 PIN = versions().manifests[component.NAME]
 
 
@@ -40,16 +39,6 @@ class OperatorPod(Context):
         return 20_000 + container_port
 
 
-def test_it_is_made_of_what_the_program_has_pinned() -> None:
-    assert isinstance(PIN, Kustomization)
-    assert f"{PIN.module} {PIN.version} {PIN.sum}" in (ROOM / "go.sum").read_text().splitlines()
-    made = yaml.safe_load((ROOM / "tools.yaml").read_text())[-1]
-    assert f"v{OWN.version}" == f"v{made['version']}" == PIN.version
-    found = [made["manifests"][key] for key in ("package", "folder", "namespace")]
-    assert found == [PIN.module, PIN.folder, PIN.namespace]
-    assert PIN.namespace == OPERATOR.namespace
-
-
 def test_the_operator_has_the_releases_arguments_but_for_where_it_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "tool", lambda name: Path("/tools") / name)
     process = PROGRAMS[0].program
@@ -65,7 +54,6 @@ def test_the_operator_has_the_releases_arguments_but_for_where_it_listens(monkey
 
 @pytest.mark.simulator
 def test_the_release_that_setting_up_makes_is_what_the_program_knows() -> None:
-    assert isinstance(PIN, Kustomization)
     text = (make_schema.CHARTS / component.NAME / INSTALL).read_text()
     objects = {(each["kind"], each["metadata"]["name"]): each for each in yaml.load_all(text, yaml.CSafeLoader)}
     crds = {name for kind, name in objects if kind == "CustomResourceDefinition"}

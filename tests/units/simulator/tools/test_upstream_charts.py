@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
 import pytest
 
 import operators
-from config.facts.versions import INSTALL, Kustomization, versions
+from config.facts.versions import INSTALL, versions
 from config.rules.mirrors import mirror_problems
 from config.schema.models import StackFile
 from config.schema.operators import Installation
 from simulator.tools.errors import ToolError, Unreachable
-from simulator.tools.upstream_charts import fetch_all, fetch_manifests, pull
-
-MANIFESTS = "kind: Namespace\n"
-
-
-def github(status: int = 200) -> httpx.Client:
-    """What has the released manifests."""
-    return httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(status, text=MANIFESTS)))
+from simulator.tools.upstream_charts import add_manifests, fetch_all, pull
 
 
 class Helm:
@@ -49,18 +41,22 @@ def test_all_pinned_charts_come_into_a_folder_that_the_settings_accept(tmp_path:
     helm, folder = Helm(), tmp_path / "new" / "charts"
     assert fetch_all(folder, helm) == [f"{chart.name} {chart.version}" for chart in versions().charts.values()]
     made = tmp_path / "made"
-    for name, pin in versions().manifests.items():
-        if isinstance(pin, Kustomization):
-            (made / name).mkdir(parents=True)
-            (made / name / INSTALL).write_text(f"of: {name}\n")
-    fetched = [f"{pin.name} {pin.version}" for pin in versions().manifests.values()]
-    assert fetch_manifests(folder, github(), made) == fetched
+    for name in versions().manifests:
+        (made / name).mkdir(parents=True)
+        (made / name / INSTALL).write_text(f"of: {name}\n")
+    add_manifests(folder, made)
     stack = StackFile.model_validate({"vmSku": "Standard_ND96isr_H100_v5", "charts": {"source": str(folder)}})
     assert list(mirror_problems(Installation(stack, operators.find()), lambda path: Path(path).is_file())) == []
     assert {file.name for file in folder.iterdir()} == versions().charts.keys() | versions().manifests.keys()
-    assert (folder / "appwrapper" / "install.yaml").read_text() == MANIFESTS
-    assert (folder / "training-operator" / "install.yaml").read_text() == "of: training-operator\n"
-    assert fetch_manifests(folder, github(404), made) == []
+    assert (folder / "appwrapper" / "install.yaml").read_text() == "of: appwrapper\n"
+
+
+def test_manifests_that_are_there_are_kept(tmp_path: Path) -> None:
+    for name in versions().manifests:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / INSTALL).write_text("theirs\n")
+    add_manifests(tmp_path, tmp_path / "nowhere")
+    assert {(tmp_path / name / INSTALL).read_text() for name in versions().manifests} == {"theirs\n"}
 
 
 def test_a_chart_comes_from_its_own_place() -> None:
