@@ -200,7 +200,12 @@ def _complete(offers: list[_Offer], keys: Keys, look: Look, privacy: Privacy) ->
     for offer, choice in best:
         offer.choices[0] = choice
     left_at_last, before = _tried([offer for offer, _ in best], keys, look), {offer.told for offer in first}
-    return [offer for offer, _ in best if offer in first or offer.is_good(left_at_last, before)]
+
+    def is_told(offer: _Offer) -> bool:
+        """Not where it is mended by what else was hidden, and not by its own fix."""
+        return offer.is_good(left_at_last, before) and offer.mends(_tried([*first, offer], keys, look))
+
+    return [offer for offer, _ in best if offer in first or is_told(offer)]
 
 
 def _best_choice(problem: Problem, privacy: Privacy, draft: Draft, look: Look) -> Fix:

@@ -16,6 +16,9 @@ OTHERS = tuple(f"{kind}s.kubeflow.org" for kind in ("jaxjob", "mpijob", "paddlej
 WAITING_IMAGE = "docker.io/library/alpine:3.10"
 """The one whose nslookup waits for the master in pods of workers (pkg/config/config.go): `alpine:3.10`, spelt out."""
 
+_TRY_S = 2
+"""Between two tries (pkg/controller.v1/pytorch/initcontainer.go)."""
+
 
 class TrainingOperator(Installed):
     """The release, for one kind of jobs. It looks for the kind of the scheduler's gangs when it starts."""
@@ -23,15 +26,24 @@ class TrainingOperator(Installed):
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
         schedulers = [each for other in site.installed.values() for each in other.webhooks]
-        changes = Changes(arguments=arguments(site.scheduler, site.settings.images.registry), without=OTHERS)
+        own = arguments(site.scheduler, site.settings.images.registry, site.settings.operators.warm_up_minutes)
+        changes = Changes(arguments=own, without=OTHERS)
         self.followed = install(NAME, site, changes, parent=self, after=schedulers)
         self.register_outputs({})
 
 
-def arguments(scheduler: str | None, registry: str | None) -> list[str]:
-    """Whose gangs it makes, where there is a scheduler of gangs, and from where workers have what waits for the master.
+def arguments(scheduler: str | None, registry: str | None, warm_up_minutes: int) -> list[str]:
+    """Whose gangs it makes, where there is a scheduler of gangs, and how workers wait for the master, with what.
 
-    Every name but Volcano's is that of a scheduler with Coscheduling to it (cmd/training-operator.v1/main.go).
+    They wait until its name can be looked up, which is once its node has pulled its image: of the Service in front of
+    it only a pod that is Ready has an address (pkg/controller.v1/common/service.go). Upstream's 100 tries are over
+    after 200 s, and then the pod has failed. Every scheduler's name but Volcano's is that of one with Coscheduling
+    (cmd/training-operator.v1/main.go).
     """
     gangs = [f"--gang-scheduler-name={scheduler}"] if scheduler else []
-    return [f"--enable-scheme={KIND}", f"--pytorch-init-container-image={mirrored(WAITING_IMAGE, registry)}", *gangs]
+    return [
+        f"--enable-scheme={KIND}",
+        f"--pytorch-init-container-image={mirrored(WAITING_IMAGE, registry)}",
+        f"--pytorch-init-container-max-tries={warm_up_minutes * 60 // _TRY_S}",
+        *gangs,
+    ]

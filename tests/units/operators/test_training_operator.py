@@ -89,7 +89,13 @@ def test_what_waits_for_the_master_comes_from_the_mirror_as_the_operator_does(
     assert "--pytorch-init-container-image=mirror.example.com/all/library/alpine:3.10" in given(found)
     (manager,) = found.one(":Deployment", "manager").inputs["spec"]["template"]["spec"]["containers"]
     assert manager["image"] == "mirror.example.com/all/kubeflow/manager:v1"
-    assert "--pytorch-init-container-image=docker.io/library/alpine:3.10" in arguments(None, None)
+    assert "--pytorch-init-container-image=docker.io/library/alpine:3.10" in arguments(None, None, 30)
+
+
+def test_workers_wait_for_the_master_as_long_as_a_job_may_take_to_begin(stack: Callable[..., Recorder]) -> None:
+    """Its node pulls gigabytes meanwhile; upstream's default is 200 seconds."""
+    assert "--pytorch-init-container-max-tries=900" in given(stack())
+    assert "--pytorch-init-container-max-tries=300" in given(stack(warmUpMinutes=10))
 
 
 def test_a_stack_has_it_only_if_it_asks(stack: Callable[..., Recorder]) -> None:
