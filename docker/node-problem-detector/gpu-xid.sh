@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Whether NVIDIA's driver has logged errors of GPUs (Xids) of a severity: critical ones since the node's boot, for nothing else
-# ends them; others, most of which are a job's own, within the hour. Usage: gpu-xid.sh critical|warning
+# ends them; others, most of which are a job's own, within the hour. What is in a packed log is not seen: on AKS that is after
+# one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog). Usage: gpu-xid.sh critical|warning
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"

@@ -5,10 +5,13 @@ here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
 
-entries '[^a-z0-9]ib[a-z0-9_.]*: [Ll]ost carrier' "$2" # systemd-networkd, of the links over InfiniBand
+# systemd-networkd, of the links over InfiniBand: on AKS ibP257s154020 and the like, by domain and slot of their PCI function
+# (Azure/aks-rdma-infiniband, configs/nicclusterpolicy/ipoib/ipoib-network.yaml; microsoft/lisa, lisa/tools/ip.py).
+entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier' "$2"
 declare -A lost=()
 for line in "${entries[@]}"; do
-  [[ $line =~ [^a-z0-9](ib[a-z0-9_.]*):\ [Ll]ost\ carrier ]] && lost[${BASH_REMATCH[1]}]=$((${lost[${BASH_REMATCH[1]}]:-0} + 1))
+  [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier ]] || continue
+  lost[${BASH_REMATCH[1]}]=$((${lost[${BASH_REMATCH[1]}]:-0} + 1))
 done
 flapping=()
 for link in "${!lost[@]}"; do

@@ -17,7 +17,8 @@ unknown() { tell 2 "$*"; }
 # A check that fails itself ends with 1, as bash has it: that is no problem of the node.
 trap '[[ $told ]] || { echo "the check ${0##*/} failed itself, see the log of its pod"; exit 2; }' EXIT
 
-# The GPU operator's driver mounts its root there (v26.7.0, cmd/nvidia-validator/main.go, which calls nvidia-smi the same way).
+# The GPU operator's driver mounts its root there, with its /dev (NVIDIA/gpu-driver-container, ubuntu24.04/nvidia-driver,
+# _mount_rootfs); gpu-operator v26.7.0, cmd/nvidia-validator/main.go, calls nvidia-smi the same way for its vGPU manager.
 readonly DRIVER_ROOT=/run/nvidia/driver
 has_driver() { [[ -e $DRIVER_ROOT/usr/bin/nvidia-smi ]]; }
 

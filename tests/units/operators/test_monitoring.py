@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import AGENT_POOL_LABEL, SPOT_LABEL, SYSTEM_NODES, SYSTEM_TOLERATIONS
 from operators.monitoring import component, files
 from operators.monitoring.scrapes import pod_monitors, service_monitors
 from operators.monitoring.settings import MonitoringSettings
@@ -134,6 +134,27 @@ def test_series_are_called_by_labels_that_their_query_speaks_of(panel: files.Pan
     named = set(re.findall(r"{{(\w+)}}", panel.legend))
     if grouped := re.match(r"\w+ by \(([^)]*)\)", panel.query):
         assert named <= set(grouped[1].split(", "))
+
+
+def test_dashboards_ask_for_labels_of_nodes_that_kube_state_metrics_is_told_to_give() -> None:
+    """It gives others none, and writes what is no letter or digit as `_` (v2.20.0, internal/store/utils.go)."""
+    (allowed,) = component.values("fast")["kube-state-metrics"]["metricLabelsAllowlist"]
+    given = {re.sub(r"\W", "_", f"label_{name}") for name in re.findall(r"[\w./-]+(?=[],])", allowed)}
+    asked = {name for each in files.dashboards().values() for panel in each.panels for name in _labels(panel)}
+    assert {re.sub(r"\W", "_", f"label_{name}") for name in (AGENT_POOL_LABEL, SPOT_LABEL)} <= asked
+    assert asked <= given
+
+
+def _labels(panel: files.Panel) -> list[str]:
+    return re.findall(r"\blabel_\w+", f"{panel.query} {panel.legend}")
+
+
+def test_ports_of_infiniband_are_asked_for_and_not_that_of_ethernet() -> None:
+    rules = [rule["expr"] for group in files.rules()["groups"] for rule in group["rules"]]
+    panels = [panel.query for each in files.dashboards().values() for panel in each.panels]
+    asked = re.findall(r"\bnode_infiniband_\w+(\S*)", " ".join([*rules, *panels]))
+    assert asked
+    assert all(each.startswith('{device=~"mlx5_[0-7]"}') for each in asked)
 
 
 def test_dashboards_of_others_are_fetched_only_where_images_come_from_outside() -> None:

@@ -57,6 +57,13 @@ def test_the_first_fault_is_named_and_the_others_counted(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize("before", ["-e ", "\\t "])
+def test_what_aznhc_means_for_echo_is_no_part_of_the_verdict(tmp_path: Path, before: str) -> None:
+    """Of `die 1 -e ...` (azure_gpu_count.nhc) and a tab (azure_gpu_bandwidth.nhc) nhc's log has the signs."""
+    _, verdict = judge(tmp_path, RAN + COUNT.replace("check_gpu_count:", f"{before}check_gpu_count:"))
+    assert verdict.startswith("VERDICT: FAIL check_gpu_count: Expected")
+
+
 @pytest.mark.parametrize("log", [NOT_RUN, MISSPELT, ABSENT])
 def test_what_could_not_run_says_nothing_of_the_node(tmp_path: Path, log: str) -> None:
     code, verdict = judge(tmp_path, RAN + log)

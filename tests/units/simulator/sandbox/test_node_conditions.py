@@ -135,6 +135,13 @@ def test_a_driver_that_is_missing_is_a_problem_and_leaves_what_it_would_tell_unk
     assert node.check("GPUXidCritical")[0] == OK
 
 
+def test_a_driver_of_another_version_than_its_library_is_not_loaded(node: Checked) -> None:
+    said = "Failed to initialize NVML: Driver/library version mismatch"
+    chroot = f"mkdir /tmp/bin; printf '#!/bin/bash\necho {said}\nexit 18\n' >/tmp/bin/chroot; chmod +x /tmp/bin/chroot"
+    command = f"{chroot}; PATH=/tmp/bin:$PATH /opt/checks/gpu-driver.sh"
+    assert node.run(["bash", "-c", command]) == (PROBLEM, f"the GPU driver is not loaded: {said}")
+
+
 def test_ofed_that_is_missing_is_a_problem(node: Checked) -> None:
     assert node.without(OFED).check("OFEDMissing") == (PROBLEM, "OFED is not loaded")
 
@@ -189,6 +196,13 @@ def test_a_link_that_was_lost_once_is_no_flapping_nor_are_two_links(node: Checke
     assert node.check("InfiniBandFlapping")[0] == OK
     node.logs("systemd-networkd[622]: ib3: Lost carrier", 1)
     assert node.check("InfiniBandFlapping")[0] == PROBLEM
+
+
+def test_a_link_is_seen_by_the_name_that_it_has_on_azure(node: Checked) -> None:
+    for minutes in (5, 1):
+        node.logs("systemd-networkd[622]: ibP257s154020: Lost carrier", minutes)
+    code, message = node.check("InfiniBandFlapping")
+    assert (code, message.rpartition(": ")[2]) == (PROBLEM, "ibP257s154020")
 
 
 def test_an_hca_that_is_gone_is_a_problem(node: Checked) -> None:
