@@ -52,10 +52,13 @@ def _xid(code: int) -> str:
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
-    """Of the link over InfiniBand of each HCA that flaps: that of mlx5_2 is ib2."""
+    """Of the link over InfiniBand of each HCA that flaps: that of mlx5_2 is ibP259p0s0.
+
+    systemd names it by the domain of its PCI function, which on Azure is 257 (0x101) for mlx5_0.
+    """
     for hca in hardware.hcas:
         if hca.flapping:
-            yield f"{_NETWORKD}{hca.name.replace('mlx5_', 'ib')}: Lost carrier"
+            yield f"{_NETWORKD}ibP{257 + int(hca.name.removeprefix('mlx5_'))}p0s0: Lost carrier"
 
 
 def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
