@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from config.facts.scheduling import tolerations
+from config.schema.overrides import merge
 from workloads import _base
 from workloads._gang import in_gang
 from workloads._hugging_face import token_variable
@@ -39,6 +40,16 @@ _HEAD_LOST: Manifest = {
 }
 """Ends a submitter whose head is on a dead node: it would follow the log for ever (Ray 2.60.0, job/sdk.py,
 tail_job_logs: by a WebSocket without heartbeat), and KubeRay takes the job for failed only once its submitter is.
+"""
+_AWAY_FROM_HEADS: Manifest = {
+    "weight": 100,
+    "podAffinityTerm": {
+        "labelSelector": {"matchLabels": {"ray.io/node-type": "head"}},
+        "topologyKey": "kubernetes.io/hostname",
+    },
+}
+"""Of a submitter that is on the head's node when it is lost: Kubernetes calls its Job failed, and so KubeRay the job, only
+once the node is back or deleted, since nobody else can say that the pod has ended (1.35, pkg/controller/job).
 """
 _OBJECT_STORE = str(2**30)
 """Bytes for what Ray's processes hand each other, which is little. Without it Ray takes a part of the machine's memory,
@@ -116,7 +127,10 @@ def worker(run: Run) -> Manifest:
 def submitter(run: Run) -> Manifest:
     """The pod that hands the driver to Ray, whose log is the driver's; it comes when the gang runs."""
     limits = {"memory": _SUBMITTER_NEEDS["memory"]}
-    return _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
+    pod = _plain_pod(run, SUBMITTER, _SUBMITTER_NEEDS, [], limits=limits, livenessProbe=_HEAD_LOST)
+    apart = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_AWAY_FROM_HEADS]}}
+    found: Manifest = merge(pod, {"spec": {"affinity": apart}})
+    return found
 
 
 def _plain_pod(

@@ -92,6 +92,14 @@ def test_no_pod_pins_memory(nodes: int) -> None:
         assert RDMA not in each["spec"]["containers"][0]["resources"]["limits"]
 
 
+def test_the_submitter_keeps_away_from_the_head_on_whose_lost_node_it_could_not_fail() -> None:
+    made = {name: each["spec"]["affinity"] for name, each in pods(run()).items() if name != "worker"}
+    apart = made["submitter"].pop("podAntiAffinity")
+    (wish,) = apart["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert wish["podAffinityTerm"]["labelSelector"]["matchLabels"] == {"ray.io/node-type": "head"}
+    assert made["submitter"] == made["head"]
+
+
 @pytest.mark.parametrize("gpus", [1, 8])
 def test_the_quota_of_its_gpus_has_room_for_head_and_submitter(gpus: int) -> None:
     """It is the GPUs' share of what a node offers (operators/kueue/queues.py, quotas)."""
