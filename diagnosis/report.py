@@ -30,6 +30,7 @@ from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
+from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
 from diagnosis.policies import unready_policies
@@ -116,8 +117,10 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
 
 
 def platform(cluster: Cluster) -> Report:
-    """Whether every node and policy is in order and no node is cordoned, though no workload may wait for it."""
-    nodes = (*broken_nodes(cluster), *sick_nodes(cluster))
+    """Whether every node and policy is in order, no node is cordoned and no pod is kept from ending by a lost one,
+    though no workload may wait for it.
+    """
+    nodes = (*broken_nodes(cluster), *sick_nodes(cluster), *never_ending(cluster))
     found = (*nodes, *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
@@ -177,12 +180,15 @@ def _ray_phase(status: Object) -> tuple[str, str]:
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
     pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
+    yield from lost_pods(cluster, pods)
     if workload["spec"].get("suspend") or workload["spec"].get("runPolicy", {}).get("suspend"):
         yield from _suspended(cluster, workload, kind)
         return
     # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
     counts = [pod for pod in pods if not has_ended(pod) or kind == "vcjob" or phase == PENDING]
-    on_nodes = [pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod)]
+    on_nodes = [
+        pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
+    ]
     yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
     if not pods:
         yield from _not_made(cluster, workload, kind)
