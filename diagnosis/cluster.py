@@ -26,6 +26,7 @@ class Kind:
 
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE = Kind("v1", "Node", "nodes")
 DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
