@@ -1,9 +1,9 @@
 """Pods on nodes that are lost: whose kubelet is silent, or not ready, or whose Node is gone.
 
-Such a node gets the taint `unreachable` or `not-ready`, and tolerations of it say for how long pods stay, 300 seconds by
-default (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back, the
-Node is gone, or somebody forces it (kubernetes.io, "Force Delete StatefulSet Pods"). What a Node that is gone has left,
-pod GC deletes: it waits for 40 seconds and looks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
+Such a node gets the taint `unreachable` or `not-ready`, and tolerations of it say for how long pods stay, by default for
+300 seconds (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back,
+the Node is gone, or somebody forces it (kubernetes.io, "Force Delete StatefulSet Pods"). What a Node that is gone has
+left, pod GC deletes: it waits for 40 seconds and looks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ def _state(cluster: Cluster, pod: Object) -> _State:
     node, terminating = _node(cluster, name), _is_terminating(pod)
     where = f"{'Terminating' if terminating else pod.get('status', {}).get('phase', 'Pending')} on node {name}"
     if node is None:
-        return _State(name, namespace, f"{where}, which is gone", "Kubernetes deletes what was there within a minute or so")
+        return _State(
+            name, namespace, f"{where}, which is gone", "Kubernetes deletes what was there within a minute or so"
+        )
     ready = condition(node, "Ready")
     since = f" since {clock(ready['lastTransitionTime'])}" if ready.get("lastTransitionTime") else ""
     lost = f"{where}, which is {_LOST[ready['status']]}{since}"

@@ -216,7 +216,9 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
         yield from (*started_anew(cluster, workload), *kept(workload))
     uid = workload["metadata"]["uid"]
     jobs = [workload] if kind == "job" else cluster.owned(JOB, _namespace(workload), [uid])
-    yield from filter(None, [*(job_retries(job, pods) for job in jobs), ray_retries(workload) if kind == "rayjob" else ""])
+    yield from filter(
+        None, [*(job_retries(job, pods) for job in jobs), ray_retries(workload) if kind == "rayjob" else ""]
+    )
 
 
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:

@@ -27,7 +27,9 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
         return ""
     mine = [pod for pod in pods if job["metadata"]["uid"] in owners_of(pod)]
     why = _last_failure(mine)
-    told = f"Job {job['metadata']['name']} has had {failed} failed {'pod' if failed == 1 else 'pods'}{_most(job['spec'])}"
+    told = (
+        f"Job {job['metadata']['name']} has had {failed} failed {'pod' if failed == 1 else 'pods'}{_most(job['spec'])}"
+    )
     return one_line(f"{told}; the last one: {why}" if why else told)
 
 

@@ -86,7 +86,9 @@ def kept(wrapper: Object) -> Iterator[str]:
     """Said of one that has failed and keeps its pods, and its quota, for a while."""
     deleting = condition(wrapper, "DeletingResources")
     if deleting.get("reason") == "DeletionPaused":
-        wait = _seconds(wrapper["metadata"]["annotations"].get(f"{_ANNOTATION}/deletionOnFailureGracePeriodDuration", ""))
+        wait = _seconds(
+            wrapper["metadata"]["annotations"].get(f"{_ANNOTATION}/deletionOnFailureGracePeriodDuration", "")
+        )
         until = f" until {clock(later(deleting['lastTransitionTime'], wait))}" if wait is not None else ""
         yield f"AppWrapper keeps its pods and its quota{until}, so that they can be looked at"
 

@@ -62,7 +62,10 @@ def test_what_ran_on_a_silent_node_is_deleted_when_its_time_is_up() -> None:
     ("tolerations", "then"),
     [
         ([BY_DEFAULT | {"tolerationSeconds": 30}], "Unless it is back 30 s after its taint, at 10:43 UTC, "),
-        ([BY_DEFAULT, BY_DEFAULT | {"tolerationSeconds": 60}], "Unless it is back 60 s after its taint, at 10:43 UTC, "),
+        (
+            [BY_DEFAULT, BY_DEFAULT | {"tolerationSeconds": 60}],
+            "Unless it is back 60 s after its taint, at 10:43 UTC, ",
+        ),
         ([{"operator": "Exists"}], "That is tolerated for ever: what is there waits for it."),
         ([{"operator": "Exists", "key": "sku"}], "Unless it is back 0 s after its taint, at 10:42 UTC, "),
     ],
@@ -88,7 +91,9 @@ def test_what_is_to_end_there_cannot_and_force_is_for_machines_that_are_off() ->
 def test_a_kubelet_that_is_not_ready_ends_pods_itself() -> None:
     not_ready = lost("False", taint=TAINT | {"key": "node.kubernetes.io/not-ready"})
     (why, fix) = told(not_ready, pod(going=True))
-    assert why.endswith(f"is Terminating on node a, which is not ready since 10:42 UTC: {SAID} its kubelet is to end what is there.")
+    assert why.endswith(
+        f"is Terminating on node a, which is not ready since 10:42 UTC: {SAID} its kubelet is to end what is there."
+    )
     assert fix == DESCRIBE
 
 
@@ -99,7 +104,8 @@ def test_what_a_node_that_is_gone_has_left_goes_by_itself() -> None:
     gone = [node for node in cluster.all(NODE) if node["metadata"]["name"] == "b"]
     cluster.all(NODE).remove(gone[0])
     assert make.told(report(cluster, "ai", "train"))[0] == (
-        "waits: pod train-0 is Pending on node b, which is gone: Kubernetes deletes what was there within a minute or so"
+        "waits: pod train-0 is Pending on node b, which is gone: "
+        "Kubernetes deletes what was there within a minute or so"
     )
 
 

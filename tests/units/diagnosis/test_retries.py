@@ -41,7 +41,8 @@ def test_one_that_runs_again_only_mentions_it() -> None:
     found = diagnosed(job(1, ready=1), failed_pod("train-a", 3), running)
     assert found.findings == ()
     assert found.remarks == (
-        "Job train has had 1 failed pod, and may have 6; the last one: pod train-a: container main ended with exit code 3",
+        "Job train has had 1 failed pod, and may have 6; the last one: "
+        "pod train-a: container main ended with exit code 3",
     )
 
 

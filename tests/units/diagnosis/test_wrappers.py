@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
@@ -26,7 +28,10 @@ def wrapper(phase: str, conditions: Object, *, spent: int = 0, **annotations: st
     """Of one pod. Conditions are given as (status, reason, message), and have all changed at the same time."""
     kind, found = make.app_wrapper(phase=phase)
     names = ("status", "reason", "message")
-    told = [{"type": each, "lastTransitionTime": AT, **dict(zip(names, conditions[each], strict=True))} for each in conditions]
+    told = [
+        {"type": each, "lastTransitionTime": AT, **dict(zip(names, conditions[each], strict=True))}
+        for each in conditions
+    ]
     prefix = "workload.codeflare.dev.appwrapper/"
     found["metadata"]["annotations"] = {f"{prefix}{key}": value for key, value in annotations.items()}
     parts = [{"podSets": [{"path": "template.spec.template"}]}]
@@ -34,7 +39,7 @@ def wrapper(phase: str, conditions: Object, *, spent: int = 0, **annotations: st
     return kind, found
 
 
-def pod(**status: str) -> tuple[Kind, Object]:
+def pod(**status: Any) -> tuple[Kind, Object]:
     """Of the job that it wraps."""
     return make.pod("train-0", owner="gone", on="a", labels={"workload.codeflare.dev/appwrapper": "train"}, **status)
 
@@ -58,7 +63,7 @@ def told(*objects: tuple[Kind, Object]) -> list[str]:
     ids=["no pod yet", "as configured", "as annotated", "a malformed annotation counts as none, as with AppWrapper"],
 )
 def test_while_pods_warm_up_it_is_told_until_when_they_may(
-    pods: list[tuple[Kind, Object]], annotations: dict[str, str], why: str
+    pods: list[tuple[Kind, Object]], annotations: dict[str, Any], why: str
 ) -> None:
     warm = wrapper("Running", DEPLOYED | {"PodsReady": ("False", "Resuming", "")}, **annotations)
     assert told(warm, *pods) == [
@@ -84,8 +89,8 @@ def test_with_failed_pods_the_job_itself_has_a_grace_period() -> None:
 def test_a_reset_takes_all_of_it_away_at_last_by_force() -> None:
     going = DEPLOYED | FAILED_PODS | {"DeletingResources": ("True", "DeletionInitiated", "")}
     assert told(wrapper("Resetting", going, spent=2))[:2] == [
-        "waits: AppWrapper takes all of it away, by force what has not ended by 10:52 UTC, and then starts it anew, for "
-        "FoundFailedPods (2 of 3 retries spent)",
+        "waits: AppWrapper takes all of it away, by force what has not ended by 10:52 UTC, and then starts it anew, "
+        "for FoundFailedPods (2 of 3 retries spent)",
         LOOK,
     ]
 
@@ -110,7 +115,9 @@ def test_then_it_pauses_and_what_autopilot_has_found_counts_as_no_retry() -> Non
 
 @pytest.mark.parametrize("phase", ["Suspending", "Terminating"])
 def test_what_is_taken_away_for_good(phase: str) -> None:
-    going = wrapper(phase, {"DeletingResources": ("True", "DeletionInitiated", "")}, forcefulDeletionGracePeriodDuration="2m")
+    going = wrapper(
+        phase, {"DeletingResources": ("True", "DeletionInitiated", "")}, forcefulDeletionGracePeriodDuration="2m"
+    )
     assert told(going)[0] == "waits: AppWrapper takes all of it away, by force what has not ended by 10:44 UTC"
 
 

@@ -10,7 +10,6 @@ import yaml
 
 from components import manifests
 from config.facts.scheduling import WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from operators.appwrapper import component
 from operators.appwrapper.component import configuration
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
