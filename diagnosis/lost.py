@@ -1,7 +1,7 @@
 """Pods on nodes that are lost: whose kubelet is silent, or not ready, or whose Node is gone.
 
-Such a node gets the taint `unreachable` or `not-ready`, and tolerations of it say for how long pods stay, by default for
-300 seconds (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back,
+Such a node gets the taint `unreachable` or `not-ready`, whose tolerations say for how long pods stay, by default 300
+seconds (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back,
 the Node is gone, or somebody forces it (kubernetes.io, "Force Delete StatefulSet Pods"). What a Node that is gone has
 left, pod GC deletes: it waits for 40 seconds and looks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
 """

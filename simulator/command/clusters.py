@@ -1,4 +1,4 @@
-"""The clusters that a stack's objects are in, its own or its platform's: whether they are gone, what holds deletions up."""
+"""The clusters that a stack's objects are in, its own or its platform's: are they gone, what holds deletions up."""
 
 from __future__ import annotations
 

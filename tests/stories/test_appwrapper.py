@@ -135,6 +135,7 @@ def test_a_job_that_fails_is_tried_again_as_often_as_it_may(stack: Stack) -> Non
     found = becomes(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
+    assert "(1 of 1 retries spent)" in stack.why("failing", namespace=TEAM)
     eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods go with its job")
 
 
