@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from diagnosis.cluster import NODE, POD, Cluster, Object, condition, has_ended
+from diagnosis.cluster import POD, Cluster, Object, condition, has_ended
 from diagnosis.finding import Finding, clock, later, listed, one_line
 from diagnosis.nodes import tolerates
 
@@ -55,7 +55,7 @@ def is_lost(cluster: Cluster, pod: Object) -> bool:
     name = pod["spec"].get("nodeName")
     if not name or has_ended(pod):
         return False
-    node = _node(cluster, name)
+    node = cluster.node(name)
     return node is None or condition(node, "Ready").get("status") in _LOST
 
 
@@ -68,7 +68,7 @@ def _told(state: _State, names: Sequence[str]) -> Finding:
 
 def _state(cluster: Cluster, pod: Object) -> _State:
     name, namespace = pod["spec"]["nodeName"], pod["metadata"]["namespace"]
-    node, terminating = _node(cluster, name), _is_terminating(pod)
+    node, terminating = cluster.node(name), _is_terminating(pod)
     where = f"{'Terminating' if terminating else pod.get('status', {}).get('phase', 'Pending')} on node {name}"
     if node is None:
         return _State(
@@ -104,7 +104,3 @@ def _evicts(taint: Object) -> bool:
 
 def _is_terminating(pod: Object) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
-
-
-def _node(cluster: Cluster, name: str) -> Object | None:
-    return next((node for node in cluster.all(NODE) if node["metadata"]["name"] == name), None)
