@@ -26,6 +26,7 @@ class Kind:
 
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NODE = Kind("v1", "Node", "nodes")
 DAEMON_SET = Kind("apps/v1", "DaemonSet", "daemonsets")
@@ -52,6 +53,7 @@ class Cluster:
     def __init__(self, read: Read) -> None:
         self._read = read
         self._known: dict[tuple[Kind, str], list[Object]] = {}
+        self._nodes: dict[str, Object] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
@@ -64,6 +66,11 @@ class Cluster:
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
         """Those that one of the owners made, which are given by their uids."""
         return [obj for obj in self.all(kind, namespace) if owners_of(obj) & set(owners)]
+
+    def node(self, name: str) -> Object | None:
+        """That of the name, if there is one; batches have thousands of pods that ask for theirs."""
+        self._nodes = self._nodes or {node["metadata"]["name"]: node for node in self.all(NODE)}
+        return self._nodes.get(name)
 
     def on_node(self, node: Object) -> list[Object]:
         """Pods there that have not ended."""

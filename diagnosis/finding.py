@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -75,6 +76,12 @@ def listed(names: Sequence[str], called: str) -> str:
 def clock(time: str) -> str:
     """Hours and minutes of a time as Kubernetes has it, which is RFC 3339 in UTC."""
     return f"{time[11:16]} UTC"
+
+
+def later(time: str, seconds: float) -> str:
+    """So long after a time as Kubernetes has it, and in its form."""
+    then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=seconds)
+    return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def wrapped(text: str, indent: str) -> list[str]:

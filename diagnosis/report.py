@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from config.facts.scheduling import VOLCANO_GROUP
@@ -30,10 +30,13 @@ from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
+from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
 from diagnosis.policies import unready_policies
+from diagnosis.retries import job_retries, ray_retries
 from diagnosis.under_way import under_way
+from diagnosis.wrappers import failure, holding, kept, started_anew, wrapped_pods
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
@@ -41,8 +44,9 @@ PENDING = "Pending"
 RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
+_WRAPPER = "appwrapper"
 _KINDS = {
-    "appwrapper": APP_WRAPPER,
+    _WRAPPER: APP_WRAPPER,
     "rayjob": RAY_JOB,
     "vcjob": VOLCANO_JOB,
     "job": JOB,
@@ -101,23 +105,32 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     if workload is None:
         return Report(name, GONE, "there is no such object in the cluster")
     phase, message = _phase(workload)
+    if kind == _WRAPPER and phase == "Failed":
+        message = failure(cluster, workload)
     told = (name, phase, message, kind, workload["metadata"]["uid"])
+    pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
+    tries = list(_tries(cluster, workload, kind, pods))
     if phase in (*BAD, *DONE):
-        pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
         there = [pod for pod in pods if kind != "deployment" or not has_ended(pod)]
         if phase in DONE:
             return Report(*told, remarks=tuple(remarks(there)))
-        return Report(*told, remarks=tuple(remarks(there)), exits=tuple(exits(pods)), log=log(pods))
+        said = (*remarks(there), *tries)
+        return Report(*told, tuple(lost_pods(cluster, pods)), remarks=said, exits=tuple(exits(pods)), log=log(pods))
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
-    if not found and phase == PENDING:
-        found = dict.fromkeys(_under_way(cluster, workload, kind))
-    pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
-    return Report(*told, findings=tuple(found), remarks=tuple(remarks_on_nodes(cluster, pods)))
+    if phase == PENDING and (not found or all(each.passing for each in found)):
+        found |= dict.fromkeys(_under_way(cluster, workload, kind))
+    if phase == PENDING:  # then it waits for another try, too
+        look = f"kubectl describe {kind} -n {namespace} {name}"
+        found |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
+        tries = []
+    return Report(*told, findings=tuple(found), remarks=(*remarks_on_nodes(cluster, pods), *tries))
 
 
 def platform(cluster: Cluster) -> Report:
-    """Whether every node and policy is in order and no node is cordoned, though no workload may wait for it."""
-    nodes = (*broken_nodes(cluster), *sick_nodes(cluster))
+    """Whether every node and policy is in order, no node is cordoned and no pod is kept from ending by a lost one,
+    though no workload may wait for it.
+    """
+    nodes = (*broken_nodes(cluster), *sick_nodes(cluster), *never_ending(cluster))
     found = (*nodes, *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 
@@ -131,7 +144,9 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
 
 def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
     """Of the workload with that uid."""
-    return cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+    owned = cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+    wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
+    return [*owned, *(pod for each in wrappers for pod in wrapped_pods(cluster, each) if pod not in owned)]
 
 
 def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
@@ -177,17 +192,33 @@ def _ray_phase(status: Object) -> tuple[str, str]:
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
     pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
+    yield from lost_pods(cluster, pods)
+    if kind == _WRAPPER:
+        yield from holding(cluster, workload)
     if workload["spec"].get("suspend") or workload["spec"].get("runPolicy", {}).get("suspend"):
         yield from _suspended(cluster, workload, kind)
         return
     # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
     counts = [pod for pod in pods if not has_ended(pod) or kind == "vcjob" or phase == PENDING]
-    on_nodes = [pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod)]
+    on_nodes = [
+        pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
+    ]
     yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
     if not pods:
         yield from _not_made(cluster, workload, kind)
         pods = _templates(cluster, workload) if phase == PENDING else []
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
+
+
+def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]) -> Iterable[str]:
+    """What it has begun anew for."""
+    if kind == _WRAPPER:
+        yield from (*started_anew(cluster, workload), *kept(workload))
+    uid = workload["metadata"]["uid"]
+    jobs = [workload] if kind == "job" else cluster.owned(JOB, _namespace(workload), [uid])
+    yield from filter(
+        None, [*(job_retries(job, pods) for job in jobs), ray_retries(workload) if kind == "rayjob" else ""]
+    )
 
 
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:

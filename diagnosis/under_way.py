@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import NODE, Cluster, Object, condition, has_ended, is_ready
+from diagnosis.cluster import Cluster, Object, has_ended, is_ready
 from diagnosis.finding import Finding, listed, one_line
 
 _UNHEALTHY = "Unhealthy"
@@ -36,18 +36,7 @@ def _state(cluster: Cluster, pod: Object) -> str:
         return "asked to end"
     if not name:
         return "not placed yet"
-    if silent := _silent(cluster, name):
-        return f"held up, for that node is not ready: {silent}"
     if pod.get("status", {}).get("phase") != "Running":
         return "being started"
     told = [event["message"] for event in cluster.events(pod) if event.get("reason") == _UNHEALTHY]
     return "running, and not ready yet" + (f": {told[-1]}" if told else "")
-
-
-def _silent(cluster: Cluster, name: str) -> str:
-    """Why the node is not ready; empty for one that is, or that says nothing of it."""
-    for node in cluster.all(NODE):
-        entry = condition(node, "Ready")
-        if node["metadata"]["name"] == name and entry.get("status", "True") != "True":
-            return str(entry.get("message") or entry.get("reason", ""))
-    return ""

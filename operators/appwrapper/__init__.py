@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import pulumi
 
 from components.operators import Installed, Operator, Site
+from config.facts.scheduling import WRAPPER_NAMESPACE
 from config.schema.operators import Capability, QueuedOperatorSettings
-from operators.appwrapper.component import NAME, NAMESPACE, AppWrapper
+from operators.appwrapper.component import NAME, AppWrapper
 
 
 class _AppWrapper(Operator[QueuedOperatorSettings]):
@@ -16,7 +17,7 @@ class _AppWrapper(Operator[QueuedOperatorSettings]):
     title = "AppWrapper"
     summary = "Jobs of teams as a whole, started again on other nodes when theirs fail."
     has_chart = False
-    namespace = NAMESPACE
+    namespace = WRAPPER_NAMESPACE
     level = "baseline"
     settings = QueuedOperatorSettings
     needs: Mapping[Capability, str] = {"queues": "starts what its queues admit"}

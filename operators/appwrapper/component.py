@@ -8,13 +8,10 @@ import pulumi
 import yaml
 
 from components.operators import Installed, Site
-from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_RESOURCE
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, GPU_RESOURCE, WRAPPER_CONFIG
 from operators._manifests import Changes, install
 
 NAME = "appwrapper"
-NAMESPACE = "appwrapper-system"
-"""Its release's own, which its webhooks and roles name."""
-CONFIG_MAP = "appwrapper-operator-config"
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
 """Durations are Go's, in nanoseconds: its configuration takes no units."""
 
@@ -26,7 +23,7 @@ class AppWrapper(Installed):
         super().__init__(name, opts)
         own = configuration(site.settings.operators.warm_up_minutes, site.scheduler)
         text = yaml.safe_dump(own, sort_keys=False)
-        self.followed = install(NAME, site, Changes({CONFIG_MAP: {"config.yaml": text}}), parent=self)
+        self.followed = install(NAME, site, Changes({WRAPPER_CONFIG: {"config.yaml": text}}), parent=self)
         self.register_outputs({})
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from simulator.command import environment
@@ -25,14 +25,20 @@ class PulumiFailed(Exception):
     """pulumi ended with an error; what it printed was shown, or is the message."""
 
 
-def run(*arguments: str, stack: str | None = None, variables: Mapping[str, str] | None = None) -> None:
-    """Shows what pulumi prints, with `variables` in its environment; in short where stdout is no terminal.
+def run(
+    *arguments: str,
+    stack: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    held_up: Callable[[], Sequence[str]] = list,
+) -> None:
+    """Shows what pulumi prints, with `variables` in its environment; in short where stdout is no terminal, with what
+    `held_up` tells of objects that do not go.
 
     An interruption is passed on once, upon which pulumi ends what it has begun; a second one kills it. Raises
     PulumiFailed.
     """
     shown = sys.stdout.isatty()
-    log = UpdateLog(_say)
+    log = UpdateLog(_say, held_up)
     with interrupts.held() as let_go:
         pulumi = subprocess.Popen(
             _command(arguments if shown else [*arguments, "--json"], stack),

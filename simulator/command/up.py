@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +13,7 @@ from rich.console import Console
 from config.facts.near import near
 from diagnosis.finding import wrapped
 from diagnosis.report import platform
-from simulator.command import environment, images, jobs, networks, pulumi_cli, stacks, waiting
+from simulator.command import clusters, environment, images, jobs, networks, pulumi_cli, stacks, waiting
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
 from simulator.kube.client import KubeClient
@@ -83,13 +85,7 @@ def down() -> None:
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
-            _go_inside(stack)
-            recover(stack, console.print)
-            found = goes_on(stack, console.print)
-            if found:
-                others = [name for name, size in sizes.items() if size and name != stack]
-                take_away_forgotten(stack, others, console.print)
-            pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=found)
+            _destroy(stack, [name for name, size in sizes.items() if size and name != stack])
         else:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
@@ -98,6 +94,23 @@ def down() -> None:
         raise UpFailed("".join([str(error), *first])) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
+
+
+def _destroy(stack: str, others: Sequence[str]) -> None:
+    """`others` are the stacks that stay. Raises PulumiFailed, which says what kept objects from going."""
+    _go_inside(stack)
+    recover(stack, console.print)
+    variables, there = goes_on(stack, console.print), clusters.of_stack(stack)
+    if clusters.are_gone(there):
+        console.print("the cluster that it is in is gone from Azure: what it had there is taken out of its state")
+        variables |= clusters.DELETE_UNREACHABLE
+    elif variables:
+        take_away_forgotten(stack, others, console.print)
+    held_up = partial(clusters.held_up, there)
+    try:
+        pulumi_cli.run("destroy", "--yes", "--skip-preview", stack=stack, variables=variables, held_up=held_up)
+    except pulumi_cli.PulumiFailed as error:
+        raise pulumi_cli.PulumiFailed("\n".join([str(error), *held_up()])) from error
 
 
 def _applied(stack: str) -> dict[str, Any]:

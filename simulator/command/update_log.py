@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from diagnosis.cluster import Object
@@ -29,8 +29,9 @@ _READS = ("read", "refresh", "discard")
 class UpdateLog:
     """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say, self._start = say, time.monotonic()
+    def __init__(self, say: Callable[[str], None], held_up: Callable[[], Sequence[str]] = list) -> None:
+        """`held_up` gives lines of why objects are not gone yet that are being deleted."""
+        self._say, self._held_up, self._start = say, held_up, time.monotonic()
         self._spoke = self._start
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
@@ -61,7 +62,9 @@ class UpdateLog:
             if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
                 names = list(self._under_way.values())
                 more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-                self._tell(f"{self._clock()} still {', '.join(names[:_NAMED])}{more}")
+                deleting = any(name.startswith(_DOING["delete"]) for name in names)
+                why = self._held_up() if deleting else ()
+                self._tell("\n".join([f"{self._clock()} still {', '.join(names[:_NAMED])}{more}", *why]))
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]

@@ -13,6 +13,10 @@ from simulator.kubelet.logs import logs_in
 from simulator.kubelet.runner import Runnable, Script
 from simulator.kubelet.shim_client import Shim, ShimError
 
+_OK, _BAD_REQUEST = 200, 400
+_NOT_PULLED = {"ErrImagePull": "image can't be pulled", "ImagePullBackOff": "trying and failing to pull image"}
+"""Of containers that wait: what kubelets say of a reason in its place."""
+
 
 class PodAccess:
     """Of the pods of one cluster."""
@@ -37,6 +41,26 @@ class PodAccess:
         if previous and not _is_between_starts(pod or {}, container):
             logs = logs[:-1]
         return logs[-1] if logs else None
+
+    def why_no_log(self, namespace: str, name: str, container: str) -> tuple[int, str]:
+        """What is answered where there is none, and with which HTTP status.
+
+        Of what will run, in the words of kubelets (validateContainerLogStatus in pkg/kubelet/kubelet_pods.go).
+        """
+        pod = self._find(namespace, name)
+        if pod is None:
+            return _BAD_REQUEST, f'pod "{name}" cannot be found - no logs available'
+        containers = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+        running = [found["name"] for found in containers if self._program(found) is not None]
+        if container not in running:
+            faked = "it is faked" if running else "KWOK fakes its pod"
+            return _OK, f"The simulator runs no process for container {container}; {faked}.\n"
+        state = _status(pod, container).get("state", {})
+        if "running" in state or "terminated" in state:
+            return _OK, ""
+        reason = state.get("waiting", {}).get("reason", "ContainerCreating")
+        why = _NOT_PULLED.get(reason, reason)
+        return _BAD_REQUEST, f'container "{container}" in pod "{name}" is waiting to start: {why}'
 
     def goes_on(self, namespace: str, name: str, container: str, log: Path) -> bool:
         """Whether more may come in a log."""

@@ -101,7 +101,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif previous:
             self._plain(400, f'previous terminated container "{container}" in pod "{pod}" not found\n')
         else:
-            self._plain(200, f"The simulator runs no process for container {container}; KWOK fakes its pod.\n")
+            self._plain(*self.access.why_no_log(namespace, pod, container))
 
     def _send_log(self, log: Iterator[list[str]], wanted: Wanted) -> None:
         self.send_response(200)

@@ -21,10 +21,9 @@ from typing import Any
 import pytest
 import yaml
 
-from config.facts.scheduling import COSCHEDULER
+from config.facts.scheduling import COSCHEDULER, WRAPPER_NAMESPACE
 from config.schema.operators import MLBATCH_NAMESPACE
 from diagnosis.cluster import Object, condition
-from operators.appwrapper.component import NAMESPACE
 from operators.kueue import admission
 from operators.kueue.queues import API
 from simulator.host.paths import ROOT
@@ -154,7 +153,7 @@ def test_the_other_cluster_has_what_is_released(stacks: dict[str, Stack]) -> Non
     config = kube.get("v1", "ConfigMap", "kueue-manager-config", MLBATCH_NAMESPACE)["data"]
     has = yaml.safe_load(config["controller_manager_config.yaml"])
     assert {key: has[key] for key in released} == released
-    assert '"userRBACAdmissionCheck":true' in kubectl(stacks[RELEASED], "logs", "-n", NAMESPACE, OPERATOR)
+    assert '"userRBACAdmissionCheck":true' in kubectl(stacks[RELEASED], "logs", "-n", WRAPPER_NAMESPACE, OPERATOR)
     policies = "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"
     ours, theirs = (set(names(stacks[name].kube.list(*policies))) for name in (OURS, RELEASED))
     assert ours - theirs == {admission.QUEUES, admission.PODS, admission.HOPELESS}

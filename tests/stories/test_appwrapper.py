@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE
+from config.facts.scheduling import BAD_NODE, COSCHEDULER, GPU_RESOURCE, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from diagnosis.cluster import Object, condition
-from operators.appwrapper.component import CONFIG_MAP, NAMESPACE
 from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack
 from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, names
 
@@ -83,7 +82,7 @@ def reserved(stack: Stack) -> int:
 
 def test_the_operator_is_up_and_nothing_is_left_to_do(stack: Stack) -> None:
     stack.up("--expect-no-changes")
-    (manager,) = stack.kube.list("v1", "Pod", NAMESPACE)
+    (manager,) = stack.kube.list("v1", "Pod", WRAPPER_NAMESPACE)
     assert condition(manager, "Ready")["status"] == "True"
     assert "reason" not in manager["status"], "it is not faked"
 
@@ -136,6 +135,7 @@ def test_a_job_that_fails_is_tried_again_as_often_as_it_may(stack: Stack) -> Non
     found = becomes(stack, "failing", "Failed")
     assert found["resettingCount"] == 1
     assert unhealthy(stack, "failing") in ("FoundFailedPods", "FailedComponent")
+    assert "(1 of 1 retries spent)" in stack.why("failing", namespace=TEAM)
     eventually(lambda: not stack.kube.list("v1", "Pod", TEAM, labels="job-name=failing"), "its pods go with its job")
 
 
@@ -157,11 +157,11 @@ def test_another_warm_up_restarts_the_operator_which_then_has_it(stack: Stack) -
     stack.set(operators={**OPERATORS, "warmUpMinutes": 45})
     changed = stack.steps()
     assert set(changed) == {
-        f"kubernetes:core/v1:ConfigMap {CONFIG_MAP}",
+        f"kubernetes:core/v1:ConfigMap {WRAPPER_CONFIG}",
         "kubernetes:apps/v1:Deployment appwrapper-controller-manager",
         "kubernetes:helm.sh/v3:Release kueue",
     }
-    log = kubectl(stack, "logs", "-n", NAMESPACE, "deployment/appwrapper-controller-manager")
+    log = kubectl(stack, "logs", "-n", WRAPPER_NAMESPACE, "deployment/appwrapper-controller-manager")
     assert '"warmupGracePeriod":2700000000000' in log
     assert status(stack, "long")["phase"] == "Running"
 
@@ -169,7 +169,7 @@ def test_another_warm_up_restarts_the_operator_which_then_has_it(stack: Stack) -
 def test_with_the_operator_go_all_jobs_that_it_runs(stack: Stack) -> None:
     stack.set(operators={**OPERATORS, "appwrapper": {"enabled": False}})
     stack.up()
-    assert stack.kube.find("v1", "Namespace", NAMESPACE) is None
+    assert stack.kube.find("v1", "Namespace", WRAPPER_NAMESPACE) is None
     assert stack.kube.list("v1", "Pod", TEAM) == []
     stack.set(operators=OPERATORS)
     stack.up()

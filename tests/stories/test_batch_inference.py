@@ -109,6 +109,8 @@ def test_when_its_node_is_lost_the_batch_is_answered_elsewhere_by_the_model_that
     eventually(lambda: asks(platform), "the batch is under way", LOOKS_S)
     lost = pod(platform)["spec"]["nodeName"]
     platform.world.simulator("fault", "node", "--node", lost)
+    stays = f"is Terminating on node {lost}, which is silent since"
+    eventually(lambda: stays in platform.why(JOB, namespace=TEAM), "diagnosis says why it does not end", 300, every=2)
     eventually(lambda: pod(platform).get("spec", {}).get("nodeName", lost) != lost and asks(platform), "elsewhere", 900)
     assert "Time spent downloading weights" not in said(platform, "vllm")
     finished(platform, stack, "Succeeded")

@@ -33,8 +33,11 @@ OPERATORS = "nvidia-operator"
 
 
 def cluster(*objects: tuple[Kind, Object]) -> Cluster:
-    """With Volcano at work, and whatever else is given with its kind."""
-    at_work = [volcano("scheduler"), volcano("controller"), *objects]
+    """With Volcano at work, and whatever else is given with its kind; pods' nodes are there, and ready."""
+    given = [obj["metadata"]["name"] for kind, obj in objects if kind == NODE]
+    on = {obj["spec"].get("nodeName") for kind, obj in objects if kind == POD}
+    nodes = [(NODE, {"metadata": {"name": name, "uid": name}, "spec": {}}) for name in on - {None, *given}]
+    at_work = [volcano("scheduler"), volcano("controller"), *nodes, *objects]
 
     def read(kind: Kind, namespace: str) -> list[Object]:
         found = [obj for of, obj in at_work if of == kind]

@@ -51,13 +51,5 @@ def test_a_pod_that_its_successor_waits_for() -> None:
     assert told(ending) == ["pod jupyterlab-0 on node a is asked to end"]
 
 
-def test_a_pod_whose_node_does_not_report() -> None:
-    kind, node = make.node("a")
-    said = "Kubelet stopped posting node status."
-    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "message": said}]
-    (found,) = told(pod(**RUNS), (kind, node))
-    assert found == f"pod jupyterlab-0 on node a is held up, for that node is not ready: {said}"
-
-
 def test_before_there_are_pods() -> None:
     assert told(make.node("a", taints=())) == ["its pods are not made yet"]

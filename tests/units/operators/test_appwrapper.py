@@ -9,18 +9,18 @@ import pytest
 import yaml
 
 from components import manifests
-from operators.appwrapper import component
+from config.facts.scheduling import WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from operators.appwrapper.component import configuration
 from tests.support.golden import H100
 from tests.support.mocks import Recorder, program
 
 MINUTE = 60 * 10**9
 CRD = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "aws.test"}}
-SPACE = {"namespace": component.NAMESPACE}
+SPACE = {"namespace": WRAPPER_NAMESPACE}
 RELEASE: list[dict[str, Any]] = [
-    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": component.NAMESPACE}},
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WRAPPER_NAMESPACE}},
     {**CRD, "spec": {"names": {"x-kubernetes-some": {"api_version": 1, "dashed-key": True}}}},
-    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": component.CONFIG_MAP, **SPACE}, "data": {}},
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": WRAPPER_CONFIG, **SPACE}, "data": {}},
     {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "webhook", **SPACE}, "spec": {}},
     {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -67,7 +67,7 @@ def follows(stack: Recorder, resource: str, name: str) -> str:
 
 def test_pods_follow_what_they_need_and_no_service_which_is_waited_for_until_it_has_pods(stack: Recorder) -> None:
     after = follows(stack, ":Deployment", "manager")
-    for name in ("namespace-appwrapper-system", component.CONFIG_MAP, "bound"):
+    for name in ("namespace-appwrapper-system", WRAPPER_CONFIG, "bound"):
         assert f" {name}" in after
     assert "webhook" not in after
     assert "manager" not in follows(stack, ":Service", "webhook")
@@ -84,7 +84,7 @@ def test_kueue_comes_after_it_since_namespaces_of_teams_go_before_both(stack: Re
 
 
 def test_warm_up_is_one_setting_for_both_and_kueue_waits_longer(stack: Recorder) -> None:
-    text = stack.one(":ConfigMap", component.CONFIG_MAP).inputs["data"]["config.yaml"]
+    text = stack.one(":ConfigMap", WRAPPER_CONFIG).inputs["data"]["config.yaml"]
     assert yaml.safe_load(text) == configuration(45, "volcano")
     assert configuration(45, None)["appwrapper"]["faultTolerance"]["warmupGracePeriod"] == 45 * MINUTE
     kueue = stack.one(":Release", "kueue").inputs["values"]["managerConfig"]["controllerManagerConfigYaml"]

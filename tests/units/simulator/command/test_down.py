@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.command import cli, pulumi_cli
+from simulator.command import cli, clusters, pulumi_cli
 from simulator.command import up as simulator_up
 
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
@@ -85,6 +85,7 @@ def test_a_platform_that_others_run_on_is_refused_with_the_commands_that_destroy
     monkeypatch.setattr(pulumi_cli, "run", refused)
     for step in ("recover", "goes_on"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
+    monkeypatch.setattr(clusters, "of_stack", lambda _: set())
     monkeypatch.setenv("STACK", "dev")
     assert cli.main(["down"]) == 1
     assert done == ["start"]
@@ -92,3 +93,50 @@ def test_a_platform_that_others_run_on_is_refused_with_the_commands_that_destroy
         "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
         "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
     ]
+
+
+# -- a guest, and the cluster of its platform --------------------------------------------------------------------------
+
+VARIABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
+
+
+@pytest.fixture
+def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """With which variables the guest `olmo` is destroyed."""
+    given: list[dict[str, str]] = []
+    monkeypatch.setattr(
+        pulumi_cli, "read", lambda *_, **__: [{"name": "organization/ai-on-aks/olmo", "resourceCount": 5}]
+    )
+    monkeypatch.setattr(pulumi_cli, "run", lambda *_, variables, **__: given.append(dict(variables)))
+    for step in ("recover", "goes_on"):
+        monkeypatch.setattr(simulator_up, step, lambda *_: {})
+    monkeypatch.setattr(clusters, "of_stack", lambda _: {"a cluster"})
+    monkeypatch.setenv("STACK", "olmo")
+    return given
+
+
+@pytest.mark.parametrize(("gone", "variables"), [(True, {VARIABLE: "true"}), (False, {})])
+def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
+    destroyed: list[dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    gone: bool,
+    variables: dict[str, str],
+) -> None:
+    monkeypatch.setattr(clusters, "are_gone", lambda ids: ids == {"a cluster"} and gone)
+    assert cli.main(["down"]) == 0
+    assert destroyed == [variables]
+    assert ("gone from Azure: what it had there is taken out of its state" in capsys.readouterr().out) is gone
+
+
+def test_one_that_fails_says_what_kept_objects_from_going(
+    destroyed: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(*_: str, **__: Any) -> None:
+        raise pulumi_cli.PulumiFailed("pulumi destroy failed; its messages are above.")
+
+    monkeypatch.setattr(pulumi_cli, "run", refused)
+    monkeypatch.setattr(clusters, "are_gone", lambda _: False)
+    monkeypatch.setattr(clusters, "held_up", lambda ids: [f"  waits: a pod of {min(ids)}"])
+    assert cli.main(["down"]) == 1
+    assert capsys.readouterr().err.splitlines()[1] == "  waits: a pod of a cluster"

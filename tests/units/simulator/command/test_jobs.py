@@ -39,7 +39,7 @@ class KubeWithLogs:
 
 def obj(kind: str, name: str, owner: str = "", **more: Any) -> Object:
     """An object with its name as its uid."""
-    version = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
+    version = {"Pod": "v1", "Node": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
     metadata = {"name": name, "namespace": "ai", "uid": name, "ownerReferences": [{"uid": owner}]}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {}, **more}
 
@@ -91,9 +91,8 @@ def test_a_job_that_is_gone_is_made_again_once_pulumi_knows() -> None:
 
 
 def test_a_job_that_only_waits_is_told_with_its_cause_and_is_not_to_be_run_again() -> None:
-    assert observed(KubeWithLogs(obj("Job", "olmo"), waiting("olmo-0", "olmo")), "olmo").complaint(
-        "team"
-    ).splitlines() == [
+    kube = KubeWithLogs(obj("Node", "a"), obj("Job", "olmo"), waiting("olmo-0", "olmo"))
+    assert observed(kube, "olmo").complaint("team").splitlines() == [
         "olmo: Pending",
         f"  waits: its registry does not have the image {IMAGE}",
         "    do: kubectl describe pod -n ai olmo-0",

@@ -104,3 +104,16 @@ def test_a_long_silence_is_broken_with_what_is_under_way(
     log.tick()
     log.tick()
     assert said == ["0:31 still creating pool-gpu, creating olmo, creating olmo-2"]
+
+
+def test_of_what_does_not_go_it_is_told_what_holds_it_up(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    log, start = UpdateLog(said.append, lambda: ["  waits: a pod", "    do: something"]), time.monotonic()
+    log.event(begins("create", JOB))
+    monkeypatch.setattr(time, "monotonic", lambda: start + 31)
+    log.tick()
+    log.event(ends(JOB))
+    log.event(begins("delete", JOB))
+    monkeypatch.setattr(time, "monotonic", lambda: start + 70)
+    log.tick()
+    assert said[1] == "0:31 still creating olmo"
+    assert said[-1] == "1:10 still deleting olmo\n  waits: a pod\n    do: something"

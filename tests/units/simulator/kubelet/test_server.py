@@ -59,4 +59,5 @@ def test_a_container_that_was_never_started_again_has_no_previous_log(api_server
 
 
 def test_a_faked_container_says_so(api_server: httpx.Client) -> None:
-    assert "KWOK fakes its pod" in api_server.get("sidecar").text
+    answer = api_server.get("sidecar")
+    assert (answer.status_code, "KWOK fakes its pod" in answer.text) == (200, True)

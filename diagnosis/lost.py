@@ -1,0 +1,106 @@
+"""Pods on nodes that are lost: whose kubelet is silent, or not ready, or whose Node is gone.
+
+Such a node gets the taint `unreachable` or `not-ready`, whose tolerations say for how long pods stay, by default 300
+seconds (kubernetes.io, "Taints and Tolerations"). Then they are to be deleted, and stay until the kubelet is back,
+the Node is gone, or somebody forces it (kubernetes.io, "Force Delete StatefulSet Pods"). What a Node that is gone has
+left, pod GC deletes: it waits for 40 seconds and looks every 20 (Kubernetes, pkg/controller/podgc/gc_controller.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from diagnosis.cluster import POD, Cluster, Object, condition, has_ended
+from diagnosis.finding import Finding, clock, later, listed, one_line
+from diagnosis.nodes import tolerates
+
+_LOST = {"Unknown": "silent", "False": "not ready"}
+"""By the status of a node's condition Ready."""
+_TAINTS = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+_REPAIRED = "AKS repairs such a node by itself, or tries to (docs/lost-nodes.md)"
+_OFF = "only when its machine is off: else it runs on, unseen (docs/lost-nodes.md)"
+
+
+@dataclass(frozen=True)
+class _State:
+    """What pods that are told together have in common."""
+
+    node: str
+    namespace: str
+    where: str
+    """In which phase they are, on which node."""
+    then: str
+    """What becomes of them."""
+    forced: bool = False
+    """Whether nothing but force, or their node, ends them."""
+
+
+def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
+    """One finding for all pods of a node that are in the same state, of those on lost nodes."""
+    alike: dict[_State, list[str]] = {}
+    for pod in pods:
+        if is_lost(cluster, pod):
+            alike.setdefault(_state(cluster, pod), []).append(pod["metadata"]["name"])
+    return [_told(state, names) for state, names in alike.items()]
+
+
+def never_ending(cluster: Cluster) -> list[Finding]:
+    """Of the whole cluster, those that are to be deleted and cannot end: their namespaces and owners wait for them."""
+    return lost_pods(cluster, [pod for pod in cluster.all(POD) if _is_terminating(pod)])
+
+
+def is_lost(cluster: Cluster, pod: Object) -> bool:
+    """Whether it is on a node that is not ready or gone."""
+    name = pod["spec"].get("nodeName")
+    if not name or has_ended(pod):
+        return False
+    node = cluster.node(name)
+    return node is None or condition(node, "Ready").get("status") in _LOST
+
+
+def _told(state: _State, names: Sequence[str]) -> Finding:
+    why = one_line(f"{listed(names, 'pod')} {'is' if len(names) == 1 else 'are'} {state.where}: {state.then}")
+    if state.forced:
+        return Finding(why, f"kubectl delete pod -n {state.namespace} {' '.join(names)} --force    # {_OFF}")
+    return Finding(why, f"kubectl describe node {state.node}    # {_REPAIRED}")
+
+
+def _state(cluster: Cluster, pod: Object) -> _State:
+    name, namespace = pod["spec"]["nodeName"], pod["metadata"]["namespace"]
+    node, terminating = cluster.node(name), _is_terminating(pod)
+    where = f"{'Terminating' if terminating else pod.get('status', {}).get('phase', 'Pending')} on node {name}"
+    if node is None:
+        return _State(
+            name, namespace, f"{where}, which is gone", "Kubernetes deletes what was there within a minute or so"
+        )
+    ready = condition(node, "Ready")
+    since = f" since {clock(ready['lastTransitionTime'])}" if ready.get("lastTransitionTime") else ""
+    lost = f"{where}, which is {_LOST[ready['status']]}{since}"
+    if terminating and ready["status"] == "Unknown":
+        then = "only the node's return, its deletion or force ends that, for nobody there can confirm it"
+        return _State(name, namespace, lost, then, forced=True)
+    then = "its kubelet is to end what is there." if terminating else _deleted(node, pod)
+    return _State(name, namespace, lost, f"{ready.get('message', '')} {then}".lstrip())
+
+
+def _deleted(node: Object, pod: Object) -> str:
+    """When the taint's time is up: the least that its tolerations have (pkg/controller/tainteviction of Kubernetes)."""
+    taint = next((each for each in node["spec"].get("taints") or [] if _evicts(each)), None)
+    if taint is None:
+        return "Kubernetes is about to taint it."
+    mine = [each for each in pod["spec"].get("tolerations") or [] if tolerates([each], taint)]
+    seconds = [each["tolerationSeconds"] for each in mine if each.get("tolerationSeconds") is not None]
+    if mine and not seconds:
+        return "That is tolerated for ever: what is there waits for it."
+    wait = max(min(seconds, default=0), 0)
+    when = f", at {clock(later(taint['timeAdded'], wait))}" if taint.get("timeAdded") else ""
+    return f"Unless it is back {wait} s after its taint{when}, Kubernetes deletes what is there."
+
+
+def _evicts(taint: Object) -> bool:
+    return bool(taint["key"] in _TAINTS and taint["effect"] == "NoExecute")
+
+
+def _is_terminating(pod: Object) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))

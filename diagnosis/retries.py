@@ -1,0 +1,71 @@
+"""Attempts of Jobs and RayJobs that have failed, of how many, and why the last one did.
+
+A Job makes another pod for one that failed while no more have than its backoffLimit, with pauses of 10 seconds and
+twice as long each time, six minutes at most (kubernetes.io, "Jobs", Pod backoff failure policy). A RayJob is tried anew
+with another cluster, and forgets then why it failed (KubeRay 1.6.2, ray-operator/controllers/ray/rayjob_controller.go,
+checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from diagnosis.cluster import Object, condition, owners_of
+from diagnosis.ended import exits, remarks
+from diagnosis.finding import one_line
+
+RETRYING = "Retrying"
+"""What KubeRay says of a RayJob whose cluster goes, so that another one can come."""
+_UNLIMITED = 2**31 - 1
+"""Of a Job that counts by index alone (kubernetes.io, "Jobs", Backoff limit per index)."""
+
+
+def job_retries(job: Object, pods: Iterable[Object]) -> str:
+    """Empty for one of which no pod has failed, or for which all is over."""
+    failed = (job.get("status") or {}).get("failed", 0)
+    if not failed or any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed")):
+        return ""
+    mine = [pod for pod in pods if job["metadata"]["uid"] in owners_of(pod)]
+    why = _last_failure(mine)
+    told = (
+        f"Job {job['metadata']['name']} has had {failed} failed {'pod' if failed == 1 else 'pods'}{_most(job['spec'])}"
+    )
+    return one_line(f"{told}; the last one: {why}" if why else told)
+
+
+def ray_retries(job: Object) -> str:
+    """The reason of the last failure is known until its cluster has gone. Empty for one that has not failed."""
+    status = job.get("status") or {}
+    if not (failed := status.get("failed", 0)):
+        return ""
+    told = f"{failed} of at most {job['spec'].get('backoffLimit', 0) + 1} attempts have failed"
+    why = ": ".join(filter(None, [status.get("reason", ""), status.get("message", "")]))
+    if status.get("jobDeploymentStatus") == RETRYING:
+        told = f"{told}, and KubeRay takes its cluster away to make another"
+        return one_line(f"{told}; the last one: {why}" if why else told)
+    return told
+
+
+def _most(spec: Object) -> str:
+    if (limit := spec.get("backoffLimitPerIndex")) is not None:
+        return f", and may have {limit} of each index"
+    limit = spec.get("backoffLimit", 6)
+    return "" if limit >= _UNLIMITED else f", and may have {limit}"
+
+
+def _last_failure(pods: Sequence[Object]) -> str:
+    """Of the pod that failed last, as far as there is one still."""
+    failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
+    if not failed:
+        return ""
+    last = max(failed, key=_ended_at)
+    disrupted = condition(last, "DisruptionTarget")
+    driven_out = f"pod {last['metadata']['name']}: {disrupted.get('message') or disrupted.get('reason', '')}"
+    return next(iter([*exits([last]), *remarks([last]), *([driven_out] if disrupted else [])]), "")
+
+
+def _ended_at(pod: Object) -> str:
+    """RFC 3339 in UTC, which sorts as text; of one without containers, as it was made."""
+    statuses = pod["status"].get("containerStatuses", [])
+    ends = [((each.get("state") or {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
+    return max(ends, default="") or str(pod["metadata"].get("creationTimestamp", ""))

@@ -1,0 +1,156 @@
+"""How far an AppWrapper is: what it waits for and until when, how many of its retries are spent, why it has failed.
+
+Phases, conditions and what follows them are those of AppWrapper 1.2.1 (project-codeflare/appwrapper,
+internal/controller/appwrapper/appwrapper_controller.go, Reconcile; api/v1beta2/appwrapper_types.go). How long it waits
+its annotations say, else the ConfigMap of its controller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from config.facts.scheduling import WRAPPER_CONFIG, WRAPPER_NAMESPACE
+from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled
+from diagnosis.finding import Finding, clock, later, one_line
+
+_ANNOTATION = "workload.codeflare.dev.appwrapper"
+_LABEL = "workload.codeflare.dev/appwrapper"
+"""Of its pods: its name."""
+_PERIODS = {
+    "admissionGracePeriodDuration": "admissionGracePeriod",
+    "warmupGracePeriodDuration": "warmupGracePeriod",
+    "failureGracePeriodDuration": "failureGracePeriod",
+    "retryPausePeriodDuration": "resetPause",
+    "forcefulDeletionGracePeriodDuration": "deletionGracePeriod",
+}
+"""Annotations, and what holds without them: keys of the controller's configuration (pkg/config/config.go)."""
+_NO_RETRY = "AutopilotNoExecute"
+"""Reason for which it starts anew without counting that."""
+_GOING = ("Suspending", "Terminating")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+"""Of a duration as Go writes it: 1h30m."""
+
+
+def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
+    """Also those whose job is gone already: it waits for them all the same."""
+    metadata = wrapper["metadata"]
+    pods = cluster.all(POD, metadata["namespace"])
+    return [pod for pod in pods if labelled(pod, {_LABEL: metadata["name"]})]
+
+
+def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
+    """What it waits for by itself, whatever its pods say."""
+    metadata, phase = wrapper["metadata"], (wrapper.get("status") or {}).get("phase")
+    look = f"kubectl describe appwrapper -n {metadata['namespace']} {metadata['name']}"
+    if phase == "Running" and condition(wrapper, "Unhealthy").get("status") == "True":
+        until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
+        why = f"the job itself may make good for its failed pods{until}, then all of it is started anew"
+        yield Finding(f"{_cause(wrapper)}: {why} ({retries(cluster, wrapper)})", look)
+    elif phase == "Running" and condition(wrapper, "PodsReady").get("status") == "False":
+        period, what = _patience(cluster, wrapper)
+        until = _until(cluster, wrapper, "ResourcesDeployed", period)
+        why = f"AppWrapper gives its pods time to {what}{until} ({period}), then it starts all of it anew"
+        yield Finding(f"{why} ({retries(cluster, wrapper)})", look, passing=True)
+    elif phase == "Resetting":
+        yield Finding(f"{_resetting(cluster, wrapper)} ({retries(cluster, wrapper)})", look)
+    elif phase in _GOING:
+        yield Finding(f"AppWrapper takes all of it away{_forced(cluster, wrapper)}", look)
+
+
+def retries(cluster: Cluster, wrapper: Object) -> str:
+    """How many it has spent, of how many."""
+    limit = wrapper["metadata"].get("annotations", {}).get(f"{_ANNOTATION}/retryLimit")
+    limit = _configured(cluster).get("retryLimit") if limit is None else limit
+    most = f" of {limit}" if limit is not None else ""
+    return f"{_spent(wrapper)}{most} retries spent"
+
+
+def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
+    """Said of one that runs again, with the last cause, which only its events keep."""
+    if _spent(wrapper) and (wrapper.get("status") or {}).get("phase") in ("Resuming", "Running"):
+        told = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
+        last = f", the last one for {one_line(told[-1])}" if told else ""
+        yield f"AppWrapper has started it anew: {retries(cluster, wrapper)}{last}"
+
+
+def failure(cluster: Cluster, wrapper: Object) -> str:
+    """Why it has failed for good."""
+    return f"{_cause(wrapper)} ({retries(cluster, wrapper)})"
+
+
+def kept(wrapper: Object) -> Iterator[str]:
+    """Said of one that has failed and keeps its pods, and its quota, for a while."""
+    deleting = condition(wrapper, "DeletingResources")
+    if deleting.get("reason") == "DeletionPaused":
+        wait = _seconds(
+            wrapper["metadata"]["annotations"].get(f"{_ANNOTATION}/deletionOnFailureGracePeriodDuration", "")
+        )
+        until = f" until {clock(later(deleting['lastTransitionTime'], wait))}" if wait is not None else ""
+        yield f"AppWrapper keeps its pods and its quota{until}, so that they can be looked at"
+
+
+def _cause(wrapper: Object) -> str:
+    unhealthy = condition(wrapper, "Unhealthy")
+    return one_line(": ".join(filter(None, [unhealthy.get("reason", "Unhealthy"), unhealthy.get("message", "")])))
+
+
+def _resetting(cluster: Cluster, wrapper: Object) -> str:
+    cause = _cause(wrapper)
+    uncounted = ", which counts as no retry" if cause.startswith(_NO_RETRY) else ""
+    if condition(wrapper, "ResourcesDeployed").get("status") == "True":
+        done = f"AppWrapper takes all of it away{_forced(cluster, wrapper)}, and then starts it anew"
+    else:
+        until = _until(cluster, wrapper, "Unhealthy", "retryPausePeriodDuration")
+        done = f"AppWrapper pauses{until}, and then starts it anew"
+    return f"{done}, for {cause}{uncounted}"
+
+
+def _forced(cluster: Cluster, wrapper: Object) -> str:
+    if condition(wrapper, "DeletingResources").get("status") != "True":
+        return ""
+    when = _until(cluster, wrapper, "DeletingResources", "forcefulDeletionGracePeriodDuration", "by")
+    return f", by force what has not ended{when}" if when else ""
+
+
+def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
+    """Which period counts: until all pods are there, another one."""
+    parts = (wrapper.get("status") or {}).get("componentStatus") or []
+    sets = [each for part in parts for each in part.get("podSets") or []]
+    if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
+        return "admissionGracePeriodDuration", "be there"
+    return "warmupGracePeriodDuration", "be ready"
+
+
+def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str = "until") -> str:
+    """When a period is over that begins as a condition changes; empty where either is not known."""
+    since, given = condition(wrapper, kind).get("lastTransitionTime"), wrapper["metadata"].get("annotations", {})
+    wait = _seconds(given.get(f"{_ANNOTATION}/{period}", ""))
+    if wait is None:  # malformed ones count as unset, too
+        nanoseconds = _configured(cluster).get(_PERIODS[period])
+        wait = nanoseconds / 1e9 if isinstance(nanoseconds, int) else None
+    return f" {word} {clock(later(since, wait))}" if since and wait is not None else ""
+
+
+def _configured(cluster: Cluster) -> Object:
+    """The controller's `faultTolerance`; empty where it cannot be read."""
+    for found in cluster.all(CONFIG_MAP, WRAPPER_NAMESPACE):
+        if found["metadata"]["name"] == WRAPPER_CONFIG:
+            read = yaml.safe_load(found.get("data", {}).get("config.yaml", "")) or {}
+            tolerance: Object = read.get("appwrapper", {}).get("faultTolerance", {})
+            return tolerance
+    return {}
+
+
+def _spent(wrapper: Object) -> int:
+    return int((wrapper.get("status") or {}).get("resettingCount", 0))
+
+
+def _seconds(duration: str) -> float | None:
+    """None for what is no duration."""
+    if not duration or _PART.sub("", duration):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(duration))

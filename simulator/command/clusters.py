@@ -1,0 +1,46 @@
+"""The clusters that a stack's objects are in, its own or its platform's: are they gone, what holds deletions up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import httpx
+
+from diagnosis.finding import Finding
+from diagnosis.lost import never_ending
+from simulator.azure.store import records
+from simulator.azure.types.managed_cluster.rules import TYPE
+from simulator.command import jobs, pulumi_cli
+from simulator.host import paths
+from simulator.kube.client import ApiError, KubeClient
+
+_PROVIDER = "pulumi:providers:kubernetes"
+DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
+"""For the kubernetes plugin, official or not: objects of a cluster that does not answer leave the state."""
+
+
+def of_stack(stack: str) -> set[str]:
+    """Ids in ARM, by the providers that its state has of them. Raises PulumiFailed."""
+    deployment = (pulumi_cli.read("stack", "export", stack=stack) or {}).get("deployment") or {}
+    providers = [each for each in deployment.get("resources") or [] if each["type"] == _PROVIDER]
+    return {str((each.get("inputs") or {}).get("clusterIdentifier", "")) for each in providers}
+
+
+def are_gone(clusters: Collection[str]) -> bool:
+    """Whether Azure has none of them: one that does not answer, or is on its way out, is there. Raises BadRecords."""
+    there = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
+    return bool(clusters) and all(each and each.lower() not in there for each in clusters)
+
+
+def held_up(clusters: Iterable[str]) -> list[str]:
+    """Lines of what keeps pods from ending there; none of a cluster that is gone, or does not answer."""
+    return [line for each in sorted(clusters) for finding in _never_ending(each) for line in finding.lines()]
+
+
+def _never_ending(cluster: str) -> list[Finding]:
+    own = paths.cluster(cluster) / "admin.kubeconfig"  # the simulator's, which needs neither network nor login
+    try:
+        with KubeClient.from_kubeconfig(own.read_text()) as kube:
+            return never_ending(jobs.look(kube))
+    except (OSError, ApiError, httpx.HTTPError):
+        return []

@@ -1,0 +1,89 @@
+"""A guest that loses its node, and another time its platform: what diagnosis and `make down` say then, and do.
+
+One story, told in the order of the file; each `down` stops the simulator, and it is started again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from diagnosis.cluster import Object
+from simulator.host.paths import ROOT
+from tests.support.world import Stack, World, eventually
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+NAME, PLATFORM = "jupyterlab", "ground"
+STARTS_S = 400
+"""Within it a node has its drivers, and the server runs."""
+
+
+@pytest.fixture(scope="module")
+def platform(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack(PLATFORM, workloads="", nodeCount=1)
+    made.up()
+    return made
+
+
+@pytest.fixture(scope="module")
+def guest(platform: Stack, world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    folder = tmp_path_factory.mktemp(NAME) / "project"
+    made = Stack.create(world, NAME, folder, {"platformStack": PLATFORM}, like=NAME)
+    made.up()
+    yield made
+    made.pulumi("stack", "rm", "--yes", "--force", NAME)
+
+
+def running(platform: Stack) -> Object:
+    """Its pod, once it runs."""
+    pods = platform.kube.list("v1", "Pod", NAME)
+    return next((pod for pod in pods if pod["status"].get("phase") == "Running"), {})
+
+
+def down(world: World) -> subprocess.Popen[str]:
+    """`make down STACK=jupyterlab`, under way."""
+    command = [sys.executable, "-m", "simulator", "down"]
+    return subprocess.Popen(
+        command, env=world.environment | {"STACK": NAME}, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_diagnosis_tells_of_a_pod_whose_node_is_silent_and_until_when_it_stays(platform: Stack, guest: Stack) -> None:
+    pod = eventually(lambda: running(platform), "the server runs", STARTS_S, every=1)
+    node = pod["spec"]["nodeName"]
+    platform.world.simulator("fault", "node", "--node", node)
+    told = f"pod {pod['metadata']['name']} is Running on node {node}, which is silent since"
+    eventually(lambda: told in platform.why(NAME, namespace=guest.name), "it is told", 180, every=2)
+    assert "Unless it is back 300 s after its taint, at " in platform.why(NAME, namespace=guest.name)
+
+
+def test_down_says_which_pod_it_waits_for_and_goes_on_when_the_node_is_back(platform: Stack, guest: Stack) -> None:
+    name, said = running(platform)["metadata"]["name"], []
+    going = down(guest.world)
+    for line in going.stdout or ():
+        said.append(line)
+        if f"do: kubectl delete pod -n {NAME} {name} --force" in line:
+            break
+    try:
+        assert "is Terminating on node" in " ".join("".join(said).split()), said
+    finally:
+        guest.world.simulator("heal")
+        rest, _ = going.communicate()
+        guest.world.simulator("start")
+    assert going.returncode == 0, rest
+
+
+def test_down_forgets_what_was_in_a_cluster_that_azure_has_no_more(platform: Stack, guest: Stack) -> None:
+    guest.up()
+    guest.world.arm("DELETE", f"resourceGroups/ai-on-aks-{PLATFORM}?api-version=2024-03-01")
+    by_hand = guest.pulumi("destroy", "--yes", "--skip-preview", check=False)
+    assert "PULUMI_K8S_DELETE_UNREACHABLE" in by_hand, "the plugin says how to do it by hand"
+    going = down(guest.world)
+    said, _ = going.communicate()
+    guest.world.simulator("start")
+    assert going.returncode == 0, said
+    assert "is gone from Azure: what it had there is taken out of its state" in said
+    assert guest.pulumi("stack", "export").count('"urn"') == 0
