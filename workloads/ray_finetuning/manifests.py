@@ -48,8 +48,8 @@ _AWAY_FROM_HEADS: Manifest = {
         "topologyKey": "kubernetes.io/hostname",
     },
 }
-"""Of a submitter that is on the head's node when it is lost: Kubernetes calls its Job failed, and so KubeRay the job, only
-once the node is back or deleted, since nobody else can say that the pod has ended (1.35, pkg/controller/job).
+"""Of a submitter that is on the head's node when it is lost, nobody says that it has ended before the node is back or
+deleted, and only then Kubernetes calls its Job failed (kubernetes/kubernetes#125510), and KubeRay the job.
 """
 _OBJECT_STORE = str(2**30)
 """Bytes for what Ray's processes hand each other, which is little. Without it Ray takes a part of the machine's memory,
