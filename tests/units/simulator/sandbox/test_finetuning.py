@@ -134,7 +134,10 @@ def test_where_the_heads_node_is_gone_its_probe_ends_the_submitter(tmp_path: Pat
         ({"batch": 12}, "12 packs do not divide among 8 GPUs: take --batch 16"),
         ({"pack": 1024}, "a pack of 1024 tokens has no room for an example of 2048"),
         ({"evaluation": 5000}, "--evaluation is 5000, and may be 0 to 2047: there are 2048 examples"),
-        ({"pack": 1024, "evaluation": 2048}, "no room for an example of 2048; --evaluation is 2048, and may be 0 to 2047"),
+        (
+            {"pack": 1024, "evaluation": 2048},
+            "no room for an example of 2048; --evaluation is 2048, and may be 0 to 2047",
+        ),
         ({"dataContainer": "lines"}, "/data has no file *.jsonl"),
     ],
 )
