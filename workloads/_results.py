@@ -17,7 +17,7 @@ from workloads._base import Run
 from workloads._pods import Manifest, Mount
 from workloads._team import QUEUE_LABEL, TeamOptions
 
-SECONDS = 600
+SECONDS = 300
 """For which the pod is there."""
 _NEEDS = {"cpu": "100m", "memory": "128Mi"}
 _NOBODY = 65534
