@@ -27,7 +27,7 @@ def shared_stack(new_stack: Callable[..., Stack], name: str, tools: str, nodes: 
     """One without workloads, once all of its nodes offer their GPUs."""
     # Their pods would make the tools, too, but Helm waits for that ten minutes only.
     subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
-    made = new_stack(name, workloads="", nodeCount=nodes, **config)
+    made = new_stack(name, **{"workloads": "", "nodeCount": nodes, **config})
     made.up()
 
     def offered() -> list[int]:

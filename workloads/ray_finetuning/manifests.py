@@ -161,7 +161,7 @@ def ray_job(run: Run) -> Manifest:
         "submissionMode": "K8sJobMode",
         "submitterPodTemplate": submitter(run),
         "shutdownAfterJobFinishes": True,
-        # Of any failure: KubeRay knows no exit codes, and leaves only a deadline that has passed alone (ray-operator 1.6.2,
+        # Of any failure but a deadline that has passed: KubeRay knows no exit codes (ray-operator 1.6.2,
         # controllers/ray/rayjob_controller.go, checkBackoffLimitAndUpdateStatusIfNeeded).
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {

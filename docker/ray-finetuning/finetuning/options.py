@@ -61,6 +61,6 @@ def check(chosen: argparse.Namespace, processes: int, examples: int) -> None:
         wrong.append(f"a pack of {chosen.pack} tokens has no room for an example of {chosen.longest}")
     if not 0 <= chosen.evaluation < examples:
         allowed = f"0 to {examples - 1}" if examples > 1 else "0"
-        wrong.append(f"--evaluation is {chosen.evaluation}, and may be {allowed}: there are {examples} examples to learn")
+        wrong.append(f"--evaluation is {chosen.evaluation}, and may be {allowed}: there are {examples} examples in all")
     if wrong:
         raise ValueError("; ".join(wrong))
