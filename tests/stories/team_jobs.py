@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from components import images
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object
 from operators.kueue import queues
+from simulator.host.paths import ROOT
 from tests.support.world import Stack, eventually, gpu_nodes
 
 QUEUED = {"kueue.x-k8s.io/queue-name": "default-queue"}
@@ -25,7 +27,7 @@ def shared_stack(new_stack: Callable[..., Stack], name: str, tools: str, nodes: 
     """One without workloads, once all of its nodes offer their GPUs."""
     # Their pods would make the tools, too, but Helm waits for that ten minutes only.
     subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
-    made = new_stack(name, workloads="", nodeCount=nodes, **config)
+    made = new_stack(name, **{"workloads": "", "nodeCount": nodes, **config})
     made.up()
 
     def offered() -> list[int]:
@@ -38,6 +40,13 @@ def shared_stack(new_stack: Callable[..., Stack], name: str, tools: str, nodes: 
 def kubectl(stack: Stack, *arguments: str) -> str:
     """What it prints. Raises CommandFailed."""
     return stack.world.run(["env", f"KUBECONFIG={stack.world.kubeconfig(stack.name)}", "kubectl", *arguments]).stdout
+
+
+def as_member(platform: Stack, line: str, user: str, folder: Path = ROOT) -> str:
+    """What a line of kubectl's prints that a stack's outputs have for users, as `user` enters it in that folder."""
+    entered = re.sub(r"\bkubectl\b", f"kubectl --as {user}", line)
+    kubeconfig = f"KUBECONFIG={platform.world.kubeconfig(platform.name)}"
+    return platform.world.run(["env", kubeconfig, "bash", "-o", "pipefail", "-ec", entered], cwd=folder).stdout
 
 
 def apply(stack: Stack, job: Object, team: str, user: str = "") -> None:

@@ -5,6 +5,7 @@ One story, told in the order of the file; its platform has two nodes of eight GP
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -16,8 +17,9 @@ from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
-from tests.stories.team_jobs import shared_stack
+from tests.stories.team_jobs import as_member, kubectl, shared_stack
 from tests.support.world import Stack, World, eventually
+from workloads._results import SECONDS
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "batch-inference", "blue", "alice"
@@ -101,6 +103,26 @@ def test_it_is_admitted_by_the_teams_queue_and_every_prompt_is_answered(platform
     assert "Time spent downloading weights" in said(platform, "vllm")
 
 
+def test_once_the_job_is_gone_a_member_reads_its_results_by_a_line_of_the_outputs(
+    platform: Stack, stack: Stack
+) -> None:
+    kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
+    eventually(partial(_none_is_left, platform, "v1", "Pod"), "its pods are gone")
+    shown = as_member(platform, stack.workloads()[NAME]["results"], USER)
+    result = json.loads(shown.splitlines()[-1])
+    assert (result["completed"], result["model_id"]) == (400, "ibm-granite/granite-3.2-8b-instruct")
+    refused = "cannot touch '/cache/mine': Read-only file system"
+    write = f"kubectl exec -n {TEAM} job/{JOB}-results -- touch /cache/mine 2>&1 || true"
+    assert refused in as_member(platform, write, USER)
+
+
+def test_a_claim_does_not_shrink_and_a_preview_says_so(platform: Stack, stack: Stack) -> None:
+    stack.set(workloadOptions={NAME: {**OPTIONS, "cacheGi": 50}})
+    assert "field can not be less than" in stack.pulumi("preview", check=False)
+    assert "field can not be less than" in stack.up(check=False)
+    stack.set(workloadOptions={NAME: OPTIONS})
+
+
 def test_when_its_node_is_lost_the_batch_is_answered_elsewhere_by_the_model_that_is_there(
     platform: Stack, stack: Stack
 ) -> None:
@@ -147,7 +169,7 @@ def test_a_plain_job_does_it_too(platform: Stack, stack: Stack) -> None:
 def test_destroy_leaves_the_platform_and_the_model(platform: Stack, stack: Stack) -> None:
     stack.destroy()
     for api, kind in (("v1", "Pod"), ("batch/v1", "Job")):
-        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left")
+        eventually(partial(_none_is_left, platform, api, kind), f"no {kind} is left, nor who read", SECONDS)
     assert platform.kube.get("v1", "PersistentVolumeClaim", CLAIM, TEAM)
     assert platform.kube.get("v1", "Namespace", TEAM)
 

@@ -5,10 +5,14 @@ One story, told in the order of the file; its platform has two nodes of eight GP
 
 from __future__ import annotations
 
+import json
+import math
 import re
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +22,8 @@ from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
-from tests.stories.team_jobs import kubectl, shared_stack
+from tests.stories.team_jobs import as_member, kubectl, shared_stack
+from tests.support.pools import A100, H100
 from tests.support.world import Stack, World, eventually, log
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -34,6 +39,7 @@ OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "trainingOperator": {"enabled": True},
 }
+POOLS = {"gpu": {"vmSku": H100, "count": 2}, "old": {"vmSku": A100, "count": 0}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "modelSize": "125m", "steps": 1500, "checkpointSteps": 100}
 LOOKS_S = 300
 """Within it AppWrapper, which looks once a minute, has taken a job away and started it anew."""
@@ -42,8 +48,13 @@ LOOKS_S = 300
 @pytest.fixture(scope="module")
 def platform(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 8, "users": [USER], "pinsMemory": True}, "red": {"gpus": 8, "users": ["bob"]}}
-    storage = {"sharedClass": "azurefile-csi"}
-    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+    storage = {
+        "sharedClass": "azurefile-csi",
+        "protect": False,
+        "containers": {"tokens": {"permissions": "rl", "upload": True}},
+    }
+    more = {"vmSku": None, "nodeCount": None, "pools": POOLS}
+    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage, **more)
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +89,12 @@ def step(platform: Stack) -> int:
     return int(found[-1]) if found else 0
 
 
-def test_more_than_the_team_can_ever_have_is_refused_before_anything_is_made(platform: Stack, stack: Stack) -> None:
+def test_what_the_team_or_the_gpus_cannot_is_refused_before_anything_is_made(platform: Stack, stack: Stack) -> None:
     stack.set(workloadOptions={NAME: {**OPTIONS, "numNodes": 3}})
     told = stack.pulumi("preview", check=False)
     assert "asks for 24 GPUs, and team blue can have 16 at most" in told
+    stack.set(workloadOptions={NAME: {**OPTIONS, "pool": "old", "fp8": True}})
+    assert "fp8 is true, and A100 multiplies nothing in FP8" in stack.pulumi("preview", check=False)
     stack.set(workloadOptions={NAME: OPTIONS})
 
 
@@ -170,6 +183,33 @@ def test_plain_and_on_two_nodes_of_which_one_is_borrowed_it_goes_on_over_infinib
     found = said(platform)
     assert "Using network IB" in found
     assert [int(number) >= before for number in re.findall(r"from step (\d+)$", found, re.MULTILINE)] == [True]
+
+
+def test_in_fp8_it_learns_files_of_a_blob_container(platform: Stack, stack: Stack, tmp_path: Path) -> None:
+    """They get there as docs/pytorch-pretraining.md has it."""
+    (tmp_path / "corpus.bin").write_bytes(struct.pack("<4096H", *range(4096)))
+    outputs = platform.outputs("--show-secrets")
+    url = f"{outputs['platform']['containers']['tokens']['url']}/corpus.bin?{outputs['sas']['tokens']['uploadSas']}"
+    platform.world.run(["curl", "-sf", "-T", "corpus.bin", "-H", "x-ms-blob-type: BlockBlob", url], cwd=tmp_path)
+    before = step(platform)
+    stack.set(workloadOptions={NAME: {**OPTIONS, "steps": 100_000, "fp8": True, "dataContainer": "tokens"}})
+    stack.up()
+    eventually(lambda: "in FP8" in said(platform), "it has read its files", LOOKS_S)
+    eventually(lambda: step(platform) > before, "it trains", LOOKS_S)
+    (least,) = (
+        float(loss) for loss in re.findall(rf"^step {step(platform)}: loss ([\d.]+)", said(platform), re.MULTILINE)
+    )
+    assert least < math.log(4), "which the source of known entropy does not get below"
+
+
+def test_a_member_reads_its_metrics_by_a_line_of_the_outputs(platform: Stack, stack: Stack) -> None:
+    kubectl(platform, "delete", "appwrapper", JOB, "--as", USER, "-n", TEAM)
+    eventually(partial(_none_is_left, platform, "v1", "Pod"), "its pods are gone", LOOKS_S)
+    lines = as_member(platform, stack.workloads()[NAME]["results"], USER).splitlines()
+    metrics = [json.loads(each) for each in lines if each.startswith("{")]
+    assert 0 < metrics[0]["step"] < metrics[-1]["step"]
+    assert {"loss", "tokens_per_s", "mfu"} <= metrics[-1].keys()
+    kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:

@@ -5,9 +5,11 @@ One story, told in the order of the file; its platform has two nodes of eight GP
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from simulator.kube.client import ApiError
 from tests.stories.runs import observed
-from tests.stories.team_jobs import QUEUED, apply, container, kubectl, shared_stack, workload
+from tests.stories.team_jobs import QUEUED, apply, as_member, container, kubectl, shared_stack, workload
 from tests.support.world import Stack, World, eventually, log, names
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
@@ -165,6 +167,19 @@ def test_it_finishes_and_its_cluster_goes(platform: Stack, stack: Stack) -> None
     eventually(lambda: names(platform.kube.list(API, "RayCluster", TEAM)) == [], "no cluster is left")
     (finished,) = platform.kube.list(queues.API, "Workload", TEAM)
     assert condition(finished, "Finished")["status"] == "True"
+
+
+def test_when_its_cluster_is_gone_a_member_reads_its_evaluation_and_takes_its_adapter(
+    platform: Stack, stack: Stack, tmp_path: Path
+) -> None:
+    lines = stack.workloads()[NAME]
+    told = as_member(platform, lines["results"], USER).splitlines()
+    result = json.loads(told[-1])
+    assert result["after"] < result["before"]
+    assert json.loads(told[-2])["step"] == result["steps"]
+    as_member(platform, lines["adapter"], USER, tmp_path)
+    assert json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())["r"] == 16
+    kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:

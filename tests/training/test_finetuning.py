@@ -249,7 +249,7 @@ def test_a_checkpoint_of_another_training_is_refused(
     [
         (["--pack", "32"], "no room for an example of 64"),
         (["--longest", "80"], "max_position_embeddings is 64"),
-        (["--evaluation", "5000"], "2048 examples are too few"),
+        (["--evaluation", "5000"], "--evaluation is 5000, and may be 0 to 2047"),
         (["--targets", "nothing"], "no adapter"),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_batch_that_does_not_divide_is_refused_with_what_would(base: Path, tmp
         ('{"text": "w1 w2"}\nno', "a.jsonl:2: not JSON"),
         ('{"words": "w1"}', "a.jsonl:1: neither `text` nor"),
         ('{"prompt": "' + "w1 " * 70 + '", "completion": "w2"}', "nothing of a completion is left"),
-        ('{"text": "w1 w2"}', "1 examples are too few"),
+        ('{"text": "w1 w2"}', "--evaluation is 8, and may be 0"),
     ],
 )
 def test_files_that_are_of_no_use_are_refused(

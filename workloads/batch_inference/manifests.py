@@ -163,11 +163,12 @@ def _generator(run: Run, own: Files, mounts: list[Mount]) -> Manifest:
 
 def _volumes(run: Run) -> list[Mount]:
     """Of both containers: the model with all results, and a folder in which they tell each other that they run."""
-    claim = {"persistentVolumeClaim": {"claimName": run.claim}}
-    return [
-        Mount(name="cache", path=CACHE, source=claim),
-        Mount(name="together", path=TOGETHER, source={"emptyDir": {}}),
-    ]
+    return [cache(run), Mount(name="together", path=TOGETHER, source={"emptyDir": {}})]
+
+
+def cache(run: Run) -> Mount:
+    """The claim of the model, where all results lie too."""
+    return Mount(name="cache", path=CACHE, source={"persistentVolumeClaim": {"claimName": run.claim}})
 
 
 def job(run: Run) -> Manifest:

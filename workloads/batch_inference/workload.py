@@ -14,10 +14,11 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import NOT_AWAITED
+from workloads._results import Results
 from workloads._team import name_of
 from workloads._team_pods import WRAPPER_TYPE
 from workloads.batch_inference import manifests
-from workloads.batch_inference.manifests import CACHE, GENERATOR, SERVER, Run
+from workloads.batch_inference.manifests import GENERATOR, SERVER, Run
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 from workloads.batch_inference.problems import problems
 
@@ -53,11 +54,13 @@ class BatchInference(Workload[BatchInferenceOptions]):
         warn_of_unknown(options.model)
         token = token_secret(NAME, run.name, options.hugging_face_token, context)
         _job(run, context, [manifests.files(run).deploy(context), _claim(run, shared, context), *token])
+        results = Results.of(run, run.name, manifests.cache(run))
+        results.deploy(context)
         return Deployed(
             namespace=context.namespace,
             name=run.name,
             command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" job/{run.name} -c {GENERATOR}"),
-            more={"results": pulumi.Output.from_input(f"{run.result.removeprefix(CACHE + '/')} on claim {run.claim}")},
+            more={"results": results.command(context.namespace, ["cat", run.result])},
         )
 
 

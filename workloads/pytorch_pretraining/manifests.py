@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,13 +38,18 @@ class Run(_base.Run[PretrainingOptions]):
     name: str
     """Of all of its objects."""
     namespace: str
-    mounts: Sequence[Mount]
-    """Of its checkpoints, and of its data if it has any."""
+    checkpoints: Mount
+    data: Mount | None = None
 
     @property
     def gpus(self) -> int:
         """Of each node."""
         return self.options.gpus_on(self.pool.sku)
+
+    @property
+    def output(self) -> str:
+        """Where it writes all that it leaves."""
+        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 
 def files(run: Run) -> Files:
@@ -68,8 +72,8 @@ def arguments(run: Run) -> list[str]:
         "--rate": f"{size.learning_rate:g}",
         "--checkpoint-steps": options.checkpoint_steps,
         "--peak-tflops": run.pool.sku.gpu_bf16_tflops,
-        "--output": f"{CHECKPOINTS}/{run.namespace}/{run.name}",
-        **({"--data": DATA} if options.data_container else {}),
+        "--output": run.output,
+        **({"--data": DATA} if run.data else {}),
     }
     words = [str(word) for pair in values.items() for word in pair]
     return [*words, *(["--fp8"] if options.fp8 else [])]
@@ -98,7 +102,7 @@ def template(run: Run, restart_policy: str) -> Manifest:
             "NODES": str(run.nodes),
             "GPUS_PER_NODE": str(run.gpus),
         },
-        mounts=[own.mount(), *run.mounts],
+        mounts=[own.mount(), run.checkpoints, *([run.data] if run.data else [])],
         gpus=run.gpus if run.nodes == 1 else None,
         topology=topology_path(own),
         node_check=run.node_check,

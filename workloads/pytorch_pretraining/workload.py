@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -12,7 +12,8 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
-from workloads._pods import Mount, blob
+from workloads._pods import blob
+from workloads._results import Results
 from workloads._team import name_of
 from workloads._team_pods import WRAPPER_TYPE
 from workloads._team_training import checkpoints
@@ -46,21 +47,27 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         options = placement.options
         name = name_of(NAME, context.prefix)
         kept = _KEPT * WRITTEN * parameters(options)
-        mounts = [checkpoints(context, NAME, name, options.checkpoint_container, kept), *_data(context, options)]
-        run = Run.placed(context, placement, NAME, name=name, namespace=str(options.team), mounts=mounts)
+        data = options.data_container
+        run = Run.placed(
+            context,
+            placement,
+            NAME,
+            name=name,
+            namespace=str(options.team),
+            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, kept),
+            data=blob("data", context.volumes[data], DATA) if data else None,
+        )
         files = manifests.files(run).deploy(context)
         _job(run, context, files)
+        results = Results.of(run, run.name, run.checkpoints)
+        results.deploy(context)
         return Deployed(
             namespace=context.namespace,
             name=name,
             command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {name}-master-0 -c {CONTAINER}"),
+            more={"results": results.command(context.namespace, ["cat", f"{run.output}/metrics.jsonl"])},
             ends=not options.open_end,
         )
-
-
-def _data(context: WorkloadContext, options: PretrainingOptions) -> Iterator[Mount]:
-    if options.data_container:
-        yield blob("data", context.volumes[options.data_container], DATA)
 
 
 def _job(run: Run, context: WorkloadContext, files: pulumi.Resource) -> None:

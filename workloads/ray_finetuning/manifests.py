@@ -77,6 +77,11 @@ class Run(_base.Run[FinetuningOptions]):
         """Processes: one for each GPU."""
         return self.nodes * self.gpus
 
+    @property
+    def output(self) -> str:
+        """Where it writes all that it leaves."""
+        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
+
 
 def arguments(run: Run) -> list[str]:
     """Words behind `python -m finetuning.ray_train`."""
@@ -84,7 +89,7 @@ def arguments(run: Run) -> list[str]:
     values = {
         "--workers": run.workers,
         "--model": options.model,
-        "--output": f"{CHECKPOINTS}/{run.namespace}/{run.name}",
+        "--output": run.output,
         **({"--data": DATA} if run.data else {}),
         "--rank": options.rank,
         "--longest": options.longest,
@@ -170,6 +175,8 @@ def ray_job(run: Run) -> Manifest:
         "submissionMode": "K8sJobMode",
         "submitterPodTemplate": submitter(run),
         "shutdownAfterJobFinishes": True,
+        # Of any failure but a deadline that has passed: KubeRay knows no exit codes (ray-operator 1.6.2,
+        # controllers/ray/rayjob_controller.go, checkBackoffLimitAndUpdateStatusIfNeeded).
         "backoffLimit": run.options.restarts,
         "rayClusterSpec": {
             "rayVersion": RAY_VERSION,

@@ -17,6 +17,8 @@ DATA = "/data"
 """Where pods see `dataContainer`."""
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _PACKS = 8
+SYNTHETIC = 2048
+"""Examples that there are without data (docker/ray-finetuning/finetuning/options.py)."""
 
 Model = Annotated[
     str,

@@ -12,7 +12,7 @@ from workloads._hugging_face import model_problems
 from workloads._team import bf16_sizes, gpu_problems, scheduler_problems, team_problems
 from workloads._team_training import batch_problems, quota_problems, storage_problems
 from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
-from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
+from workloads.ray_finetuning.options import DATA, NAME, SYNTHETIC, FinetuningOptions
 
 _GB = 1e9
 _DEFAULT = FinetuningOptions.model_fields["model"].default
@@ -32,6 +32,7 @@ def problems(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:
     yield from gpu_problems(NAME, ground)
     yield from _model(options)
     yield from _lengths(options)
+    yield from _evaluation(options)
     yield from _memory(options, ground)
     yield from batch_problems(NAME, options.packs(gpus), "packs", options, ground)
     yield from quota_problems(NAME, options, ground)
@@ -65,6 +66,15 @@ def _lengths(options: FinetuningOptions) -> Iterator[Problem]:
         what = f"is {options.longest} tokens, for which packs of {options.pack} have no room"
         fixes = (set_command(where, options.pack), set_command((*_OPTIONS, "pack"), options.longest))
         yield Problem(where, what, f"1 to {options.pack}, or larger packs", fixes[0], others=fixes[1:])
+
+
+def _evaluation(options: FinetuningOptions) -> Iterator[Problem]:
+    """Of synthetic tokens alone: how many examples files have, the loop sees, and refuses the same."""
+    if options.data_container is None and options.evaluation >= SYNTHETIC:
+        where: Path = (*_OPTIONS, "evaluation")
+        default = FinetuningOptions.model_fields["evaluation"].default
+        what = f"is {options.evaluation}, and without dataContainer there are {SYNTHETIC} examples, to be learnt too"
+        yield Problem(where, what, f"0 to {SYNTHETIC - 1}", set_command(where, default))
 
 
 def _memory(options: FinetuningOptions, ground: Ground) -> Iterator[Problem]:

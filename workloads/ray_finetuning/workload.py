@@ -15,6 +15,7 @@ from workloads._base import Deployed, Workload
 from workloads._gang import gang
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import blob
+from workloads._results import Results
 from workloads._team import QUEUE_LABEL, name_of
 from workloads._team_training import checkpoints
 from workloads.ray_finetuning import manifests
@@ -56,14 +57,29 @@ class RayFinetuning(Workload[FinetuningOptions]):
             data=blob("data", context.volumes[data], DATA) if data else None,
         )
         _job(run, context, token)
+        results = Results.of(run, run.name, run.checkpoints)
+        results.deploy(context)
         within = pulumi.Output.concat("-n ", context.namespace)
         port = f" svc/{name}-head-svc {DASHBOARD_PORT}:{DASHBOARD_PORT}"
         return Deployed(
             namespace=context.namespace,
             name=name,
             command=pulumi.Output.concat("kubectl logs ", within, f" job/{name}"),
-            more={"dashboard": pulumi.Output.concat("kubectl port-forward ", within, port)},
+            more={
+                "dashboard": pulumi.Output.concat("kubectl port-forward ", within, port),
+                **_reading(run, results, context),
+            },
         )
+
+
+def _reading(run: Run, results: Results, context: WorkloadContext) -> dict[str, pulumi.Output[str]]:
+    """What the training told, with its evaluation, and the folder of the adapter, which comes into that of the user."""
+    told = [f"{run.output}/{file}" for file in ("metrics.jsonl", "result.json")]
+    adapter = ["tar", "c", "-C", run.output, "adapter", "|", "tar", "x"]
+    return {
+        "results": results.command(context.namespace, ["cat", *told]),
+        "adapter": results.command(context.namespace, adapter),
+    }
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

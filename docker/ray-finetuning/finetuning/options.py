@@ -51,16 +51,16 @@ def ray_parser() -> argparse.ArgumentParser:
     return made
 
 
-def check(chosen: argparse.Namespace, processes: int) -> None:
-    """Raises ValueError where that many processes cannot train so."""
+def check(chosen: argparse.Namespace, processes: int, examples: int) -> None:
+    """Raises ValueError with all that keeps so many processes from learning of so many examples."""
+    wrong = []
     if chosen.batch % processes:
         near = max(1, round(chosen.batch / processes)) * processes
-        raise ValueError(f"{chosen.batch} packs do not divide among {processes} GPUs: take --batch {near}")
+        wrong.append(f"{chosen.batch} packs do not divide among {processes} GPUs: take --batch {near}")
     if chosen.longest > chosen.pack:
-        raise ValueError(f"a pack of {chosen.pack} tokens has no room for an example of {chosen.longest}")
-
-
-def check_examples(chosen: argparse.Namespace, count: int) -> None:
-    """Raises ValueError where nothing is left to learn of so many."""
-    if count <= chosen.evaluation:
-        raise ValueError(f"{count} examples are too few: --evaluation takes {chosen.evaluation} of them")
+        wrong.append(f"a pack of {chosen.pack} tokens has no room for an example of {chosen.longest}")
+    if not 0 <= chosen.evaluation < examples:
+        allowed = f"0 to {examples - 1}" if examples > 1 else "0"
+        wrong.append(f"--evaluation is {chosen.evaluation}, and may be {allowed}: there are {examples} examples in all")
+    if wrong:
+        raise ValueError("; ".join(wrong))

@@ -25,7 +25,7 @@ from finetuning.checkpoint import Checkpoints
 from finetuning.data import Example
 from finetuning.lines import DataError
 from finetuning.model import Learner, adapted, load
-from finetuning.options import EVICTED, SYNTHETIC, UNFIT, check, check_examples, parser
+from finetuning.options import EVICTED, SYNTHETIC, UNFIT, check, parser
 
 transformers.utils.logging.disable_progress_bar()
 
@@ -63,8 +63,7 @@ class Training:
 
     def __init__(self, chosen: argparse.Namespace, base: nn.Module, examples: list[Example]) -> None:
         """Raises ValueError (also DataError, ModelError and CheckpointError) with what is to be told."""
-        check(chosen, world()[1])
-        check_examples(chosen, len(examples))
+        check(chosen, world()[1], len(examples))
         self.chosen = chosen
         order = np.random.default_rng(chosen.seed).permutation(len(examples))
         self.held, self.examples = np.split(np.array(examples, object)[order], [chosen.evaluation])

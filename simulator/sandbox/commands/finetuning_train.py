@@ -111,8 +111,7 @@ def _group(wanted: int) -> list[Pod]:
 
 def _train(chosen: Namespace, group: Sequence[Pod]) -> None:
     """From the newest checkpoint on. Raises WorkerLost, HeadLost, and ValueError for what no other try would mend."""
-    options, report, folders = _own("options"), _own("report"), _own("folders")
-    options.check(chosen, chosen.workers)
+    report, folders = _own("report"), _own("folders")
     plan = _planned(chosen)
     _check(group)
     chosen.output.mkdir(parents=True, exist_ok=True)
@@ -154,7 +153,7 @@ def _planned(chosen: Namespace) -> _Plan:
         count, shortest, longest = options.SYNTHETIC
         chance = random.Random(chosen.seed)  # noqa: S311 - lengths, the same each time
         lengths = [chance.randint(shortest, longest) for _ in range(count)]
-    options.check_examples(chosen, len(lengths))
+    options.check(chosen, chosen.workers, len(lengths))
     learnt = [min(length, chosen.longest) for length in lengths[chosen.evaluation :]]
     rows = chosen.epochs * len(lines.pack(learnt, range(len(learnt)), chosen.pack))
     return _Plan(len(learnt), chosen.epochs * sum(learnt), -(-rows // chosen.batch))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 from unittest import mock
 
@@ -13,6 +15,7 @@ from tests.support.mocks import Recorder
 
 NAME = "batch-inference"
 GRANITE = "ibm-granite/granite-3.2-8b-instruct"
+READERS = f"mine-{NAME}-results"
 GATED = "meta-llama/Llama-3.1-8B-Instruct"
 
 
@@ -28,7 +31,7 @@ def guest(platform: Recorder, **options: Any) -> Recorder:
 
 def made(found: Recorder) -> dict[str, Any]:
     """What is Kubernetes', by kind."""
-    return {each.type.split(":")[-1]: each for each in team_stacks.in_team(found)}
+    return {each.type.split(":")[-1]: each for each in team_stacks.in_team(found) if each.name != READERS}
 
 
 def test_all_of_it_is_the_users(platform: Recorder) -> None:
@@ -73,8 +76,19 @@ def test_it_is_said_of_a_model_that_nobody_knows(platform: Recorder, model: str,
     assert len([text for text in told if f"nothing is known of {model}" in text]) == warned
 
 
-def test_the_output_says_where_the_results_lie(platform: Recorder) -> None:
-    (shown,) = guest(platform).shown["workloadDetails"].values()
+def test_the_output_has_the_line_that_shows_the_results(platform: Recorder) -> None:
+    found = guest(platform)
+    (shown,) = found.shown["workloadDetails"].values()
     assert shown["command"] == f"kubectl logs -n blue job/mine-{NAME} -c load-generator"
-    assert shown["results"].startswith(f"results/mine-{NAME}/1-")
-    assert shown["results"].endswith(" on claim model-ibm-granite-granite-3.2-8b-instruct-azurefile-csi")
+    words = shlex.split(shown["results"])
+    assert [words[at + 1] for at, word in enumerate(words) if word == "kubectl"] == ["get", "apply", "wait", "exec"]
+    assert [words[at + 1] for at, word in enumerate(words) if word == "-n"] == ["blue"] * 4
+    assert words[-4:-1] == [f"job/{READERS}", "--", "cat"]
+    assert words[-1].startswith(f"/cache/results/mine-{NAME}/1-")
+    (readers,) = (each for each in team_stacks.in_team(found) if each.name == READERS)
+    job = json.loads(readers.inputs["data"]["job"])
+    (volume,) = job["spec"]["template"]["spec"]["volumes"]
+    assert volume["persistentVolumeClaim"] == {
+        "claimName": made(found)["PersistentVolumeClaimPatch"].inputs["metadata"]["name"]
+    }
+    assert readers.inputs["metadata"] == {"name": READERS, "namespace": "blue"}

@@ -31,7 +31,7 @@ def test_what_queues_is_the_users_and_what_is_the_clusters_is_the_deployers(gues
     made = team_stacks.in_team(guest)
     assert team_stacks.kinds(guest, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
-        NAME: ["PodGroup", "RayJob", "Secret"],
+        NAME: ["ConfigMap", "PodGroup", "RayJob", "Secret"],
     }
     names = {each.inputs["metadata"]["name"].removeprefix("blue-") for each in made}
     assert all(name.startswith(f"mine-{NAME}") for name in names), names

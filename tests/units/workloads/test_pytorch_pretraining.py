@@ -15,6 +15,7 @@ from workloads.pytorch_pretraining.manifests import Run
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
 CLAIM = Mount(name="checkpoints", path="/checkpoints", source={"persistentVolumeClaim": {"claimName": "claim"}})
+TOKENS = Mount(name="data", path="/data", source={"persistentVolumeClaim": {"claimName": "tokens"}}, read_only=True)
 
 
 def run(vm_sku: str = H100, nodes: int = 1, **options: Any) -> Run:
@@ -26,7 +27,8 @@ def run(vm_sku: str = H100, nodes: int = 1, **options: Any) -> Run:
         rdma_resource=RDMA,
         name="mine-pytorch-pretraining",
         namespace="blue",
-        mounts=[CLAIM],
+        checkpoints=CLAIM,
+        data=TOKENS if "dataContainer" in options else None,
     )
 
 

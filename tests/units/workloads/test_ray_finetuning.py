@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
 from typing import Any
@@ -18,7 +19,7 @@ from workloads._pods import Mount
 from workloads._team_training import CHECKPOINTS
 from workloads.ray_finetuning import manifests, memory
 from workloads.ray_finetuning.manifests import Run
-from workloads.ray_finetuning.options import DATA, FinetuningOptions
+from workloads.ray_finetuning.options import DATA, SYNTHETIC, FinetuningOptions
 
 CLAIM = Mount(name="checkpoints", path=CHECKPOINTS, source={"persistentVolumeClaim": {"claimName": "claim"}})
 LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimName": "lines"}}, read_only=True)
@@ -148,6 +149,11 @@ def test_pods_have_no_token_of_the_cluster() -> None:
 def test_overrides_are_the_workers() -> None:
     made = pods(run(podOverrides={"spec": {"priorityClassName": "low-priority"}}))
     assert [name for name, each in made.items() if "priorityClassName" in each["spec"]] == ["worker"]
+
+
+def test_the_loop_makes_as_many_examples_as_the_settings_have_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docker" / "ray-finetuning"))
+    assert importlib.import_module("finetuning.options").SYNTHETIC[0] == SYNTHETIC
 
 
 def test_kuberay_is_told_the_images_ray() -> None:

@@ -49,6 +49,7 @@ def told(options: dict[str, Any], *, stack: str = "mine", secret: bool = False, 
         {"model": "ibm-granite/granite-3.2-8b-instruct", "longest": 8192},
         {"model": "somebody/something"},
         {"evaluation": 0},
+        {"evaluation": 5000, "dataContainer": "lines"},
     ],
 )
 def test_what_can_run_is_taken(options: dict[str, Any]) -> None:
@@ -68,6 +69,11 @@ def test_what_can_run_is_taken(options: dict[str, Any]) -> None:
         ({"batch": 12}, "batch is 12 packs, which 8 GPUs cannot share equally", "batch 8"),
         ({"gpus": 9}, "gpus is 9, more than a Standard_ND96isr_H100_v5 has", "gpus 8"),
         ({"model": "facebook/opt-13b", "pack": 16384}, "packs of at most 8192 tokens", "pack 8192"),
+        (
+            {"evaluation": 2048},
+            "evaluation is 2048, and without dataContainer there are 2048 examples",
+            "evaluation 64",
+        ),
         ({"rank": 0}, "rank is 0", "rank"),
         ({"dataContainer": "line"}, "is line, a container that the platform does not have; near: lines", "lines"),
         ({"checkpointContainer": "lines"}, "permissions of stack teams is rl, but workload", "racwdlmp"),

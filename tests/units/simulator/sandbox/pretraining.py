@@ -47,7 +47,6 @@ class Pretraining:
         """Exit code and log of each node, by rank."""
         given = {**STEPS, "numNodes": self.nodes, "team": NAMESPACE, **self.options}
         self.options_read = PretrainingOptions.model_validate(given)
-        mounts = [PodMount(name="checkpoints", path=CHECKPOINTS, source={})]
         run = manifests.Run(
             options=self.options_read,
             pool=pool(self.sku),
@@ -56,7 +55,8 @@ class Pretraining:
             rdma_resource=RDMA,
             name=NAME,
             namespace=NAMESPACE,
-            mounts=mounts,
+            checkpoints=PodMount(name="checkpoints", path=CHECKPOINTS, source={}),
+            data=PodMount(name="data", path=manifests.DATA, source={}) if "dataContainer" in given else None,
         )
         self.template: Object = copy.deepcopy(manifests.template(run, "Never"))
         for folder in ("checkpoints", "data", "files"):

@@ -133,7 +133,11 @@ def test_where_the_heads_node_is_gone_its_probe_ends_the_submitter(tmp_path: Pat
     [
         ({"batch": 12}, "12 packs do not divide among 8 GPUs: take --batch 16"),
         ({"pack": 1024}, "a pack of 1024 tokens has no room for an example of 2048"),
-        ({"evaluation": 5000}, "2048 examples are too few"),
+        ({"evaluation": 5000}, "--evaluation is 5000, and may be 0 to 2047: there are 2048 examples"),
+        (
+            {"pack": 1024, "evaluation": 2048},
+            "no room for an example of 2048; --evaluation is 2048, and may be 0 to 2047",
+        ),
         ({"dataContainer": "lines"}, "/data has no file *.jsonl"),
     ],
 )
@@ -141,7 +145,7 @@ def test_what_cannot_be_fails_the_job_with_the_reason(tmp_path: Path, options: A
     """`ray job logs` ends well all the same: KubeRay asks the dashboard how the job fares."""
     code, log = Finetuning(tmp_path, options=options).run()
     assert code == 0, log
-    assert f"error: {told}" in log
+    assert re.search(f"error: .*{re.escape(told)}", log), log
     assert "failed with exit code 2, last available logs" in log
 
 
