@@ -17,7 +17,7 @@ from tests.support import golden
 from tests.support.mocks import Recorder
 
 FOLDER = Path(__file__).parent / "states"
-LAST_COMMIT = "384fab58e9bba9dcde6b37b7a46434acf5784358"
+LAST_COMMIT = "2c579baaa89552c0cc072e0e54d048d8caeacc91"
 """Of the last version, which tests/stories/test_last_version.py brings up."""
 STACKS = ("dev", "entra", "jupyterlab", "mirror", "olmo", "two-pools")
 """Of the golden ones, as many as have each kind of resource, and each workload."""
