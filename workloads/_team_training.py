@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -75,6 +76,11 @@ def storage_problems(
             yield Problem(way, what, f"sas, or another container than {name}", set_command(way, "sas"))
 
 
+def claim_gib(size: float) -> int:
+    """The size of a claim for so many bytes."""
+    return max(_LEAST_GIB, math.ceil(size / 2**30))
+
+
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
     """A container, or a claim for so many bytes of the class of shared files.
 
@@ -86,7 +92,6 @@ def checkpoints(context: WorkloadContext, workload: str, name: str, container: s
     shared = context.shared_class
     if shared is None:
         raise ValueError("the platform has no class of shared files, which `problems` demands long before")
-    gib = max(_LEAST_GIB, int(-(-size // 2**30)))
     metadata: dict[str, Any] = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
     claim = kubernetes.core.v1.PersistentVolumeClaim(
         f"{workload}-checkpoints",
@@ -94,7 +99,7 @@ def checkpoints(context: WorkloadContext, workload: str, name: str, container: s
         spec={
             "accessModes": ["ReadWriteMany"],
             "storageClassName": shared.name,
-            "resources": {"requests": {"storage": f"{gib}Gi"}},
+            "resources": {"requests": {"storage": f"{claim_gib(size)}Gi"}},
         },
         opts=context.child(depends_on=shared.made),
     )

@@ -72,6 +72,9 @@ def server_arguments(run: Run) -> list[str]:
         "--tensor-parallel-size": options.gpus,
         "--max-model-len": options.longest,
         "--gpu-memory-utilization": UTILIZATION,
+        # Of a share by NFS vLLM would do so itself; of one by SMB it maps files, and faults them in page by page over
+        # the network (vllm 0.33.0, model_executor/model_loader/weight_utils.py).
+        "--safetensors-load-strategy": "prefetch",
     }
     return [options.model, *_words(values)]
 

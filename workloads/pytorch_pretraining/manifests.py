@@ -14,7 +14,7 @@ from workloads._pods import GpuPod, Manifest, Mount
 from workloads._team import QUEUE_LABEL
 from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
 from workloads._team_training import CHECKPOINTS
-from workloads.pytorch_pretraining.memory import WRITTEN, parameters
+from workloads.pytorch_pretraining import saving
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
 CONTAINER = "pytorch"
@@ -24,10 +24,6 @@ HEAD = 128
 UNFIT = 2
 """Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
 DATA = "/data"
-_WRITE_BYTES_S = 0.5e9
-"""A node's, to blob storage or a share: est."""
-_LAST_STEP_S = 120
-"""For the step that runs, and what is written already."""
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
@@ -80,8 +76,8 @@ def arguments(run: Run) -> list[str]:
 
 
 def grace_seconds(run: Run) -> int:
-    """How long pods may take to save, which each node does with its share."""
-    return _LAST_STEP_S + math.ceil(WRITTEN * parameters(run.options) / run.nodes / _WRITE_BYTES_S)
+    """How long pods may take to save."""
+    return saving.seconds(run.options, run.nodes, run.gpus)
 
 
 def template(run: Run, restart_policy: str) -> Manifest:

@@ -14,8 +14,6 @@ PER_LAYER, PER_LAYER_FP8, PER_LAYER_RECOMPUTED, PER_SYMBOL = 28, 21, 2, 2.4
 """Bytes per token that are kept for backward: for a layer's width, and the vocabulary (docs/performance.md)."""
 GATHERED_BLOCK, GATHERED_REST = 8, 2
 """Bytes per parameter of what FSDP gathers at once: of a block, and of what is in none."""
-WRITTEN = 12
-"""Bytes of a checkpoint for each parameter: its fp32 master, and two moments."""
 
 
 def parameters(options: PretrainingOptions) -> int:

@@ -17,14 +17,10 @@ from workloads._results import Results
 from workloads._team import name_of
 from workloads._team_pods import WRAPPER_TYPE
 from workloads._team_training import checkpoints
-from workloads.pytorch_pretraining import manifests
+from workloads.pytorch_pretraining import manifests, saving
 from workloads.pytorch_pretraining.manifests import CONTAINER, DATA, Run
-from workloads.pytorch_pretraining.memory import WRITTEN, parameters
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 from workloads.pytorch_pretraining.problems import problems
-
-_KEPT = 3
-"""Checkpoints that are there at once: two, and the one that is being written."""
 
 
 class PytorchPretraining(Workload[PretrainingOptions]):
@@ -46,7 +42,6 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         """Script and claim beside the job, which AppWrapper's controller could not make."""
         options = placement.options
         name = name_of(NAME, context.prefix)
-        kept = _KEPT * WRITTEN * parameters(options)
         data = options.data_container
         run = Run.placed(
             context,
@@ -54,7 +49,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
             NAME,
             name=name,
             namespace=str(options.team),
-            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, kept),
+            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, saving.kept(options)),
             data=blob("data", context.volumes[data], DATA) if data else None,
         )
         files = manifests.files(run).deploy(context)

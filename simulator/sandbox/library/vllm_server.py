@@ -60,6 +60,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--tensor-parallel-size", "-tp", type=int, default=1)
     parser.add_argument("--max-model-len", type=int)
     parser.add_argument("--gpu-memory-utilization", type=float, default=0.92)
+    parser.add_argument("--safetensors-load-strategy", choices=("lazy", "eager", "prefetch", "torchao"))
     return parser.parse_args(arguments)
 
 

@@ -10,7 +10,7 @@ from config.facts.scheduling import COSCHEDULER
 from tests.support.pools import A100, H100, RDMA, pool
 from workloads._pods import Mount
 from workloads._team import name_of
-from workloads.pytorch_pretraining import manifests
+from workloads.pytorch_pretraining import manifests, saving
 from workloads.pytorch_pretraining.manifests import Run
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
@@ -109,7 +109,6 @@ def test_the_peak_is_of_the_gpu_that_it_runs_on() -> None:
 def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
     small, large = run(modelSize="125m"), run(modelSize="13b")
     assert manifests.grace_seconds(small) < manifests.grace_seconds(large)
-    assert manifests.grace_seconds(run(nodes=2, modelSize="13b")) < manifests.grace_seconds(large), "each has a share"
     for each in (small, large):
         spec = manifests.template(each, "Never")["spec"]
         assert spec["terminationGracePeriodSeconds"] == manifests.grace_seconds(each)
@@ -117,6 +116,22 @@ def test_pods_get_the_time_to_save_and_are_not_ended_by_force_before() -> None:
             "workload.codeflare.dev.appwrapper/forcefulDeletionGracePeriodDuration"
         ]
         assert int(forced.removesuffix("m")) * 60 > manifests.grace_seconds(each)
+
+
+@pytest.mark.parametrize(
+    ("size", "nodes", "options", "bytes_s"),
+    [
+        ("1.3b", 1, {"gpus": 1}, 60 * 2**20),  # a file of a standard share
+        ("1.3b", 1, {}, 110 * 2**20),  # of a premium share of 100 GiB
+        ("13b", 2, {}, 144 * 2**20),  # of one of 431 GiB, which both nodes write to
+        ("13b", 2, {"checkpointContainer": "checkpoints"}, 1e9),
+    ],
+)
+def test_saving_takes_as_long_as_what_it_is_written_to_does_at_worst(
+    size: str, nodes: int, options: dict[str, Any], bytes_s: float
+) -> None:
+    found = run(nodes=nodes, modelSize=size, **options)
+    assert manifests.grace_seconds(found) == pytest.approx(120 + 2 * saving.written(found.options) / bytes_s, abs=1)
 
 
 def test_a_node_that_is_gone_is_given_up_sooner_than_others_do() -> None:
