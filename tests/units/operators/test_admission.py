@@ -40,6 +40,7 @@ VERSIONS = {
 }
 DEFINED = ("AppWrapper", "PyTorchJob", "RayJob", "Workload")
 """Of these, those that Kubernetes does not have by itself."""
+SPACES: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
 Object = dict[str, Any]
 
 
@@ -54,6 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
         try:
             for each in _objects():
                 kube.create(each)
+            eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in SPACES), "pods have accounts")
             for kind in DEFINED:
                 eventually(partial(_is_served, kube, kind), f"{kind} is served")
             eventually(lambda: refused(ALICE, job({}, labels={})), "the policies act")
@@ -64,10 +66,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
 
 
 def _objects() -> Iterator[Object]:
-    spaces: dict[str, Any] = {"blue": TEAM_LABELS, "elsewhere": {}}
-    for name, labels in spaces.items():
+    for name, labels in SPACES.items():
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     for kind in DEFINED:
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"

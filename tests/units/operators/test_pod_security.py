@@ -27,6 +27,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeClient]:
         try:
             for each in _objects():
                 kube.create(each)
+            spaces = (BASELINE, PINNING)
+            eventually(lambda: all(kube.list("v1", "ServiceAccount", name) for name in spaces), "pods have accounts")
             eventually(lambda: refused(kube, PINNING, pod(hostNetwork=True)), "the policy acts")
             yield kube
         finally:
@@ -40,7 +42,6 @@ def _objects() -> Iterator[Object]:
         labels = {f"pod-security.kubernetes.io/{key}": value for key, value in found.items()}
         labels |= pod_security.LABELS if name == PINNING else {}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
     api, metadata = "admissionregistration.k8s.io/v1", {"name": pod_security.NAME}
     specs = {"": pod_security.policy(), "Binding": pod_security.binding()}
     for kind, spec in specs.items():
