@@ -121,6 +121,7 @@ def test_a_claim_does_not_shrink_and_a_preview_says_so(platform: Stack, stack: S
     assert "field can not be less than" in stack.pulumi("preview", check=False)
     assert "field can not be less than" in stack.up(check=False)
     stack.set(workloadOptions={NAME: OPTIONS})
+    stack.up()  # the plugin keeps what it was refused in the state
 
 
 def test_when_its_node_is_lost_the_batch_is_answered_elsewhere_by_the_model_that_is_there(
