@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _ABOUT, _UNFINISHED = "about.json", ".unfinished"
-_WAIT_S, _LONGEST_S = 0.2, 1800
+_WAIT_S, _LONGEST_S, _BUSY_S = 0.2, 1800, 30
 
 
 class CheckpointError(ValueError):
@@ -43,9 +43,23 @@ def finish(part: Path, processes: int, about: Mapping[str, Any], keep: int) -> N
     done = part.with_name(part.name.removesuffix(_UNFINISHED))
     if done.exists():
         shutil.rmtree(done)
-    part.rename(done)
+    _rename(part, done)
     for old in _complete(part.parent)[:-keep]:
         shutil.rmtree(old)
+
+
+def _rename(part: Path, done: Path) -> None:
+    """On a share by SMB a folder is busy while another node has a file of it open; Linux closes files a second late."""
+    until = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            part.rename(done)
+        except PermissionError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_WAIT_S)
+        else:
+            return
 
 
 def newest(folder: Path, about: Mapping[str, Any]) -> tuple[Path, int] | None:
