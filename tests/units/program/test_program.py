@@ -110,7 +110,7 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
     [
         ("batch-inference", {"AppWrapper", "ConfigMap", "PersistentVolumeClaimPatch"}),
         ("pytorch-pretraining", {"AppWrapper", "ConfigMap", "PersistentVolumeClaim"}),
-        ("ray-finetuning", {"RayJob", "PodGroup", "PersistentVolumeClaim"}),
+        ("ray-finetuning", {"RayJob", "PodGroup", "ConfigMap", "PersistentVolumeClaim"}),
     ],
 )
 def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace(stack: str, kinds: set[str]) -> None:
