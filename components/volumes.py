@@ -65,7 +65,9 @@ class ContainerVolume(Component):
             spec=claim_spec(access, volume.metadata["name"]),
             opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space),
         )
-        upload = self._upload(f"upload-{name}", access.url, sas.upload) if sas and sas.upload is not None else None
+        # Not in another's namespace, whose members read its secrets: no job there uploads.
+        own = sas.upload if sas and space else None
+        upload = self._upload(f"upload-{name}", access.url, own) if own is not None else None
         digest = {f"sas.ai-on-aks/{access.container}": pulumi.Output.unsecret(sas.mount.apply(_digest))} if sas else {}
         self.volume = BlobVolume(
             claim=claim.metadata["name"],

@@ -20,6 +20,12 @@ _OUTSIDE = (
 )
 
 
+_FORBIDDEN = (
+    "Diagnosis reads nodes and pods of the whole cluster, which members of a team may not: ask whoever runs the platform. "
+    "What is theirs: kubectl describe, and kubectl get events, with -n <namespace>."
+)
+
+
 class KubectlFailed(Exception):
     """kubectl is not there, or refused; the message is its own."""
 
@@ -55,6 +61,6 @@ def _said(*arguments: str) -> str:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
     if answer.returncode:
         said = answer.stderr.strip()
-        why = f"\n{_OUTSIDE}" if _PRIVATE.search(said) else ""
+        why = f"\n{_OUTSIDE}" if _PRIVATE.search(said) else f"\n{_FORBIDDEN}" if "(Forbidden)" in said else ""
         raise KubectlFailed(f"kubectl {' '.join(arguments)}\n{said}{why}")
     return answer.stdout

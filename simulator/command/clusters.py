@@ -1,4 +1,6 @@
-"""The clusters that a stack's objects are in, its own or its platform's: are they gone, what holds deletions up."""
+"""What a stack's state tells before it is destroyed: what is protected, which clusters its objects are in, its own or
+its platform's, whether these are gone, and what holds deletions up there.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ from collections.abc import Collection, Iterable
 
 import httpx
 
+from diagnosis.cluster import Object
 from diagnosis.finding import Finding
 from diagnosis.lost import never_ending
 from simulator.azure.store import records
@@ -21,9 +24,19 @@ DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
 
 def of_stack(stack: str) -> set[str]:
     """Ids in ARM, by the providers that its state has of them. Raises PulumiFailed."""
-    deployment = (pulumi_cli.read("stack", "export", stack=stack) or {}).get("deployment") or {}
-    providers = [each for each in deployment.get("resources") or [] if each["type"] == _PROVIDER]
+    providers = [each for each in _resources(stack) if each["type"] == _PROVIDER]
     return {str((each.get("inputs") or {}).get("clusterIdentifier", "")) for each in providers}
+
+
+def protected(stack: str) -> list[str]:
+    """Names of resources that Pulumi would refuse to delete, after it has deleted others. Raises PulumiFailed."""
+    return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
+
+
+def _resources(stack: str) -> list[Object]:
+    deployment = (pulumi_cli.read("stack", "export", stack=stack) or {}).get("deployment") or {}
+    found: list[Object] = deployment.get("resources") or []
+    return found
 
 
 def are_gone(clusters: Collection[str]) -> bool:

@@ -85,15 +85,26 @@ def down() -> None:
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
+            _require_free(stack, [name for name, size in sizes.items() if size and stacks.platform_of(name) == stack])
             _destroy(stack, [name for name, size in sizes.items() if size and name != stack])
         else:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
-        guests = [name for name, size in sorted(sizes.items()) if size and stacks.platform_of(name) == stack]
-        first = (f"\n  stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in guests)
-        raise UpFailed("".join([str(error), *first])) from error
+        raise UpFailed(str(error)) from error
     for other in sorted(name for name, size in sizes.items() if size and name != stack):
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
+
+
+def _require_free(stack: str, guests: Sequence[str]) -> None:
+    """Before anything is taken away: raises UpFailed where others run on it, or data in it are protected."""
+    kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(guests)]
+    if protected := clusters.protected(stack):
+        kept.append(
+            f"{', '.join(protected)}: protected against deletion. To lose what is in there, with {stack}:\n"
+            f"    pulumi state unprotect --all --yes -s {stack}    # in `make shell`"
+        )
+    if kept:
+        raise UpFailed("\n  ".join([f"stack {stack} cannot go. Nothing was destroyed.", *kept]))
 
 
 def _destroy(stack: str, others: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from simulator.kubelet.devices import Allocation, DeviceManager, plugin_resource
 from simulator.kubelet.errors import VolumeNotReady
 from simulator.kubelet.programs import Offers
 from simulator.kubelet.shim_client import run_folder
+from simulator.kubelet.status import now
 from simulator.world import snapshot
 from simulator.world.faults import FaultKind
 from simulator.world.hardware import NodeHardware
@@ -97,6 +98,7 @@ class NodeKeeper:
                 "status": "Unknown",
                 "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",
+                "lastTransitionTime": now(),
             }
             self._patch_status(name, {"status": {"conditions": [condition]}}, strategic=True)
 
@@ -114,7 +116,8 @@ class NodeKeeper:
             ignore_missing(patch)
 
     def _patch_ready(self, name: str, namespace: str, *, ready: bool) -> None:
-        body = {"status": {"conditions": [{"type": "Ready", "status": str(ready)}]}}
+        condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": now()}
+        body = {"status": {"conditions": [condition]}}
         self._kube.patch("v1", "Pod", name, namespace, body, subresource="status", content_type=STRATEGIC_MERGE_PATCH)
 
     def _patch_status(self, name: str, body: Object, *, strategic: bool = False) -> None:

@@ -18,7 +18,7 @@ OPTIONS = {"team": "blue", "numNodes": 2, "appWrapper": False, "dataContainer": 
 @pytest.fixture(scope="module")
 def platform() -> Recorder:
     teams = {"blue": {"gpus": 16, "users": ["alice", "carol"], "pinsMemory": True}, "red": {"gpus": 0}}
-    storage = {"containers": {"tokens": {}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}}
+    storage = {"containers": {"tokens": {"upload": True}, "out": {"permissions": "racwdlmp", "profile": "checkpoints"}}}
     return team_stacks.platform(("trainingOperator",), teams, storage)
 
 
@@ -50,6 +50,12 @@ def test_the_job_is_the_users_and_what_is_the_clusters_is_the_deployers(platform
         NAME: ["ConfigMap", "PyTorchJob"],
     }
     assert {each.inputs["metadata"].get("namespace", "blue") for each in made} == {"blue"}
+
+
+def test_the_sas_by_which_data_are_uploaded_is_in_no_secret_that_the_team_can_read(platform: Recorder) -> None:
+    secrets = [each for each in team_stacks.in_team(guest(platform)) if each.type.endswith(":Secret")]
+    assert len(secrets) == 2, "a mount's each"
+    assert all("azurestorageaccountsastoken" in each.inputs["stringData"] for each in secrets)
 
 
 def test_names_begin_with_the_stacks_since_others_have_theirs_there(platform: Recorder) -> None:

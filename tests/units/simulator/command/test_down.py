@@ -73,25 +73,25 @@ def test_one_with_a_file_that_was_never_brought_up_is_down(
     assert "stack dev stays (80 resources): `make down` destroys it too" in said
 
 
-def test_a_platform_that_others_run_on_is_refused_with_the_commands_that_destroy_each_first(
+def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(
     done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(*_: str, **__: Any) -> None:
-        raise pulumi_cli.PulumiFailed("pulumi destroy failed; its messages are above.")
-
+    """It is not tried: what a refused destroy leaves would be taken for leftovers of a killed one."""
     up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
     listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
-    monkeypatch.setattr(pulumi_cli, "read", lambda *_, **__: listed)
-    monkeypatch.setattr(pulumi_cli, "run", refused)
-    for step in ("recover", "goes_on"):
-        monkeypatch.setattr(simulator_up, step, lambda *_: {})
-    monkeypatch.setattr(clusters, "of_stack", lambda _: set())
+    container = {"type": "azure-native:storage:BlobContainer", "urn": "urn:pulumi:dev::ai::x::data", "protect": True}
+    state = {"deployment": {"resources": [container, {**container, "protect": False}]}}
+    monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: state if "export" in asked else listed)
+    monkeypatch.setattr(simulator_up, "recover", lambda *_: pytest.fail("it is taken up"))
     monkeypatch.setenv("STACK", "dev")
     assert cli.main(["down"]) == 1
     assert done == ["start"]
-    assert capsys.readouterr().err.splitlines()[1:] == [
+    assert capsys.readouterr().err.splitlines() == [
+        "error: stack dev cannot go. Nothing was destroyed.",
         "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
         "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
+        "  data: protected against deletion. To lose what is in there, with dev:",
+        "    pulumi state unprotect --all --yes -s dev    # in `make shell`",
     ]
 
 
@@ -111,6 +111,7 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
     for step in ("recover", "goes_on"):
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
     monkeypatch.setattr(clusters, "of_stack", lambda _: {"a cluster"})
+    monkeypatch.setattr(clusters, "protected", lambda _: [])
     monkeypatch.setenv("STACK", "olmo")
     return given
 
