@@ -21,7 +21,7 @@ _OUTSIDE = (
 
 
 _FORBIDDEN = (
-    "Diagnosis reads nodes and pods of the whole cluster, which members of a team may not: ask whoever runs the platform. "
+    "Diagnosis reads nodes and pods of the whole cluster. Members of a team may not: ask whoever runs the platform. "
     "What is theirs: kubectl describe, and kubectl get events, with -n <namespace>."
 )
 
