@@ -25,6 +25,8 @@ from simulator.sandbox.library.torchrun_arguments import Launch, UsageError, par
 from simulator.sandbox.library.view import Pod
 
 USAGE_CODE = 2
+_TOLD_SECONDS = 30
+"""How long a pod may take to say that it has ended, on a busy machine."""
 
 
 def main(arguments: list[str]) -> int:
@@ -39,11 +41,11 @@ def main(arguments: list[str]) -> int:
         return USAGE_CODE
     team = Team(launch)
     try:
-        _meet(team)
+        first = _meet(team)
         prepared = program.prepare(list(launch.program[1:]))
         team.tell(STARTED)
         if launch.rank:
-            _follow(team, program)
+            _follow(team, program, first)
         else:
             _wait_until_all_started(team)
             program.train(prepared, team)
@@ -66,8 +68,8 @@ def _program(launch: Launch) -> Program:
     return program
 
 
-def _meet(team: Team) -> None:
-    """Waits until all agents are at the first node's door. Raises AgentError.
+def _meet(team: Team) -> str:
+    """Waits until all agents are at the first node's door; the key of its pod. Raises AgentError.
 
     The first node too goes there by its address, which is tried until time is up (`c10d`).
     """
@@ -78,7 +80,7 @@ def _meet(team: Team) -> None:
         known = view.load()
         pods, there = team.pods(known), known.resolve(launch.host)
         if len(pods) == launch.nodes and _is_first(pods, there):
-            return
+            return pods[0].key
         if there is None and not warned and not view.is_address(launch.host):
             print(c10d.unresolved(launch.host, launch.port), file=sys.stderr)
             warned = True
@@ -110,9 +112,8 @@ def _wait_until_all_started(team: Team) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def _follow(team: Team, program: Program) -> None:
+def _follow(team: Team, program: Program, first: str) -> None:
     """Waits for the first node to end. Raises AgentError when it fails or goes away, and ProgramError."""
-    first = next(pod.key for rank, pod in team.pods(view.load()).items() if rank == 0)
     while True:
         pod = view.load().pods.get(first)
         if pod is not None and (team.phase(pod) == DONE or pod.facts["phase"] == "Succeeded"):
@@ -126,7 +127,7 @@ def _follow(team: Team, program: Program) -> None:
         try:
             team.check()
         except AgentError:
-            if _has_ended(team, first):  # since it was looked at: the next round tells how
+            if _has_ended(team, first):  # the next round tells how
                 continue
             raise
         program.follow(team, pod.said(DOCUMENT) or {})
@@ -134,8 +135,17 @@ def _follow(team: Team, program: Program) -> None:
 
 
 def _has_ended(team: Team, key: str) -> bool:
-    pod = view.load().pods.get(key)
-    return pod is not None and (not pod.running or team.phase(pod) in (FAILED, DONE))
+    """Whether it has by itself. What it published goes with its process, a moment before its pod says how it ended."""
+    until = time.monotonic() + _TOLD_SECONDS
+    while time.monotonic() < until:
+        known = view.load()
+        pod = known.pods.get(key)
+        if pod is None or not known.node_of(pod)["ready"]:
+            return False
+        if not pod.running or team.phase(pod):
+            return not pod.running or team.phase(pod) in (FAILED, DONE)  # else it was started again
+        time.sleep(POLL_SECONDS)
+    return False
 
 
 def _ended(launch: Launch, error: Exception) -> str:

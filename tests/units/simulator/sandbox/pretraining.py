@@ -41,7 +41,10 @@ class Pretraining:
     options: Object = field(default_factory=dict)
     meanwhile: Callable[[Pretraining, Processes], None] = lambda *_: None
     """Is called every so often."""
+    _ended: dict[int, float] = field(default_factory=dict)
     data: bool = False
+    late_s: float = 0
+    """How long after its end a pod still says that it runs, with nothing of what its process has published last."""
 
     def run(self) -> list[tuple[int, str]]:
         """Exit code and log of each node, by rank."""
@@ -118,13 +121,25 @@ class Pretraining:
 
     def _pod(self, rank: int, processes: Processes) -> Object:
         ends = {None: "Running", 0: "Succeeded"}
-        phase = ends.get(processes[rank].poll(), "Failed") if rank in processes else "Pending"
+        phase = ends.get(self._code(rank, processes), "Failed") if rank in processes else "Pending"
         labels = {"training.kubeflow.org/replica-type": "worker" if rank else "master"}
         return {
             "metadata": {"namespace": NAMESPACE, "name": _pod_name(rank), "labels": labels},
             "spec": self.template["spec"] | {"nodeName": node_name(rank)},
             "status": {"phase": phase, "podIP": f"10.244.{rank}.4", "conditions": []},
         }
+
+    def _code(self, rank: int, processes: Processes) -> int | None:
+        """Its exit code, as soon as it is told."""
+        code, now = processes[rank].poll(), time.monotonic()
+        if code is None:
+            self._ended.pop(rank, None)
+            return None
+        return code if now - self._ended.setdefault(rank, now) >= self.late_s else None
+
+    def _states(self, rank: int) -> Object:
+        found = snapshot.states_of(self.folder / f"run-{rank}" / "pod")
+        return {} if self.late_s and found.get("torchrun", {}).get("phase") == "done" else found
 
     def _allocation(self) -> Object:
         """What the container asks for."""
@@ -140,7 +155,7 @@ class Pretraining:
             [self._pod(rank, processes) for rank in ranks],
             {node_name(rank): node_hardware(skus.sku(self.sku), node_name(rank), []) for rank in ranks},
             dict.fromkeys(keys, self._allocation()),
-            {key: snapshot.states_of(self.folder / f"run-{rank}" / "pod") for key, rank in keys.items()},
+            {key: self._states(rank) for key, rank in keys.items()},
         )
         snapshot.write(world, self.folder / "world")
 

@@ -89,6 +89,14 @@ def test_two_nodes_train_as_one_and_stop_together(tmp_path: Path) -> None:
     assert "Using network IB" in first[1]
 
 
+def test_two_nodes_with_nothing_left_to_do_end_well_though_the_first_pods_end_is_told_late(tmp_path: Path) -> None:
+    training = Pretraining(tmp_path, nodes=2, late_s=2)
+    assert [code for code, _ in training.run()] == [0, 0]
+    again = training.run()
+    assert [code for code, _ in again] == [0, 0], again[1][1]
+    assert "from step 30\n" in again[0][1]
+
+
 def test_a_node_that_is_gone_ends_the_other_and_the_last_checkpoint_is_what_is_left(tmp_path: Path) -> None:
     def lose_the_second(training: Pretraining, processes: Processes) -> None:
         if "step 20:" in training.log(0):
