@@ -12,11 +12,10 @@ from collections.abc import Iterator
 
 import yaml
 
-from config.facts.scheduling import WRAPPER_CONFIG, WRAPPER_NAMESPACE
+from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled
 from diagnosis.finding import Finding, clock, later, one_line
 
-_ANNOTATION = "workload.codeflare.dev.appwrapper"
 _LABEL = "workload.codeflare.dev/appwrapper"
 """Of its pods: its name."""
 _PERIODS = {
@@ -63,7 +62,7 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 def retries(cluster: Cluster, wrapper: Object) -> str:
     """How many it has spent, of how many."""
-    limit = wrapper["metadata"].get("annotations", {}).get(f"{_ANNOTATION}/retryLimit")
+    limit = wrapper["metadata"].get("annotations", {}).get(f"{WRAPPER_ANNOTATION}/retryLimit")
     limit = _configured(cluster).get("retryLimit") if limit is None else limit
     most = f" of {limit}" if limit is not None else ""
     return f"{_spent(wrapper)}{most} retries spent"
@@ -87,7 +86,7 @@ def kept(wrapper: Object) -> Iterator[str]:
     deleting = condition(wrapper, "DeletingResources")
     if deleting.get("reason") == "DeletionPaused":
         wait = _seconds(
-            wrapper["metadata"]["annotations"].get(f"{_ANNOTATION}/deletionOnFailureGracePeriodDuration", "")
+            wrapper["metadata"]["annotations"].get(f"{WRAPPER_ANNOTATION}/deletionOnFailureGracePeriodDuration", "")
         )
         until = f" until {clock(later(deleting['lastTransitionTime'], wait))}" if wait is not None else ""
         yield f"AppWrapper keeps its pods and its quota{until}, so that they can be looked at"
@@ -128,7 +127,7 @@ def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
 def _until(cluster: Cluster, wrapper: Object, kind: str, period: str, word: str = "until") -> str:
     """When a period is over that begins as a condition changes; empty where either is not known."""
     since, given = condition(wrapper, kind).get("lastTransitionTime"), wrapper["metadata"].get("annotations", {})
-    wait = _seconds(given.get(f"{_ANNOTATION}/{period}", ""))
+    wait = _seconds(given.get(f"{WRAPPER_ANNOTATION}/{period}", ""))
     if wait is None:  # malformed ones count as unset, too
         nanoseconds = _configured(cluster).get(_PERIODS[period])
         wait = nanoseconds / 1e9 if isinstance(nanoseconds, int) else None

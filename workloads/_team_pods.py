@@ -9,8 +9,6 @@ from config.facts.skus import VmSku
 
 WRAPPER_TYPE = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
 """As Pulumi names it."""
-WRAPPER_ANNOTATION = "workload.codeflare.dev.appwrapper"
-"""Begins what an AppWrapper says of its retries."""
 LOST: list[dict[str, Any]] = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
     for what in ("not-ready", "unreachable")

@@ -4,23 +4,73 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
+from config.schema.models import Placement
 from config.schema.workload import Ground
+from workloads._base import Run
 from workloads._containers import container_problems
 from workloads._pods import NOT_AWAITED, Mount, blob
-from workloads._team import TeamOptions, most_gpus
+from workloads._team import TeamOptions, most_gpus, name_of
 
-CHECKPOINTS = "/checkpoints"
-"""Where pods see what they write."""
+CHECKPOINTS, DATA = "/checkpoints", "/data"
+"""Where pods see what they write and what they read."""
 _AKS_CLASS = "azurefile-csi"
 _LEAST_GIB = 100
 """Of a share by NFS."""
+
+Options = TypeVar("Options", bound=TeamOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRun(Run[Options]):
+    """One training of a team."""
+
+    name: str
+    """Of all of its objects."""
+    namespace: str
+    checkpoints: Mount
+    data: Mount | None = None
+
+    @classmethod
+    def in_team(
+        cls,
+        context: WorkloadContext,
+        placement: Placement[Any],
+        workload: str,
+        *,
+        size: float,
+        **more: Any,
+    ) -> Self:
+        """As the settings ask for it, with its claim or its containers; `size` is of all checkpoints, bytes."""
+        options, name = placement.options, name_of(workload, context.prefix)
+        data = options.data_container
+        return cls.placed(
+            context,
+            placement,
+            workload,
+            name=name,
+            namespace=str(options.team),
+            checkpoints=checkpoints(context, workload, name, options.checkpoint_container, size),
+            data=blob("data", context.volumes[data], DATA) if data else None,
+            **more,
+        )
+
+    @property
+    def gpus(self) -> int:
+        """Of each node."""
+        return self.options.gpus_on(self.pool.sku)
+
+    @property
+    def output(self) -> str:
+        """Where it writes all that it leaves."""
+        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 
 def batch_problems(workload: str, batch: int, unit: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import tolerations
+from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
 from config.schema.overrides import merge
 from workloads import _base
 from workloads._files import Files, texts
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, environment
 from workloads._team import QUEUE_LABEL
-from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
+from workloads._team_pods import LOST, share_of_node
 from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
 

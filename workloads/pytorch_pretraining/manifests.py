@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.scheduling import tolerations
-from workloads import _base
+from config.facts.scheduling import WRAPPER_ANNOTATION, tolerations
 from workloads._files import Files, shared, texts, topology_file, topology_path
 from workloads._nccl import nccl_variables
-from workloads._pods import GpuPod, Manifest, Mount
+from workloads._pods import GpuPod, Manifest
 from workloads._team import QUEUE_LABEL
-from workloads._team_pods import LOST, WRAPPER_ANNOTATION, share_of_node
-from workloads._team_training import CHECKPOINTS
+from workloads._team_pods import LOST, share_of_node
+from workloads._team_training import DATA, TrainingRun
 from workloads.pytorch_pretraining import saving
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 
@@ -23,29 +22,15 @@ HEAD = 128
 """Dimensions of a head, as docs/performance.md has it: attention of 64, as OPT's, is slower."""
 UNFIT = 2
 """Exit code of the trainer for what another try would not mend (pretraining/options.py)."""
-DATA = "/data"
 _SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(_base.Run[PretrainingOptions]):
+class Run(TrainingRun[PretrainingOptions]):
     """One training."""
 
-    name: str
-    """Of all of its objects."""
-    namespace: str
-    checkpoints: Mount
-    data: Mount | None = None
-
-    @property
-    def gpus(self) -> int:
-        """Of each node."""
-        return self.options.gpus_on(self.pool.sku)
-
-    @property
-    def output(self) -> str:
-        """Where it writes all that it leaves."""
-        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
+    shared_class: str = ""
+    """The StorageClass of shared files, if the platform has one."""
 
 
 def files(run: Run) -> Files:
@@ -77,7 +62,7 @@ def arguments(run: Run) -> list[str]:
 
 def grace_seconds(run: Run) -> int:
     """How long pods may take to save."""
-    return saving.seconds(run.options, run.nodes, run.gpus)
+    return saving.seconds(run.options, run.nodes, run.shared_class)
 
 
 def template(run: Run, restart_policy: str) -> Manifest:

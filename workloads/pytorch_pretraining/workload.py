@@ -12,13 +12,10 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
-from workloads._pods import blob
 from workloads._results import Results
-from workloads._team import name_of
 from workloads._team_pods import WRAPPER_TYPE
-from workloads._team_training import checkpoints
 from workloads.pytorch_pretraining import manifests, saving
-from workloads.pytorch_pretraining.manifests import CONTAINER, DATA, Run
+from workloads.pytorch_pretraining.manifests import CONTAINER, Run
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
 from workloads.pytorch_pretraining.problems import problems
 
@@ -41,25 +38,16 @@ class PytorchPretraining(Workload[PretrainingOptions]):
     def deploy(self, context: WorkloadContext, placement: Placement[PretrainingOptions]) -> Deployed:
         """Script and claim beside the job, which AppWrapper's controller could not make."""
         options = placement.options
-        name = name_of(NAME, context.prefix)
-        data = options.data_container
-        run = Run.placed(
-            context,
-            placement,
-            NAME,
-            name=name,
-            namespace=str(options.team),
-            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, saving.kept(options)),
-            data=blob("data", context.volumes[data], DATA) if data else None,
-        )
+        shared_class = context.shared_class.name if context.shared_class else ""
+        run = Run.in_team(context, placement, NAME, size=saving.kept(options), shared_class=shared_class)
         files = manifests.files(run).deploy(context)
         _job(run, context, files)
         results = Results.of(run, run.name, run.checkpoints)
         results.deploy(context)
         return Deployed(
             namespace=context.namespace,
-            name=name,
-            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {name}-master-0 -c {CONTAINER}"),
+            name=run.name,
+            command=pulumi.Output.concat("kubectl logs -n ", context.namespace, f" {run.name}-master-0 -c {CONTAINER}"),
             more={"results": results.command(context.namespace, ["cat", f"{run.output}/metrics.jsonl"])},
             ends=not options.open_end,
         )

@@ -9,13 +9,12 @@ from typing import Any
 
 from config.facts.scheduling import tolerations
 from config.schema.overrides import merge
-from workloads import _base
 from workloads._gang import in_gang
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
 from workloads._team_pods import LOST, share_of_node
-from workloads._team_training import CHECKPOINTS
-from workloads.ray_finetuning.options import DATA, FinetuningOptions
+from workloads._team_training import DATA, TrainingRun
+from workloads.ray_finetuning.options import FinetuningOptions
 
 RAY_VERSION = "2.60.0"
 """Of the image (docker/ray-finetuning/Dockerfile). By it KubeRay chooses probes: from 2.53 on by HTTP, with no wget
@@ -58,29 +57,13 @@ and does not start where /dev/shm is smaller (Ray 2.60.0, _private/services.py, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(_base.Run[FinetuningOptions]):
+class Run(TrainingRun[FinetuningOptions]):
     """One fine-tuning."""
-
-    name: str
-    """Of all of its objects."""
-    namespace: str
-    checkpoints: Mount
-    data: Mount | None = None
-
-    @property
-    def gpus(self) -> int:
-        """Of each node."""
-        return self.options.gpus_on(self.pool.sku)
 
     @property
     def workers(self) -> int:
         """Processes: one for each GPU."""
         return self.nodes * self.gpus
-
-    @property
-    def output(self) -> str:
-        """Where it writes all that it leaves."""
-        return f"{CHECKPOINTS}/{self.namespace}/{self.name}"
 
 
 def arguments(run: Run) -> list[str]:

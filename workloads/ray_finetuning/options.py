@@ -11,10 +11,9 @@ from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, may_be
 from config.schema.storage import ContainerName
 from workloads._hugging_face import Token
 from workloads._team import TeamOptions
+from workloads._team_training import DATA
 
 NAME = "ray-finetuning"
-DATA = "/data"
-"""Where pods see `dataContainer`."""
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]*"
 _PACKS = 8
 SYNTHETIC = 2048

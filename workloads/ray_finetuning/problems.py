@@ -10,9 +10,9 @@ from config.problems.fixes import Fix, Path, set_command
 from config.schema.workload import Ground
 from workloads._hugging_face import model_problems
 from workloads._team import bf16_sizes, gpu_problems, scheduler_problems, team_problems
-from workloads._team_training import batch_problems, quota_problems, storage_problems
+from workloads._team_training import DATA, batch_problems, quota_problems, storage_problems
 from workloads.ray_finetuning.memory import bytes_per_gpu, fits, usable_bytes
-from workloads.ray_finetuning.options import DATA, NAME, SYNTHETIC, FinetuningOptions
+from workloads.ray_finetuning.options import NAME, SYNTHETIC, FinetuningOptions
 
 _GB = 1e9
 _DEFAULT = FinetuningOptions.model_fields["model"].default

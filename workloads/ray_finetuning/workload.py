@@ -14,13 +14,12 @@ from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
 from workloads._gang import gang
 from workloads._hugging_face import token_secret, warn_of_unknown
-from workloads._pods import blob
 from workloads._results import Results
 from workloads._team import QUEUE_LABEL, name_of
-from workloads._team_training import checkpoints
+from workloads._team_training import DATA
 from workloads.ray_finetuning import manifests
 from workloads.ray_finetuning.manifests import DASHBOARD_PORT, WORKER, Run
-from workloads.ray_finetuning.options import DATA, NAME, FinetuningOptions
+from workloads.ray_finetuning.options import NAME, FinetuningOptions
 from workloads.ray_finetuning.problems import problems
 
 
@@ -46,16 +45,7 @@ class RayFinetuning(Workload[FinetuningOptions]):
         token = token_secret(NAME, name, options.hugging_face_token, context)
         if not options.model.startswith(DATA):
             warn_of_unknown(options.model)
-        data = options.data_container
-        run = Run.placed(
-            context,
-            placement,
-            NAME,
-            name=name,
-            namespace=str(options.team),
-            checkpoints=checkpoints(context, NAME, name, options.checkpoint_container, 0),  # of LoRA: they are small
-            data=blob("data", context.volumes[data], DATA) if data else None,
-        )
+        run = Run.in_team(context, placement, NAME, size=0)  # checkpoints of LoRA are small
         _job(run, context, token)
         results = Results.of(run, run.name, run.checkpoints)
         results.deploy(context)

@@ -16,10 +16,10 @@ from simulator.host.paths import ROOT
 from simulator.kube.quantity import value
 from tests.support.pools import H100, H200, RDMA, pool
 from workloads._pods import Mount
-from workloads._team_training import CHECKPOINTS
+from workloads._team_training import CHECKPOINTS, DATA
 from workloads.ray_finetuning import manifests, memory
 from workloads.ray_finetuning.manifests import Run
-from workloads.ray_finetuning.options import DATA, SYNTHETIC, FinetuningOptions
+from workloads.ray_finetuning.options import SYNTHETIC, FinetuningOptions
 
 CLAIM = Mount(name="checkpoints", path=CHECKPOINTS, source={"persistentVolumeClaim": {"claimName": "claim"}})
 LINES = Mount(name="data", path=DATA, source={"persistentVolumeClaim": {"claimName": "lines"}}, read_only=True)

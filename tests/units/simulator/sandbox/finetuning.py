@@ -22,9 +22,9 @@ from simulator.world.hardware import node_hardware
 from tests.support.pools import H100, RDMA, pool
 from tests.units.simulator.sandbox.job import NAMESPACE, node, node_name
 from workloads._pods import Mount as PodMount
-from workloads._team_training import CHECKPOINTS
+from workloads._team_training import CHECKPOINTS, DATA
 from workloads.ray_finetuning import manifests
-from workloads.ray_finetuning.options import DATA, FinetuningOptions
+from workloads.ray_finetuning.options import FinetuningOptions
 
 NAME = "stack-ray-finetuning"
 CLUSTER = f"{NAME}-abcde"

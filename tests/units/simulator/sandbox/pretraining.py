@@ -21,7 +21,7 @@ from simulator.world.hardware import node_hardware
 from tests.support.pools import H100, RDMA, pool
 from tests.units.simulator.sandbox.job import NAMESPACE, node, node_name
 from workloads._pods import Mount as PodMount
-from workloads._team_training import CHECKPOINTS
+from workloads._team_training import CHECKPOINTS, DATA
 from workloads.pytorch_pretraining import manifests
 from workloads.pytorch_pretraining.options import PretrainingOptions
 
@@ -59,7 +59,7 @@ class Pretraining:
             name=NAME,
             namespace=NAMESPACE,
             checkpoints=PodMount(name="checkpoints", path=CHECKPOINTS, source={}),
-            data=PodMount(name="data", path=manifests.DATA, source={}) if "dataContainer" in given else None,
+            data=PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None,
         )
         self.template: Object = copy.deepcopy(manifests.template(run, "Never"))
         for folder in ("checkpoints", "data", "files"):
@@ -108,7 +108,7 @@ class Pretraining:
             env={**given, **operators},
             mounts=(
                 Mount(self.folder / "files", "/opt/pytorch-pretraining"),
-                Mount(self.folder / "data", manifests.DATA),
+                Mount(self.folder / "data", DATA),
                 Mount(self.folder / "checkpoints", CHECKPOINTS, read_only=False),
             ),
             gpus=tuple(self._allocation()["gpus"]),
