@@ -28,7 +28,10 @@ def marked_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
 
 
 def leftovers() -> list[int]:
-    """Process ids that carry this checkout's mark."""
+    """Process ids that carry this checkout's mark; one that was started this very moment may not carry it yet.
+
+    Linux tells its parent that it runs before the new environment can be read (fs/exec.c closes files first).
+    """
     wanted = f"{MARK}={paths.home().resolve()}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):

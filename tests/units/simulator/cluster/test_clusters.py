@@ -17,6 +17,7 @@ from simulator.cluster.controlplane import ControlPlane, NotReady
 from simulator.host import paths, ports
 from simulator.host.processes import Process, leftovers
 from simulator.kube.client import ApiError
+from tests.support.waiting import eventually
 
 ONE, OTHER = (f"/subscriptions/s/resourceGroups/rg/providers/p/managedClusters/{name}" for name in ("one", "other"))
 SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -87,7 +88,7 @@ def test_a_stop_ends_what_boots_just_now_and_nothing_boots_afterwards(
 def test_a_boot_that_fails_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(plane: ControlPlane) -> None:
         plane.supervisor.start(Process("etcd", SLEEP, plane.folder / "etcd.log"))
-        assert leftovers()
+        eventually(leftovers, every=0.001)
         raise NotReady("kube-apiserver did not become ready")
 
     monkeypatch.setattr(ControlPlane, "start", start)
