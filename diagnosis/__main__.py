@@ -1,6 +1,7 @@
 """`python -m diagnosis [-n <namespace> <workload>...]`: how workloads fare, what they wait for, and what to do.
 
 Without a workload: nodes that are not in order or cordoned, and policies of NVIDIA's operators that are not ready.
+Who may not read the cluster's nodes and pods, as members of a team, is told what the namespace says.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 
 from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
-from diagnosis.cluster import Cluster
+from diagnosis.cluster import POD, Cluster
 from diagnosis.ended import selector
 from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report
+
+_NOT_SEEN = "not looked at: nodes, and what is in other namespaces. You may not read them; who runs the platform may"
 
 
 class _NoSuchWorkload(Exception):
@@ -28,23 +31,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("workload", nargs="*", help="name of a Job, Volcano Job, Deployment, AppWrapper or PyTorchJob")
     options = parser.parse_args(argv)
-    cluster = Cluster(kubectl.read)
     try:
-        _tell(cluster, options.namespace, options.workload)
+        _tell(options.namespace, options.workload)
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _tell(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> None:
-    reports = [_judged(namespace, report(cluster, namespace, name)) for name in workloads] or [platform(cluster)]
+def _tell(namespace: str, workloads: Sequence[str]) -> None:
+    cluster = Cluster(kubectl.read)
+    try:
+        reports = _reports(cluster, namespace, workloads)
+    except kubectl.Forbidden:
+        if not workloads:
+            raise
+        cluster = Cluster(kubectl.read_own, only=namespace)
+        cluster.all(POD, namespace)  # refused where it is not theirs
+        reports = _reports(cluster, namespace, workloads)
     for told in reports:
         if told.phase != GONE:
             print("\n".join(told.lines()))
     if gone := [told.name for told in reports if told.phase == GONE]:
         there = ", ".join(names(cluster, namespace)) or "none"
         raise _NoSuchWorkload(f"namespace {namespace} has no workload {', '.join(gone)}; it has {there}")
+    if not cluster.whole:
+        print(_NOT_SEEN)
+
+
+def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list[Report]:
+    return [_judged(namespace, report(cluster, namespace, name)) for name in workloads] or [platform(cluster)]
 
 
 def _judged(namespace: str, told: Report) -> Report:

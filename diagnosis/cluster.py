@@ -50,18 +50,27 @@ Read = Callable[[Kind, str], list[Object]]
 class Cluster:
     """The cluster as it is when it is first asked; a later look needs another one."""
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, only: str = "") -> None:
+        """Of the namespace `only`, where there is one: of nodes, and of what is elsewhere, nothing is known then."""
         self._read = read
+        self._only = only
         self._known: dict[tuple[Kind, str], list[Object]] = {}
         self._nodes: dict[str, Object] = {}
 
     def all(self, kind: Kind, namespace: str = "") -> list[Object]:
         """Of one namespace, or of all. Pods are read once for all, or one would be placed and not placed."""
-        if kind == POD and namespace:
+        if self._only and namespace != self._only:
+            return []
+        if kind == POD and namespace and not self._only:
             return [pod for pod in self.all(POD) if pod["metadata"]["namespace"] == namespace]
         if (kind, namespace) not in self._known:
             self._known[kind, namespace] = self._read(kind, namespace)
         return self._known[kind, namespace]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it knows of nodes, and of all namespaces."""
+        return not self._only
 
     def owned(self, kind: Kind, namespace: str, owners: Iterable[str]) -> list[Object]:
         """Those that one of the owners made, which are given by their uids."""
@@ -78,8 +87,8 @@ class Cluster:
         return [pod for pod in self.all(POD) if pod["spec"].get("nodeName") == name and not has_ended(pod)]
 
     def runs(self, labels: Mapping[str, str]) -> bool:
-        """Whether a pod with these labels is ready, in any namespace."""
-        return any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
+        """Whether a pod with these labels is ready, in any namespace; where that is not known, it is taken to be."""
+        return not self.whole or any(labelled(pod, labels) and is_ready(pod) for pod in self.all(POD))
 
     def events(self, obj: Object) -> list[Object]:
         """What was told of an object, the latest last."""

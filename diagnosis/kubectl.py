@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 
-from diagnosis.cluster import NODE, Kind, Object
+from diagnosis.cluster import NODE, POD, Kind, Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
@@ -21,13 +21,17 @@ _OUTSIDE = (
 
 
 _FORBIDDEN = (
-    "Diagnosis reads nodes and pods of the whole cluster. Members of a team may not: ask whoever runs the platform. "
-    "What is theirs: kubectl describe, and kubectl get events, with -n <namespace>."
+    "Of the platform whoever may read its nodes and pods can ask. Members of a team ask of what is theirs: "
+    "python -m diagnosis -n <namespace> <workload>"
 )
 
 
 class KubectlFailed(Exception):
     """kubectl is not there, or refused; the message is its own."""
+
+
+class Forbidden(KubectlFailed):
+    """The user may not read that."""
 
 
 def read(kind: Kind, namespace: str) -> list[Object]:
@@ -43,6 +47,19 @@ def read(kind: Kind, namespace: str) -> list[Object]:
             return []
         raise
     return items
+
+
+def read_own(kind: Kind, namespace: str) -> list[Object]:
+    """The same for members of a team, who see some kinds alone: of others there are none, but pods there must be.
+
+    Raises KubectlFailed.
+    """
+    try:
+        return read(kind, namespace)
+    except Forbidden:
+        if kind == POD:
+            raise
+        return []
 
 
 def last_lines(namespace: str, selector: str) -> tuple[list[str], list[str]]:
@@ -61,6 +78,8 @@ def _said(*arguments: str) -> str:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
     if answer.returncode:
         said = answer.stderr.strip()
-        why = f"\n{_OUTSIDE}" if _PRIVATE.search(said) else f"\n{_FORBIDDEN}" if "(Forbidden)" in said else ""
-        raise KubectlFailed(f"kubectl {' '.join(arguments)}\n{said}{why}")
+        told = f"kubectl {' '.join(arguments)}\n{said}"
+        if "(Forbidden)" in said:
+            raise Forbidden(f"{told}\n{_FORBIDDEN}")
+        raise KubectlFailed(f"{told}\n{_OUTSIDE}" if _PRIVATE.search(said) else told)
     return answer.stdout

@@ -51,9 +51,9 @@ def never_ending(cluster: Cluster) -> list[Finding]:
 
 
 def is_lost(cluster: Cluster, pod: Object) -> bool:
-    """Whether it is on a node that is not ready or gone."""
+    """Whether it is on a node that is known not to be ready, or to be gone."""
     name = pod["spec"].get("nodeName")
-    if not name or has_ended(pod):
+    if not name or has_ended(pod) or not cluster.whole:
         return False
     node = cluster.node(name)
     return node is None or condition(node, "Ready").get("status") in _LOST

@@ -61,7 +61,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
         return []
     if off := _off(cluster, pods[0]):
         return [off]
-    findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)]
+    findings = [finding for alike in _alike(pods) for finding in _behind(cluster, alike)] if cluster.whole else []
     policies = unready_policies(cluster) if any(_lack_devices(cluster, pod) for pod in pods) else []
     return [*_said(cluster, pods, known=bool(findings)), *findings, *policies, *without_volume(cluster, pods)]
 

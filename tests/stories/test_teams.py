@@ -5,13 +5,16 @@ One story, told in the order of the file; its stack has three nodes of eight GPU
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from components.kubeconfig import as_user
 from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import condition
 from operators.kueue import queues
@@ -54,6 +57,14 @@ def submit(
 def runs(stack: Stack, team: str, name: str) -> bool:
     job = stack.kube.get("batch/v1", "Job", name, team)
     return not job["spec"].get("suspend") and job.get("status", {}).get("ready") == 1
+
+
+def ask(stack: Stack, user: str, folder: Path) -> str:
+    """What `python -m diagnosis` tells the user of blue's third job."""
+    own = folder / user
+    own.write_text(as_user(stack.world.kubeconfig(stack.name).read_text(), user))
+    command = ["env", f"KUBECONFIG={own}", sys.executable, "-m", "diagnosis", "-n", "blue", "third"]
+    return " ".join(stack.world.run(command).stdout.split())
 
 
 def is_held(stack: Stack, team: str, name: str) -> bool:
@@ -113,6 +124,12 @@ def test_members_see_what_waits_by_the_api_that_kueues_pod_serves(stack: Stack) 
     assert [each["metadata"]["ownerReferences"][0]["name"] for each in waits] == ["third"]
     with pytest.raises(CommandFailed, match="Forbidden"):
         kubectl(stack, "get", "--as", "bob", "--raw", path)
+
+
+def test_members_ask_for_what_their_own_job_waits(stack: Stack, tmp_path: Path) -> None:
+    assert "waits: it has no quota in its queue default-queue" in ask(stack, "alice", tmp_path)
+    with pytest.raises(CommandFailed, match='User "bob" cannot list resource "pods"'):
+        ask(stack, "bob", tmp_path)
 
 
 def test_what_a_team_leaves_free_is_lent_and_it_has_it_back_within_seconds(stack: Stack) -> None:

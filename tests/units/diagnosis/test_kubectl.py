@@ -15,7 +15,7 @@ from diagnosis.cluster import NODE, POD
     [
         (
             'Error from server (Forbidden): nodes is forbidden: User "alice@example.com" cannot list resource "nodes"',
-            "Members of a team may not: ask whoever runs the platform",
+            "Members of a team ask of what is theirs",
         ),
         (
             "dial tcp: lookup ai.privatelink.eastus.azmk8s.io on 10.0.0.10:53: no such host",
