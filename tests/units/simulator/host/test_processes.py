@@ -60,7 +60,7 @@ def deaf(home: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_leftovers_are_killed_if_they_do_not_end(deaf: subprocess.Popen[bytes]) -> None:
     assert processes.leftovers() == [deaf.pid]
-    assert processes.end_leftovers(timeout_s=0.2) == []
+    assert processes.end_leftovers(timeout_s=1) == []
 
 
 def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_one_that_is_started_meanwhile_ends_too(deaf: subprocess.Popen[bytes], m
     found = processes.leftovers
     with deaf_process() as first:
         monkeypatch.setattr(processes, "leftovers", lambda: [first.pid] if first.poll() is None else found())
-        assert processes.end_leftovers(timeout_s=0.5) == []
+        assert processes.end_leftovers(timeout_s=1) == []
         assert deaf.poll() is not None
 
 
