@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -37,6 +38,11 @@ class TeamOptions(WorkloadOptions):
 def name_of(workload: str, prefix: str) -> str:
     """Of its objects in the team's namespace; `prefix` is its stack's, which may be named as the workload."""
     return workload if prefix == f"{workload}-" else f"{prefix}{workload}"
+
+
+def mark(*made_of: object) -> str:
+    """Of what is made of these values, to tell it in a file's name from what others would make."""
+    return hashlib.sha256(repr([*made_of]).encode()).hexdigest()[:12]
 
 
 def team_problems(workload: str, options: TeamOptions, ground: Ground) -> Iterator[Problem]:

@@ -182,6 +182,21 @@ def test_when_its_cluster_is_gone_a_member_reads_its_evaluation_and_takes_its_ad
     kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
 
 
+def test_of_other_epochs_it_is_another_training_and_what_the_first_has_left_stays(
+    platform: Stack, stack: Stack
+) -> None:
+    first = stack.workloads()[NAME]["results"]
+    stack.set(workloadOptions={NAME: {**OPTIONS, "epochs": 2}})
+    stack.up()
+    eventually(lambda: observed(stack, platform)[NAME].settled, "it has ended", LOST_S)
+    assert observed(stack, platform)[NAME].phase == "Succeeded"
+    assert BEGUN.findall(said(platform)) == ["0"]
+    lines = (first, stack.workloads()[NAME]["results"])
+    more, fewer = (json.loads(as_member(platform, line, USER).splitlines()[-1])["steps"] for line in lines)
+    assert more > fewer
+    kubectl(platform, "delete", "job", f"{JOB}-results", "--as", USER, "-n", TEAM)
+
+
 def test_destroy_leaves_the_platform_and_nothing_of_its_own(platform: Stack, stack: Stack) -> None:
     platform.world.simulator("heal")
     stack.destroy()

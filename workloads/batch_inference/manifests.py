@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from workloads import _base
 from workloads._files import Files, texts
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, environment
-from workloads._team import QUEUE_LABEL
+from workloads._team import QUEUE_LABEL, mark
 from workloads._team_pods import LOST, share_of_node
 from workloads.batch_inference.memory import UTILIZATION
 from workloads.batch_inference.options import NAME, BatchInferenceOptions
@@ -49,8 +48,7 @@ class Run(_base.Run[BatchInferenceOptions]):
             *(options.model, options.input_length, options.output_length, options.prompts, options.concurrency),
             *(options.gpus, self.pool.sku.name, self.image),
         ]
-        digest = hashlib.sha256(repr(made_of).encode()).hexdigest()[:12]
-        return f"{CACHE}/results/{self.name}/{options.run}-{digest}.json"
+        return f"{CACHE}/results/{self.name}/{options.run}-{mark(*made_of)}.json"
 
 
 def claim_name(model: str) -> str:

@@ -12,6 +12,7 @@ from config.schema.overrides import merge
 from workloads._gang import in_gang
 from workloads._hugging_face import token_variable
 from workloads._pods import GpuPod, Manifest, Mount, on_pools, pod_template
+from workloads._team import mark
 from workloads._team_pods import LOST, share_of_node
 from workloads._team_training import DATA, TrainingRun
 from workloads.ray_finetuning.options import FinetuningOptions
@@ -64,6 +65,17 @@ class Run(TrainingRun[FinetuningOptions]):
     def workers(self) -> int:
         """Processes: one for each GPU."""
         return self.nodes * self.gpus
+
+    @property
+    def output(self) -> str:
+        """Another folder for each other training, as the loop tells them apart (finetuning/train.py, `_about`).
+
+        In one folder it would refuse to go on, as often as it may be started anew.
+        """
+        options = self.options
+        learnt = (options.model, options.data_container, options.longest, options.evaluation)
+        how = (options.rank, options.pack, options.packs(self.workers), options.epochs)
+        return f"{super().output}/{mark(*learnt, *how)}"
 
 
 def arguments(run: Run) -> list[str]:

@@ -115,13 +115,38 @@ def test_options_reach_the_loop() -> None:
     assert argument("--batch", run()) == ["8"]
     assert argument("--batch", run(nodes=2)) == ["16"], "one pack for each GPU"
     assert argument("--batch", run(batch=32)) == ["32"]
-    assert argument("--output", run()) == [f"/checkpoints/blue/{NAME}"]
     assert argument("--data", run()) == []
     assert argument("--data", run(data=True)) == ["/data"]
     assert argument("--targets", run()) == [], "peft has them for OPT"
     assert argument("--targets", run(model="ibm-granite/granite-3.2-8b-instruct")) == ["q_proj", "v_proj"]
     assert argument("--rank", run(rank=8)) == ["8"]
     assert argument("--checkpoint-steps", run(checkpointSteps=7)) == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "another"),
+    [
+        ({"model": "facebook/opt-125m"}, True),
+        ({"dataContainer": "lines"}, True),
+        ({"longest": 1024}, True),
+        ({"evaluation": 8}, True),
+        ({"rank": 8}, True),
+        ({"pack": 4096}, True),
+        ({"batch": 16}, True),
+        ({"nodes": 2}, True),
+        ({"epochs": 2}, True),
+        ({"gpus": 4}, False),
+        ({"checkpointSteps": 7}, False),
+        ({"restarts": 0}, False),
+    ],
+)
+def test_another_training_has_a_folder_of_its_own_and_the_same_one_goes_on_in_its_own(
+    changed: dict[str, Any], another: bool
+) -> None:
+    """By default two nodes make other batches than one, and half of a node's GPUs the same ones."""
+    (first,), (then,) = argument("--output", run()), argument("--output", run(**changed))
+    assert (first != then) is another
+    assert all(re.fullmatch(rf"/checkpoints/blue/{NAME}/[0-9a-f]{{12}}", each) for each in (first, then))
 
 
 def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> None:
