@@ -1,41 +1,112 @@
-"""What kubectl refuses is told in its words, with what is behind them."""
+"""The command, and how it reads a cluster: through kubectl, whose refusals it tells in their words."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from diagnosis import kubectl
-from diagnosis.cluster import NODE, POD
+from diagnosis.__main__ import main
+from diagnosis.cluster import NODE, POD, VOLCANO_JOB, Object
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kubectl whose script a test writes."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "kubectl"
+
+
+def script(file: Path, text: str) -> None:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def test_kubectl_is_asked_for_a_kind_by_its_whole_name(fake: Path) -> None:
+    script(fake, """printf '{"items": [{"metadata": {"name": "%s"}}]}' "$*" """)
+    (found,) = kubectl.read(VOLCANO_JOB, "ai")
+    assert found["metadata"]["name"] == "get jobs.v1alpha1.batch.volcano.sh --namespace ai --output json"
+    (found,) = kubectl.read(NODE, "")
+    assert found["metadata"]["name"] == "get nodes --all-namespaces --output json --show-managed-fields"
+
+
+def test_a_kind_that_the_cluster_does_not_have_has_no_objects(fake: Path) -> None:
+    script(fake, """echo "error: the server doesn't have a resource type \\"jobs\\"" >&2; exit 1""")
+    assert kubectl.read(VOLCANO_JOB, "ai") == []
+
+
+def test_the_last_line_of_each_pod_s_log_is_read_at_once(fake: Path) -> None:
+    script(fake, """echo "[pod/a/main] VERDICT: PASS"; echo "error: container is waiting to start"; echo "$*" >&2""")
+    assert kubectl.last_lines("ai", "a=b") == (["VERDICT: PASS"], ["error: container is waiting to start"])
+    script(fake, """printf '[pod/a/main] %s\\n' "$*" """)
+    (asked,), _ = kubectl.last_lines("ai", "a=b")
+    assert asked == "logs --namespace ai --selector a=b --tail 1 --prefix --ignore-errors"
 
 
 @pytest.mark.parametrize(
-    ("says", "told"),
+    ("kind", "status", "selector"),
     [
         (
-            'Error from server (Forbidden): nodes is forbidden: User "alice@example.com" cannot list resource "nodes"',
-            "Members of a team ask of what is theirs",
+            "jobs.v1.batch",
+            {"conditions": [{"type": "Failed", "status": "True"}]},
+            "batch.kubernetes.io/controller-uid=1",
         ),
-        (
-            "dial tcp: lookup ai.privatelink.eastus.azmk8s.io on 10.0.0.10:53: no such host",
-            "this machine is outside its network",
-        ),
+        ("jobs.v1alpha1.batch.volcano.sh", {"state": {"phase": "Terminated"}}, "volcano.sh/job-name=olmo"),
     ],
 )
-def test_a_refusal_names_who_can_look(says: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kubectl").write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n")
-    (tmp_path / "kubectl").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(kubectl.KubectlFailed) as refused:
+def test_a_job_that_has_ended_is_told_with_its_verdict(
+    fake: Path, capsys: pytest.CaptureFixture[str], kind: str, status: Object, selector: str
+) -> None:
+    olmo = json.dumps({"metadata": {"name": "olmo", "uid": "1", "namespace": "ai"}, "spec": {}, "status": status})
+    logs = f"""[ "$5" = {selector} ] && echo '[pod/a/main] VERDICT: FAIL'"""
+    items = f"""case "$2" in {kind}) echo '{{"items": [{olmo}]}}';; *) echo '{{"items": []}}';; esac"""
+    script(fake, f"if [ $1 = logs ]; then {logs}; else {items}; fi")
+    assert main(["-n", "ai", "olmo"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "  VERDICT: FAIL"
+
+
+def test_what_kubectl_refuses_is_told_in_its_words(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(fake, "echo 'error: You must be logged in to the server (Unauthorized)' >&2; exit 1")
+    with pytest.raises(kubectl.KubectlFailed, match="logged in"):
+        kubectl.read(POD, "ai")
+    assert main(["-n", "ai", "train"]) == 1
+    assert capsys.readouterr().err.endswith("error: You must be logged in to the server (Unauthorized)\n")
+
+
+def test_who_may_not_look_at_all_of_it_is_told_what_to_ask(fake: Path) -> None:
+    script(fake, "echo 'Error from server (Forbidden): nodes is forbidden: User alice cannot list it' >&2; exit 1")
+    with pytest.raises(kubectl.Forbidden, match="nodes is forbidden(.|\n)*Members of a team ask of what is theirs"):
         kubectl.read(NODE, "")
-    assert says in str(refused.value)
-    assert told in str(refused.value)
 
 
-def test_a_kind_that_the_cluster_does_not_have_has_no_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = 'error: the server doesn\'t have a resource type "pods"'
-    (tmp_path / "kubectl").write_text(f'#!/bin/sh\ncat >&2 <<"E"\n{text}\nE\nexit 1\n')
-    (tmp_path / "kubectl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert kubectl.read(POD, "blue") == []
+def test_outside_of_a_private_cluster_it_says_where_to_go(fake: Path) -> None:
+    name = "dev-1234.0c0ffee.privatelink.eastus.azmk8s.io"
+    script(fake, f"echo 'dial tcp: lookup {name} on 127.0.0.53:53: no such host' >&2; exit 1")
+    with pytest.raises(kubectl.KubectlFailed, match="private, and this machine is outside its network"):
+        kubectl.read(POD, "ai")
+
+
+def test_no_kubectl_at_all(fake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", str(fake.parent))
+    assert main(["-n", "ai", "train"]) == 1
+    assert capsys.readouterr().err == "error: kubectl cannot be started: No such file or directory\n"
+
+
+def test_a_workload_that_is_missing_is_an_error_which_names_those_there_are(
+    fake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    olmo = '{"metadata": {"name": "olmo", "uid": "1", "namespace": "ai"}, "spec": {"suspend": true}, "status": {}}'
+    script(fake, f"""case "$2" in jobs.v1.batch) echo '{{"items": [{olmo}]}}';; *) echo '{{"items": []}}';; esac""")
+    assert main(["-n", "ai", "olmo"]) == 0
+    assert main(["-n", "ai", "oldmo", "olmo"]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("olmo: Pending") == 2
+    assert said.err == "error: namespace ai has no workload oldmo; it has olmo\n"
+
+
+def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(fake, """echo '{"items": []}'""")
+    assert main([]) == 0
+    assert capsys.readouterr().out == "platform: Ready\n"
