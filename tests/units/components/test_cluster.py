@@ -152,3 +152,14 @@ def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
     settings = settings_with(cluster=ClusterSettings.model_validate(given))
     assert chosen_ranges(settings, has) == sent
     assert [told in text for text in said] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(("gateway", "told"), [(True, 0), (False, 1)])
+def test_the_address_of_the_nodes_gateway_is_no_other_range(
+    *, gateway: bool, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    settings = settings_with(cluster=ClusterSettings.model_validate({"authorizedIpRanges": ["8.8.8.8/32"]}))
+    assert chosen_ranges(settings, ["8.8.8.8/32", "20.1.2.3/32"], gateway=gateway) == ["8.8.8.8/32"]
+    assert len(said) == told
