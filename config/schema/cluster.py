@@ -86,7 +86,7 @@ class ClusterSettings(Model):
     maintenance_window: MaintenanceWindow | None = None
     """When AKS may roll images, each week; by default at any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
-    """`Free`, `Standard` or `Premium`."""
+    """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support."""
     system_pool: SystemPool = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
     autoscaler: AutoscalerSettings = AutoscalerSettings()

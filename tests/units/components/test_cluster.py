@@ -52,6 +52,12 @@ def test_the_api_server_is_open_to_all_but_for_authorized_ranges(given: list[str
     assert declared(authorizedIpRanges=given).inputs["apiServerAccessProfile"] == {"authorizedIPRanges": sent}
 
 
+@pytest.mark.parametrize(("tier", "plan"), [("Standard", None), ("Premium", "AKSLongTermSupport")])
+def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> None:
+    """AKS's page on pricing tiers: "Enable or disable LTS and the Premium tier together"."""
+    assert declared(tier=tier).inputs.get("supportPlan") == plan
+
+
 def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> None:
     """ARM refuses it there once there are other pools."""
     inputs = declared("1.36").inputs
