@@ -10,7 +10,7 @@ from pulumi_azure_native import containerservice
 
 from components import roles
 from components._base import Component
-from components.cluster_network import OwnNetwork, api_server, identity, network_profile
+from components.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
 from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
@@ -58,7 +58,8 @@ class Cluster(Component):
         self.settings = settings
         self.resource_group = resource_group
         self.subnet = own_network.subnet if own_network else None
-        ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges)
+        gateway = own_network is not None and own_network.outbound_address is not None
+        ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges, gateway=gateway)
         self.resource = self._cluster(chosen_channel(settings, node_os_channel), ranges, own_network)
         self.name = self.resource.name
         if window := settings.cluster.maintenance_window:
@@ -85,11 +86,13 @@ class Cluster(Component):
             node_resource_group=names.node_resource_group,
             kubernetes_version=cluster.kubernetes_version,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier=cluster.tier),
+            # The two go together (AKS's page on pricing tiers, "Create an AKS cluster in the Premium tier").
+            support_plan="AKSLongTermSupport" if cluster.tier == "Premium" else None,
             identity=identity(cluster, own),
             enable_rbac=True,
             aad_profile=self._entra(),
             disable_local_accounts=not cluster.local_accounts,
-            api_server_access_profile=api_server(self.settings, ip_ranges),
+            api_server_access_profile=api_server(self.settings, with_nodes(ip_ranges, own)),
             # Pods trade the issuer's tokens for identities in Azure: those that mount blobs so (components/identity.py)
             # and those that users bring along, to which AKS's webhook hands what they need. Either can come in place.
             oidc_issuer_profile=containerservice.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
@@ -191,8 +194,11 @@ def chosen_channel(settings: Settings, has: str | None) -> str:
     return has
 
 
-def chosen_ranges(settings: Settings, has: Sequence[str]) -> list[str]:
-    """Those of the settings; unset, those that the cluster `has`, which another tool may have set. Both are told."""
+def chosen_ranges(settings: Settings, has: Sequence[str], *, gateway: bool = False) -> list[str]:
+    """Those of the settings; unset, those that the cluster `has`, which another tool may have set. Both are told.
+
+    With a `gateway` it has one more, that of its nodes.
+    """
     cluster, names, path = settings.cluster, settings.names, ("cluster", "authorizedIpRanges")
     wanted = list(dict.fromkeys(cluster.authorized_ip_ranges))
     if "authorized_ip_ranges" not in cluster.model_fields_set and has:
@@ -202,7 +208,7 @@ def chosen_ranges(settings: Settings, has: Sequence[str]) -> list[str]:
             "let anybody reach it, by `authorizedIpRanges: []` in the stack file"
         )
         return list(has)
-    if wanted and set(wanted) != set(has):
+    if wanted and (set(wanted) - set(has) or len(set(has) - set(wanted)) > gateway):
         pulumi.log.warn(
             f"the cluster's API server will be reached from {', '.join(wanted)} alone: whoever deploys must come from "
             "there too, now and later. Who is shut out gets in again by: az aks update --resource-group "

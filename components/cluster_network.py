@@ -26,6 +26,8 @@ class OwnNetwork:
     """Of its control plane."""
     needs: Sequence[pulumi.Resource]
     """What has to be there before it."""
+    outbound_address: pulumi.Output[str] | None = None
+    """From which its nodes go out, where the stack has made the gateway."""
 
 
 def identity(cluster: ClusterSettings, own: OwnNetwork | None) -> containerservice.ManagedClusterIdentityArgs:
@@ -51,7 +53,20 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
     )
 
 
-def api_server(settings: Settings, ip_ranges: list[str]) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
+def with_nodes(ip_ranges: list[str], own: OwnNetwork | None) -> pulumi.Input[list[str]]:
+    """Authorized ranges, with the address from which nodes come.
+
+    AKS adds that of its load balancer by itself, but no gateway's (its page on authorized IP ranges, "Recommended IP
+    ranges to allow"): nodes could not join, and the cluster would fail (MicrosoftDocs/azure-docs#111834).
+    """
+    if not ip_ranges or own is None or own.outbound_address is None:
+        return ip_ranges
+    return own.outbound_address.apply(lambda address: list(dict.fromkeys([*ip_ranges, f"{address}/32"])))
+
+
+def api_server(
+    settings: Settings, ip_ranges: pulumi.Input[list[str]]
+) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
     """From where the API server may be reached.
 
     Ranges are stated when empty too, or taking them away would change nothing. A private one has none, and no name

@@ -19,6 +19,8 @@ class Network(Component):
     """Of no use but to what is private."""
     nat_gateway: pulumi.Output[str] | None = None
     """The id of the one that the stack makes."""
+    outbound_address: pulumi.Output[str] | None = None
+    """From which nodes then go out."""
     made: bool
     """Whether the stack has made it."""
 
@@ -79,6 +81,7 @@ class Network(Component):
         """AKS's own cannot be had in one's own network (its page on NAT gateways)."""
         name, location = self._settings.names.cluster, self._settings.location
         address = public_address(self, "outbound-address", f"{name}-outbound", self._resource_group, location)
+        self.outbound_address = address.ip_address.apply(str)
         return azure.NatGateway(
             "nat-gateway",
             nat_gateway_name=name,

@@ -174,7 +174,12 @@ class Platform(Component):
         return ClusterIdentity("identity", self.settings, network, group, opts=self.child())
 
     def _own_network(self, network: Network, identity: ClusterIdentity) -> OwnNetwork:
-        return OwnNetwork(subnet=network.node_subnet, identity=identity.id, needs=identity.roles)
+        return OwnNetwork(
+            subnet=network.node_subnet,
+            identity=identity.id,
+            needs=identity.roles,
+            outbound_address=network.outbound_address,
+        )
 
     def _identities(self, group: pulumi.Output[str]) -> Federation:
         settings, cluster = self.settings, self.cluster

@@ -29,6 +29,11 @@ def remembers(profile: str) -> bool:
     return any(timeout != 0 for timeout in timeouts) or flags.get("use-attr-cache") is not False
 
 
+def has_folder(profile: str) -> bool:
+    """Whether a mount keeps blocks on the node's disk, in a folder that it must have for itself."""
+    return "block-cache-path" in profiles()[profile]
+
+
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:
     """Mount options of a volume. Raises KeyError for a profile that there is not.
 

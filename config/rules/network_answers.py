@@ -104,8 +104,20 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
             what = "network.outbound is natGateway, and network.nodeSubnet has none"
             id_ = settings.network.node_subnet
             yield Objection(what, (f"az network vnet subnet update --ids {id_} --nat-gateway <name>",))
+        elif settings.network.nat_gateway and settings.cluster.authorized_ip_ranges:
+            yield _of_nodes(str(subnet["natGateway"].get("id")))
         if settings.network.private:
             yield from _policies(subnet, "nodeSubnet", settings.network.node_subnet)
+
+
+def _of_nodes(gateway: str) -> Objection:
+    """A warning: addresses of a gateway are told apart from it, and may well be among the ranges."""
+    what = (
+        "cluster.authorizedIpRanges must hold the addresses of the NAT gateway of network.nodeSubnet: nodes come from "
+        "there, and AKS lets them in by itself with its load balancer alone"
+    )
+    list_ = f"az network nat gateway show --ids {gateway} --query '[publicIpAddresses, publicIpPrefixes][][].id'"
+    return Objection(what, (f"{list_}    # az network public-ip show --ids <id> --query ipAddress",), stops=False)
 
 
 def _endpoint_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:

@@ -138,7 +138,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
     names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
     for name in sorted(names, key=lambda name: name == TOTAL):
         mine = [growth for growth in more if name in growth.quotas]
-        usage = usages.get(name.lower())
+        usage = usages.get(_plain(name))
         if usage is None:
             yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)
             continue
@@ -159,7 +159,14 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
 def _usages(answer: Json) -> Iterator[tuple[str, _Usage]]:
     for usage in answer.get("value", ()):
         name, limit = str((usage.get("name") or {}).get("value", "")), int(usage.get("limit", 0))
-        yield name.lower(), _Usage(limit, limit - int(usage.get("currentValue", 0)))
+        yield _plain(name), _Usage(limit, limit - int(usage.get("currentValue", 0)))
+
+
+def _plain(family: str) -> str:
+    """Sizes and quotas write one family with and without spaces: `standard NDAMSv4_A100Family` is the size's, of
+    ND96amsr (kubernetes/autoscaler, azure_instance_types.go).
+    """
+    return family.replace(" ", "").lower()
 
 
 def _needed(vcpus: int, quota: str, growing: Sequence[Growth], region: str) -> str:

@@ -75,7 +75,8 @@ class ClusterSettings(Model):
     """
     authorized_ip_ranges: IpRanges = ()
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
-    or kubectl must be in one, CI too; the cluster's nodes always may. Unless set, a cluster that is up keeps its own.
+    or kubectl must be in one, CI too; the cluster's nodes may by themselves, but not by a NAT gateway of yours
+    (`network.id`), whose addresses belong there too. Unless set, a cluster that is up keeps its own.
     """
     node_os_channel: NodeOsChannel = "Unmanaged"
     """Who patches nodes: `Unmanaged` is Ubuntu's own nightly updates, with no new image under a job; by `SecurityPatch`
@@ -85,7 +86,7 @@ class ClusterSettings(Model):
     maintenance_window: MaintenanceWindow | None = None
     """When AKS may roll images, each week; by default at any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
-    """`Free`, `Standard` or `Premium`."""
+    """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support."""
     system_pool: SystemPool = SystemPool()
     """The pool that AKS and the operators' controllers run on."""
     autoscaler: AutoscalerSettings = AutoscalerSettings()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pulumi
 
 from components.operators import Installed, Operator, Site
+from config.problems.errors import Problem
 from config.schema.models import StackFile
-from config.schema.operators import NVIDIA_NAMESPACE, Capability
+from config.schema.operators import NVIDIA_NAMESPACE, Capability, Installation
 from operators.network_operator.component import NAME, NetworkOperator
-from operators.network_operator.settings import NetworkOperatorSettings
+from operators.network_operator.settings import NetworkOperatorSettings, autoscaler_problems
 
 
 class _NetworkOperator(Operator[NetworkOperatorSettings]):
@@ -23,6 +24,10 @@ class _NetworkOperator(Operator[NetworkOperatorSettings]):
 
     def provides(self, settings: NetworkOperatorSettings) -> Mapping[Capability, str]:
         return {"InfiniBand": settings.resource_name}
+
+    def problems(self, installation: Installation) -> Iterator[Problem]:
+        """A name that the autoscaler does not understand."""
+        yield from autoscaler_problems(installation, installation.stack.operators.of(self).rdma_resource)
 
     def is_wanted(self, stack: StackFile) -> bool:
         """Where a pool has InfiniBand."""

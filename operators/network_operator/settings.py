@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import StringConstraints
 
+from config.problems.errors import Problem
+from config.problems.fixes import Path, set_command
 from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, may_be
-from config.schema.operators import ChartSettings
+from config.schema.operators import ChartSettings, Installation
 
 OfedVersion = Annotated[
     str,
@@ -16,6 +19,21 @@ OfedVersion = Annotated[
     may_be("a version of DOCA OFED's image, as in doca3.4.1-26.04-1.1.0.0-1 or 25.01-0.6.0.0-0"),
 ]
 """As in every release of the operator from 23.4 to 26.7 (`hack/release.yaml` of Mellanox/network-operator)."""
+
+
+def autoscaler_problems(installation: Installation, resource: str) -> Iterator[Problem]:
+    """Of a name that a tag of a scale set cannot say: there the autoscaler takes each `_` for a `/`, as it does `~2`
+    (cluster-autoscaler 1.35, azure_template.go, extractAllocatableResourcesFromScaleSet).
+    """
+    pools = installation.stack.gpu_pools().items()
+    scaled = [key for key, pool in pools if pool.sku.infiniband and pool.autoscale and not pool.autoscale.min]
+    if scaled and "_" in resource:
+        path: Path = ("operators", "networkOperator", "rdmaResource")
+        what = (
+            f"is {resource}, by which the autoscaler cannot start the first node of pools.{scaled[0]}: it reads _ as /"
+        )
+        allowed = "a name without _, or autoscale.min 1"
+        yield Problem(path, what, allowed, set_command(path, resource.replace("_", "-")))
 
 
 class NetworkOperatorSettings(ChartSettings):

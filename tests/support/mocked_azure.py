@@ -32,6 +32,8 @@ _NAMES = (
 )  # fmt: skip
 """Inputs that name a resource, the innermost first."""
 KEY = base64.b64encode(b"the account's key").decode()
+ADDRESS = "20.1.2.3"
+"""Of every public address."""
 ABSENT = (
     "invocation of azure-native:storage:getStorageAccount returned an error: request failed /subscriptions/...: "
     'Status=404 Code="ResourceNotFound" Message="The Resource was not found."'
@@ -43,6 +45,7 @@ ADDED: dict[str, dict[str, Any]] = {
         "identityProfile": {"kubeletidentity": {"objectId": KUBELET}},
         "oidcIssuerProfile": {"enabled": True, "issuerURL": ISSUER},
     },
+    "PublicIPAddress": {"ipAddress": ADDRESS},
     "UserAssignedIdentity": {"clientId": CLIENT, "principalId": PRINCIPAL},
     "StorageAccount": {"primaryEndpoints": {"blob": "https://account.blob.core.windows.net/"}},
     "SasWindow": WINDOW,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.facts.blobfuse import has_folder, profiles
 from config.facts.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, remove_command, set_command
@@ -32,6 +33,7 @@ def problems(options: ResimOptions, ground: Ground) -> Iterator[Problem]:
         else:
             yield from _permissions(account, name, key, needed)
             yield from _outlives(account, name, options.hours)
+            yield from _one_folder(account, name)
     yield from _flat(ground, options.output_container)
 
 
@@ -83,6 +85,21 @@ def _outlives(account: Account, name: str, hours: int) -> Iterator[Problem]:
         f"or {path_text((*account.path, 'auth'))} identity"
     )
     yield Problem(where, what, allowed, set_command(where, most))
+
+
+def _one_folder(account: Account, name: str) -> Iterator[Problem]:
+    """By identity each pod has a mount of its own (nodeserver.go, NodePublishVolume), and a node has several of them.
+
+    Each empties the folder of blocks as it begins and ends, and does not begin while another writes there
+    (azure-storage-fuse 2.5.4, block_cache.go, Configure: "temp directory not empty").
+    """
+    profile = account.settings.containers[name].profile
+    if account.settings.auth == "identity" and has_folder(profile):
+        where: Path = (*account.path_of(name), "profile")
+        auth = path_text((*account.path, "auth"))
+        what = f"is {profile}, whose folder of blocks pods of one node would share ({auth} identity)"
+        others = [each for each in profiles() if not has_folder(each)]
+        yield Problem(where, what, f"{' or '.join(others)}, or {auth} sas", set_command(where, others[0]))
 
 
 def _flat(ground: Ground, name: str) -> Iterator[Problem]:

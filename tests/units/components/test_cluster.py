@@ -52,6 +52,12 @@ def test_the_api_server_is_open_to_all_but_for_authorized_ranges(given: list[str
     assert declared(authorizedIpRanges=given).inputs["apiServerAccessProfile"] == {"authorizedIPRanges": sent}
 
 
+@pytest.mark.parametrize(("tier", "plan"), [("Standard", None), ("Premium", "AKSLongTermSupport")])
+def test_long_term_support_comes_with_its_tier(tier: str, plan: str | None) -> None:
+    """AKS's page on pricing tiers: "Enable or disable LTS and the Premium tier together"."""
+    assert declared(tier=tier).inputs.get("supportPlan") == plan
+
+
 def test_the_version_is_the_control_planes_and_not_that_of_the_inline_pool() -> None:
     """ARM refuses it there once there are other pools."""
     inputs = declared("1.36").inputs
@@ -152,3 +158,14 @@ def test_ranges_that_the_cluster_has_stay_and_new_ones_are_told(
     settings = settings_with(cluster=ClusterSettings.model_validate(given))
     assert chosen_ranges(settings, has) == sent
     assert [told in text for text in said] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(("gateway", "told"), [(True, 0), (False, 1)])
+def test_the_address_of_the_nodes_gateway_is_no_other_range(
+    *, gateway: bool, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    settings = settings_with(cluster=ClusterSettings.model_validate({"authorizedIpRanges": ["8.8.8.8/32"]}))
+    assert chosen_ranges(settings, ["8.8.8.8/32", "20.1.2.3/32"], gateway=gateway) == ["8.8.8.8/32"]
+    assert len(said) == told

@@ -12,7 +12,7 @@ from config.rules.addresses import addresses_needed
 from config.schema.network import layout, usable
 from config.schema.pools import MAX_NODES
 from tests.support.lookups import HUB, ZONES
-from tests.support.mocked_azure import PRINCIPAL, SUBSCRIPTION, Azure
+from tests.support.mocked_azure import ADDRESS, PRINCIPAL, SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
 from tests.support.settings import H100, T4, load
 
@@ -82,6 +82,21 @@ def test_all_nodes_are_in_the_subnet_of_a_network_with_a_way_out() -> None:
     assert system["vnetSubnetID"] == recorder.one(":AgentPool").inputs["vnetSubnetID"]
     assert system["vnetSubnetID"].endswith("/VirtualNetwork/ai-on-aks-test/subnets/nodes")
     assert cluster["networkProfile"]["outboundType"] == "userAssignedNATGateway"
+
+
+@pytest.mark.parametrize(
+    ("outbound", "given", "sent"),
+    [
+        ("natGateway", ["137.117.106.88/29"], ["137.117.106.88/29", f"{ADDRESS}/32"]),
+        ("natGateway", [], []),
+        ("loadBalancer", ["137.117.106.88/29"], ["137.117.106.88/29"]),
+    ],
+)
+def test_nodes_that_come_by_the_gateway_are_let_in(outbound: str, given: list[str], sent: list[str]) -> None:
+    """AKS adds the load balancer's address by itself, and no gateway's (its page on authorized IP ranges)."""
+    recorder = deployed({**OWN, "outbound": outbound}, cluster={"authorizedIpRanges": given})
+    access = recorder.one(":ManagedCluster").inputs["apiServerAccessProfile"]
+    assert access["authorizedIPRanges"] == sent
 
 
 def test_by_the_load_balancer_no_gateway_is_made() -> None:

@@ -133,6 +133,16 @@ def test_a_nat_gateway_on_the_subnet_is_enough(azure: dict[str, Answer]) -> None
     assert refused(stack(outbound="natGateway")) == ""
 
 
+@pytest.mark.parametrize(("ranges", "told"), [(("8.8.8.8/32",), 1), ((), 0)])
+def test_authorized_ranges_need_the_addresses_of_the_users_gateway(
+    ranges: tuple[str, ...], told: int, azure: dict[str, Answer], warnings: list[str]
+) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(natGateway={"id": "/nat"}))
+    there = stack(outbound="natGateway", private=False)
+    assert refused(there.model_copy(update={"cluster": ClusterSettings(authorized_ip_ranges=ranges)})) == ""
+    assert len([text for text in warnings if "az network nat gateway show --ids /nat" in text]) == told
+
+
 def test_a_network_that_there_is_not_is_told(azure: dict[str, Answer]) -> None:
     azure["virtualNetworks/hub"] = answer({"error": {"code": "ResourceNotFound"}}, 404)
     assert f"network.id is a network that Azure does not have: {HUB}" in refused(stack())

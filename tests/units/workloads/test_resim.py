@@ -266,6 +266,19 @@ def test_what_would_not_run_is_refused_with_its_fix(
     assert problems(storage, **options) == [(where, what, fix)]
 
 
+@pytest.mark.parametrize(("profile", "told"), [("resimulation", 1), ("random-4k", 1), ("sequential", 0)])
+def test_by_identity_pods_of_a_node_share_no_folder_of_blocks(profile: str, told: int) -> None:
+    """Each has a mount of its own, and two of them cannot have one folder (blobfuse2, block_cache.go, Configure)."""
+    storage = output(containers={"output": {"permissions": "racwdlmp", "profile": profile}}, auth="identity")
+    found = problems(storage)
+    assert len(found) == told
+    for where, _, fix in found:
+        assert where == "storage.accounts.out.containers.output.profile"
+        assert fix == f"pulumi config set --path {where} sequential"
+    storage["accounts"]["out"]["auth"] = "sas"
+    assert problems(storage) == []
+
+
 def test_an_identity_is_not_outlived() -> None:
     storage = output(containers={"output": {"permissions": "racwdlmp"}}, auth="identity")
     storage["accounts"]["in"] = {"auth": "identity", "containers": {"input": {}}}

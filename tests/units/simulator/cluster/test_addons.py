@@ -32,6 +32,7 @@ def test_every_cluster_has_the_classes_of_files_and_disks() -> None:
         "managed",
         "managed-csi",
         "managed-csi-premium",
+        "managed-csi-premium-v2",
         "managed-premium",
     ]
     assert names(kube, "CSIDriver") == ["disk.csi.azure.com", "file.csi.azure.com"]
