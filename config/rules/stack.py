@@ -48,6 +48,7 @@ def problems(installation: Installation) -> Iterator[Problem]:
 
 
 def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
+    """Patches come every month, and Azure itself refuses at once those that it does not have."""
     known = versions().kubernetes
     version = stack.cluster.kubernetes_version
     match = re.fullmatch(r"(\d+\.\d+)(?:\.(\d+))?", version)
@@ -56,13 +57,10 @@ def _kubernetes_version(stack: StackFile) -> Iterator[Problem]:
         fault = "not a version"
     elif newest is None:
         fault = "which AKS does not offer to new clusters"
-    elif match[2] and int(match[2]) > int(newest.rpartition(".")[2]):
-        fault = f"newer than {newest}, the newest patch in config/facts/versions.yaml"
     else:
         return
     path = ("cluster", "kubernetesVersion")
-    minors, patches = ", ".join(known.newest), ", ".join(known.newest.values())
-    allowed = f"{minors}, or with a patch that `az aks get-versions` lists, up to {patches}"
+    allowed = f"{', '.join(known.newest)}, or with a patch that `az aks get-versions` lists"
     fix = set_command(path, match[1] if match and newest else known.default)
     yield Problem(path, f"is {version!r}, {fault}", allowed, fix)
 

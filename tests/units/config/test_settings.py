@@ -60,7 +60,7 @@ def test_an_empty_map_is_not_set() -> None:
     assert (list(settings.gpu_pools()), list(settings.placements)) == (["gpu"], ["notebook"])
 
 
-@pytest.mark.parametrize("version", ["1.36", 1.36, "1.36.0"])
+@pytest.mark.parametrize("version", ["1.36", 1.36, "1.36.0", "1.36.99"])
 def test_kubernetes_version_may_be_a_number(version: Any) -> None:
     assert load({"vmSku": H100, "cluster": {"kubernetesVersion": version}}).cluster.kubernetes_version == str(version)
 
