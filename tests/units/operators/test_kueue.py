@@ -42,6 +42,14 @@ def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_non
     }
 
 
+def test_a_job_may_ask_for_room_on_its_nodes_disk_which_no_quota_counts() -> None:
+    """Kueue admits no job that asks for a resource without a quota, unless it is told to pass over that one."""
+    passed_over = tuple(component.configuration(30)["resources"]["excludeResourcePrefixes"])
+    counted = quotas(8, WHOLE)
+    assert "ephemeral-storage".startswith(passed_over)
+    assert not [name for name in (*counted, "nvidia.com/gpu.shared", "rdma/ib") if name.startswith(passed_over)]
+
+
 def test_kueue_waits_longer_for_pods_than_appwrapper_does() -> None:
     waits = component.configuration(90)["waitForPodsReady"]
     assert int(waits["timeout"].removesuffix("m")) > 90
