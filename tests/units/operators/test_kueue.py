@@ -199,7 +199,8 @@ def test_members_cannot_give_themselves_more(verb: str, group: str, resource: st
 
 
 def test_users_and_groups_of_a_team_have_the_role() -> None:
+    """Kubernetes compares names letter by letter, and Entra's tokens have ids in lower case."""
     group = "0a0b0c0d-0000-0000-0000-000000000000"
-    found: dict[str, Any] = rights.binding(TeamSettings(gpus=8, users=("alice",), groups=(group,)))
+    found: dict[str, Any] = rights.binding(TeamSettings(gpus=8, users=("alice",), groups=(group.upper(),)))
     assert found["role_ref"]["name"] == "mlbatch-edit"
     assert [(each["kind"], each["name"]) for each in found["subjects"]] == [("User", "alice"), ("Group", group)]
