@@ -68,7 +68,7 @@ class Cluster(Component):
         found = self._found() if there else self.resource
         self.kubelet_object_id = found.identity_profile.apply(_kubelet_object_id)
         self.issuer = found.oidc_issuer_profile.apply(lambda profile: str(profile.issuer_url))
-        self._let_admins_in()
+        self._let_groups_in()
         runs = self.resource.agent_pool_profiles.apply(_system_pool_version)
         pulumi.Output.all(runs, self.resource_group, self.name).apply(lambda found: self._warn_if_behind(*found))
         self.register_outputs({"name": self.name, "id": self.id})
@@ -141,10 +141,12 @@ class Cluster(Component):
             admin_group_object_ids=sorted(str(group) for group in cluster.admin_group_object_ids),
         )
 
-    def _let_admins_in(self) -> None:
-        """Lets groups of cluster admins get a kubeconfig, which being an admin inside does not."""
+    def _let_groups_in(self) -> None:
+        """Lets groups of cluster admins and of teams get a kubeconfig, which no right inside does."""
         cluster = self.settings.cluster
-        for group in sorted({str(each) for each in cluster.admin_group_object_ids}) if cluster.entra else ():
+        of_teams = (group for team in self.settings.teams.values() for group in team.groups)
+        groups = {str(each).lower(): str(each) for each in (*of_teams, *cluster.admin_group_object_ids)}
+        for group in sorted(groups.values()) if cluster.entra else ():
             who = roles.Principal(object_id=pulumi.Output.from_input(group), kind="Group")
             roles.assign(f"kubeconfig-{group}", role=roles.CLUSTER_USER, scope=self.id, principal=who, parent=self)
 

@@ -32,6 +32,8 @@ class Changes:
     """Contents of config maps, by their names."""
     arguments: Sequence[str] = ()
     """Of containers, after their own."""
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of containers, over their own."""
     without: Collection[str] = ()
     """Names of CRDs that are left out."""
 
@@ -93,6 +95,9 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
     if changes.arguments:
         for each in containers["containers"]:
             each["args"] = [*each.get("args", []), *changes.arguments]
+    if changes.resources:
+        for each in containers["containers"]:
+            each["resources"] = merge(each.get("resources", {}), changes.resources)
     template: Manifest = {"spec": {**placed, **containers}}
     if changes.configuration:
         checksum = sha256(json.dumps(changes.configuration, sort_keys=True).encode()).hexdigest()[:16]

@@ -43,6 +43,10 @@ class TeamSettings(Model):
     they stay at the level `baseline`.
     """
     users: tuple[User, ...] = ()
-    """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name."""
+    """Who may run jobs there, by the names that the cluster knows: with Entra, a user's principal name, in letters as
+    Entra has it; of guests, service principals and managed identities the object id.
+    """
     groups: tuple[ObjectId, ...] = ()
-    """Entra groups whose members may, too, by their object ids."""
+    """Entra groups whose members may, too, by their object ids; each gets the role by which it asks for a
+    kubeconfig.
+    """

@@ -15,6 +15,11 @@ NAME = "appwrapper"
 _S, _MINUTE, _HOUR = 10**9, 60 * 10**9, 3600 * 10**9
 """Durations are Go's, in nanoseconds: its configuration takes no units."""
 
+RESOURCES = {"requests": {"memory": "250Mi"}, "limits": {"memory": "1000Mi"}}
+"""As MLBatch has them (its setup.k8s/appwrapper/base/manager_resources_patch.yaml): it keeps all pods of the cluster in
+memory (v1.2.1, cmd/main.go: a cache without selectors), for which the 128Mi of its release are few.
+"""
+
 
 class AppWrapper(Installed):
     """The release, with its configuration."""
@@ -23,7 +28,8 @@ class AppWrapper(Installed):
         super().__init__(name, opts)
         own = configuration(site.settings.operators.warm_up_minutes, site.scheduler)
         text = yaml.safe_dump(own, sort_keys=False)
-        self.followed = install(NAME, site, Changes({WRAPPER_CONFIG: {"config.yaml": text}}), parent=self)
+        changes = Changes({WRAPPER_CONFIG: {"config.yaml": text}}, resources=RESOURCES)
+        self.followed = install(NAME, site, changes, parent=self)
         self.register_outputs({})
 
 

@@ -14,6 +14,10 @@ from operators.kueue.settings import KueueSettings
 from operators.kueue.teams import Teams
 
 NAME = "kueue"
+UNCOUNTED = ("ephemeral-storage",)
+"""What a job may ask for beside its quota. Of a resource that no quota has Kueue admits none, ever (0.19.2,
+pkg/scheduler/flavorassigner/flavorassigner.go:1071, "unavailable in ClusterQueue"); nodes have this by themselves.
+"""
 
 
 class Kueue(Installed):
@@ -65,6 +69,7 @@ def configuration(warm_up_minutes: int) -> Values:
         "controller": {"groupKindConcurrency": {**concurrency, "ClusterQueue.kueue.x-k8s.io": 5}},
         "clientConnection": {"qps": 300, "burst": 500},
         "integrations": {"frameworks": list(FRAMEWORKS)},
+        "resources": {"excludeResourcePrefixes": [*UNCOUNTED]},
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": TEAM_LABELS},
         "waitForPodsReady": {

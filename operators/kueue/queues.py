@@ -57,8 +57,11 @@ def cluster_queue_spec(
 ) -> dict[str, Any]:
     """A team's share of the cluster, or one that no namespace can queue for.
 
-    Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait; nobody preempts others to
-    borrow. In its own queue a team's more important or older job comes first. `limits` are of lending and borrowing.
+    Whoever borrows gives back at once, whatever the priorities, when the owner's jobs wait. In its own queue a team's
+    more important or older job comes first. `borrowWithinCohort` is MLBatch's, and keeps nobody from ending others'
+    jobs to borrow: by fair sharing (component.py), one that has to borrow ends those of who has borrowed more (v0.19.2,
+    pkg/scheduler/flavorassigner/flavorassigner.go:1382, canPreemptWhileBorrowing; preemption/fairsharing/strategy.go).
+    `limits` are of lending and borrowing.
     """
     selector = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}} if namespace else {}
     resources = [

@@ -16,6 +16,7 @@ from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
 from config.schema.cluster import ClusterSettings
+from config.schema.teams import TeamSettings
 from tests.support.mocked_azure import DEPLOYER, LOGIN_OPTIONS, SECRET, SERVER_APP
 from tests.support.mocks import Recorder, deploy
 from tests.support.settings import settings_with
@@ -23,11 +24,11 @@ from tests.support.settings import settings_with
 GROUP = "11111111-1111-1111-1111-111111111111"
 
 
-def access(cluster: ClusterSettings) -> tuple[Recorder, list[str]]:
+def access(cluster: ClusterSettings, **given: Any) -> tuple[Recorder, list[str]]:
     found: list[str] = []
 
     def declare() -> None:
-        settings = settings_with(cluster=cluster)
+        settings = settings_with(cluster=cluster, **given)
         made = Cluster("cluster", settings, pulumi.Output.from_input("group"))
         KubernetesAccess("access", made, cluster).kubeconfig.apply(found.append)
 
@@ -141,6 +142,16 @@ def test_groups_of_admins_may_ask_for_a_kubeconfig() -> None:
     assert (role["principalId"], role["principalType"]) == (GROUP, "Group")
     assert role["roleDefinitionId"].endswith(CLUSTER_USER)
     assert role["scope"].endswith("/ManagedCluster/ai-on-aks-test")
+
+
+def test_groups_of_teams_may_too_each_once() -> None:
+    """A RoleBinding lets them do things in the cluster, and not ask Azure for a way into it."""
+    other = "2a2b2c2d-0000-0000-0000-000000000000"
+    teams = {"blue": TeamSettings(gpus=8, groups=(other, GROUP)), "red": TeamSettings(gpus=8, groups=(other.upper(),))}
+    recorder, _ = access(ClusterSettings(local_accounts=True, admin_group_object_ids=(GROUP,)), teams=teams)
+    roles = [recorder.one(":RoleAssignment", name).inputs for name in recorder.names(":RoleAssignment")]
+    assert sorted(role["principalId"].lower() for role in roles) == [GROUP, other]
+    assert all(role["roleDefinitionId"].endswith(CLUSTER_USER) for role in roles)
 
 
 @pytest.mark.parametrize("method", ["azurecli", "workloadidentity", "msi", "spn"])

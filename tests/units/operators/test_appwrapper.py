@@ -61,6 +61,11 @@ def test_each_object_is_a_resource_as_it_was_released(stack: Recorder) -> None:
     assert stack.one(":core/v1:Namespace", "namespace-appwrapper-system")
 
 
+def test_it_has_memory_for_all_pods_of_a_cluster_and_not_what_its_release_has(stack: Recorder) -> None:
+    (container,) = stack.one(":Deployment", "manager").inputs["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["memory"] == "1000Mi"
+
+
 def follows(stack: Recorder, resource: str, name: str) -> str:
     return " ".join(stack.one(resource, name).dependencies)
 

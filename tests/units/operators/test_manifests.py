@@ -97,6 +97,18 @@ def test_arguments_come_after_the_containers_own_and_with_no_configuration_there
     assert POD["containers"][0]["args"] == ["--fast"]
 
 
+def test_resources_come_over_the_containers_own() -> None:
+    own = {"limits": {"cpu": "2", "memory": "128Mi"}, "requests": {"cpu": "100m"}}
+    release = copy.deepcopy(DEPLOYMENT)
+    release["spec"]["template"]["spec"]["containers"][0]["resources"] = own
+    (deployment,) = transformed([release], Changes(resources={"limits": {"memory": "1Gi"}}), None)
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "2", "memory": "1Gi"},
+        "requests": {"cpu": "100m"},
+    }
+    assert own["limits"]["memory"] == "128Mi"
+
+
 def test_crds_of_which_nothing_is_wanted_are_left_out_and_must_have_been_there() -> None:
     release = [thing("CustomResourceDefinition", name) for name in ("as.test", "bs.test")]
     assert transformed(release, Changes(without=["as.test"]), None) == release[1:]
