@@ -15,7 +15,7 @@ from components._base import Component
 from components.images import mirrored
 from components.manifests import Manifest, manifests
 from components.operators import Site
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from operators._release import merge
 
 CHECKSUM = "checksum/config"
@@ -84,6 +84,7 @@ def _transformed(manifest: Manifest, changes: Changes, registry: str | None) -> 
         return manifest
     pod = manifest["spec"]["template"]["spec"]
     placed = {
+        "priorityClassName": SYSTEM_PRIORITY,
         "nodeSelector": {**pod.get("nodeSelector", {}), **SYSTEM_NODES},
         "tolerations": [*pod.get("tolerations", []), *SYSTEM_TOLERATIONS],
     }

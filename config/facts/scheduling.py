@@ -23,6 +23,10 @@ SCRATCH_FOLDER = f"{SCRATCH_MOUNT}/scratch"
 """Lies on that file system and so is there only once it is mounted: pods take it as a hostPath of type Directory."""
 SYSTEM_NODES = {"kubernetes.azure.com/mode": "system"}
 """Node selector of the system pool."""
+SYSTEM_PRIORITY = "system-cluster-critical"
+"""Class of what jobs wait for when it is evicted: the last to be, of what is no part of a node. MLBatch gives its
+operators system-node-critical (project-codeflare/mlbatch, setup.k8s/*/manager_resources_patch.yaml).
+"""
 SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
 SPOT_LABEL = "kubernetes.azure.com/scalesetpriority"
 SPOT_TAINT = f"{SPOT_LABEL}=spot:NoSchedule"

@@ -10,6 +10,10 @@ from operators._manifests import Changes, install
 NAME = "kuberay"
 UNUSED = ("raycronjobs.ray.io",)
 """The CRD of what the operator does only behind a feature gate, and Kueue does not queue."""
+RESOURCES = {"requests": {"memory": "100Mi"}, "limits": {"cpu": "500m", "memory": "1000Mi"}}
+"""As MLBatch has them (its setup.k8s/kuberay/manager_resources_patch.yaml): a tenth of a CPU, as released, is little
+for the clusters of many jobs at once.
+"""
 
 
 class KubeRay(Installed):
@@ -21,5 +25,5 @@ class KubeRay(Installed):
 
     def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__(name, opts)
-        self.followed = install(NAME, site, Changes(without=UNUSED), parent=self)
+        self.followed = install(NAME, site, Changes(resources=RESOURCES, without=UNUSED), parent=self)
         self.register_outputs({})

@@ -6,7 +6,7 @@ import pulumi
 import yaml
 
 from components.operators import Installed, Site
-from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS, TEAM_LABELS
+from config.facts.scheduling import SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERATIONS, TEAM_LABELS
 from config.schema.operators import MONITORING, Operators
 from operators._release import Values, release
 from operators.kueue.rights import FRAMEWORKS
@@ -42,7 +42,11 @@ def values(warm_up_minutes: int = Operators().warm_up_minutes, *, monitored: boo
     """
     text = yaml.safe_dump(configuration(warm_up_minutes), sort_keys=False)
     return {
-        "controllerManager": {"nodeSelector": SYSTEM_NODES, "tolerations": SYSTEM_TOLERATIONS},
+        "controllerManager": {
+            "nodeSelector": SYSTEM_NODES,
+            "tolerations": SYSTEM_TOLERATIONS,
+            "manager": {"priorityClassName": SYSTEM_PRIORITY},
+        },
         "managerConfig": {"controllerManagerConfigYaml": text},
         **({"enablePrometheus": True} if monitored else {}),
     }

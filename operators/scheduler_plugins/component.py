@@ -5,7 +5,7 @@ from __future__ import annotations
 import pulumi
 
 from components.operators import Installed, Site
-from config.facts.scheduling import GPU_RESOURCE, SYSTEM_NODES, SYSTEM_TOLERATIONS
+from config.facts.scheduling import GPU_RESOURCE, SYSTEM_NODES, SYSTEM_PRIORITY, SYSTEM_TOLERATIONS
 from config.schema.operators import ChartSettings
 from operators._release import Values, release
 
@@ -35,7 +35,7 @@ def values() -> Values:
     place = {
         "nodeSelector": SYSTEM_NODES,
         "tolerations": SYSTEM_TOLERATIONS,
-        "priorityClassName": "system-cluster-critical",
+        "priorityClassName": SYSTEM_PRIORITY,
     }
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     packing = {

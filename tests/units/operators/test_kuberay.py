@@ -55,6 +55,8 @@ def test_its_pod_is_as_released_from_the_mirror_on_the_system_pool(stack: Record
     (container,) = spec["containers"]
     assert (container["image"], container["args"]) == ("mirror.example.com/all/kuberay/operator:v1", ["--a"])
     assert spec["nodeSelector"] == {"kubernetes.azure.com/mode": "system"}
+    assert spec["priorityClassName"] == "system-cluster-critical"
+    assert container["resources"]["limits"] == {"cpu": "500m", "memory": "1000Mi"}
 
 
 def test_kueue_queues_its_jobs_and_comes_after_it_since_namespaces_of_teams_go_before_both(stack: Recorder) -> None:

@@ -30,6 +30,10 @@ def amount(text: str) -> int:
     return int(text.removesuffix(unit)) * units.get(unit, 1000)
 
 
+def test_its_manager_is_among_the_last_to_be_evicted() -> None:
+    assert component.values()["controllerManager"]["manager"] == {"priorityClassName": "system-cluster-critical"}
+
+
 def test_in_the_namespaces_of_teams_no_job_goes_past_the_queue_and_elsewhere_none_is_touched() -> None:
     found = yaml.safe_load(component.values()["managerConfig"]["controllerManagerConfigYaml"])
     assert found["manageJobsWithoutQueueName"] is True
