@@ -71,8 +71,8 @@ class Finetuning:
 
     @property
     def output(self) -> Path:
-        """Where it has its checkpoints and metrics."""
-        return self.folder / "checkpoints" / NAMESPACE / NAME
+        """Where it has its checkpoints and metrics, once it has run."""
+        return self.folder / self._output.lstrip("/")
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()
@@ -97,7 +97,7 @@ class Finetuning:
             checkpoints=PodMount(name="checkpoints", path=CHECKPOINTS, source={}),
             data=PodMount(name="data", path=DATA, source={}) if "dataContainer" in given else None,
         )
-        self.spec = manifests.ray_job(run)
+        self.spec, self._output = manifests.ray_job(run), run.output
         for folder in ("checkpoints", "data"):
             (self.folder / folder).mkdir(exist_ok=True)
 

@@ -149,16 +149,22 @@ def test_what_cannot_be_fails_the_job_with_the_reason(tmp_path: Path, options: A
     assert "failed with exit code 2, last available logs" in log
 
 
-def test_files_of_lines_are_read(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    lines = [json.dumps({"prompt": "What is this?", "completion": "word " * 200}) for _ in range(300)]
-    (tmp_path / "data" / "a.jsonl").write_text("\n".join(lines))
-    code, log = Finetuning(tmp_path, options={"dataContainer": "lines"}).run()
+def of_lines(folder: Path, count: int) -> str:
+    """The log of one that learns a file of so many lines."""
+    (folder / "data").mkdir(exist_ok=True)
+    lines = [json.dumps({"prompt": "What is this?", "completion": "word " * 200}) for _ in range(count)]
+    (folder / "data" / "a.jsonl").write_text("\n".join(lines))
+    code, log = Finetuning(folder, options={"dataContainer": "lines"}).run()
     assert code == 0, log
-    assert "236 examples in" in log
+    return log
 
 
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
-    Finetuning(tmp_path).run()
-    _, log = Finetuning(tmp_path, options={"rank": 8}).run()
-    assert "is of another training: rank 16 and not 8" in log
+def test_files_of_lines_are_read_and_a_checkpoint_of_other_ones_is_refused(tmp_path: Path) -> None:
+    assert "236 examples in" in of_lines(tmp_path, 300)
+    assert "is of another training: examples 236 and not 336" in of_lines(tmp_path, 400)
+
+
+def test_of_another_rank_it_is_another_training_and_the_first_one_is_kept(tmp_path: Path) -> None:
+    first, second = Finetuning(tmp_path), Finetuning(tmp_path, options={"rank": 8})
+    begun = [BEGUN.findall(training.run()[1]) for training in (first, second, first)]
+    assert begun == [["0"], ["0"], ["17"]], "the first is done already when it comes again"
