@@ -71,14 +71,14 @@ class Connection:
     def serve(self, opened: Callable[[Stream], None]) -> None:
         """Calls `opened` with each new stream, until the client is gone; then all streams have ended."""
         try:
-            while frame := self._read(8):
-                head, rest = struct.unpack(">II", frame)
+            while True:
+                head, rest = struct.unpack(">II", self._read(8))
                 flags, payload = rest >> 24, self._read(rest & 0xFFFFFF)
                 if not head & _CONTROL:
                     self._data(head, payload, flags)
                 else:
                     self._control(head & 0xFFFF, flags, payload, opened)
-        except (OSError, EOFError):  # it went away in the middle of something
+        except (OSError, EOFError):  # it went away, maybe in the middle of something
             pass
         finally:
             for stream in self._streams.values():
@@ -94,7 +94,7 @@ class Connection:
 
     def _read(self, count: int) -> bytes:
         data = self._reader.read(count)
-        if data and len(data) < count:
+        if len(data) < count:
             raise EOFError
         return data
 
