@@ -20,6 +20,8 @@ from workloads._indexed_job import JOB_LABEL
 from workloads._pods import GpuPod, Manifest
 
 NAME = "gpu-batch"
+LEAST_MEMORY_MB = 768
+"""Of gpu-burn: three matrices of 8192 by 8192 floats (gpu_burn-drv.cpp at 0831a45, SIZE and initBuffers)."""
 
 
 class GpuBatchOptions(WorkloadOptions):
@@ -33,8 +35,8 @@ class GpuBatchOptions(WorkloadOptions):
     """
     gpu_seconds: Count = 60
     """How long each loads its GPU."""
-    memory_mb: Count = 1024
-    """GPU memory that each takes; all that share a GPU must fit."""
+    memory_mb: Annotated[int, Field(ge=LEAST_MEMORY_MB), PLAIN_DIGITS] = 1024
+    """GPU memory that each takes, 768 at least; all that share a GPU must fit."""
     retries: Annotated[int, Field(ge=0, le=100), PLAIN_DIGITS] = 3
     """How often a pod may fail; evictions do not count."""
 

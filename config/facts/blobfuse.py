@@ -11,6 +11,7 @@ ACCOUNT = "blobs"
 """The service account of pods that mount containers by identity."""
 AUDIENCE = "api://AzureADTokenExchange"
 """Of the tokens that the driver asks kubelets for (its CSIDriver's tokenRequests), to mount by identity."""
+_WRITTEN_WITHOUT = 4
 Profile = dict[str, bool | int | float | str]
 """Flags of `blobfuse2 mount`, without the dashes."""
 
@@ -32,6 +33,18 @@ def remembers(profile: str) -> bool:
 def has_folder(profile: str) -> bool:
     """Whether a mount keeps blocks on the node's disk, in a folder that it must have for itself."""
     return "block-cache-path" in profiles()[profile]
+
+
+def files_at_once(profile: str) -> int:
+    """Files that a node can write at the same time, however large: each keeps blocks of the pool until it is closed.
+
+    As many as are read ahead, or four where none are, and one of the pool is never lent (azure-storage-fuse at
+    blobfuse2-2.5.4, component/block_cache: block_cache.go, getOrCreateBlock, MIN_WRITE_BLOCK; blockpool.go,
+    NewBlockPool). With none left for 5 seconds, a write ends with EIO.
+    """
+    flags = profiles()[profile]
+    blocks = int(float(flags["block-cache-pool-size"]) / float(flags["block-cache-block-size"])) - 1
+    return blocks // (int(flags["block-cache-prefetch"]) or _WRITTEN_WITHOUT)
 
 
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:

@@ -28,6 +28,22 @@ wait_for_workers() {
   echo "All $NODES workers answer."
 }
 
+# When a worker goes, as from a node that is drained, mpirun ends at once. Volcano begins the job anew when it sees that pod
+# deleted, but never once this one has failed (_volcano.py: PodEvicted, PodFailed), and which of them is first is chance. So
+# after a failure the master stays for a while if a worker does not answer.
+outlast_lost_worker() {
+  local host
+  for host in "${hosts[@]}"; do
+    if ! ssh -n -o BatchMode=yes -o ConnectTimeout=5 "$host" true 2>/dev/null; then
+      echo "Worker $host does not answer any more. If its pod is deleted within ${RESTART_WAIT_S:=120} s, the job begins anew."
+      trap 'exit 143' TERM
+      sleep "$RESTART_WAIT_S" &
+      wait $!
+      return
+    fi
+  done
+}
+
 # By its full path, mpirun also tells the other nodes where Open MPI is. Ranks are consecutive on a node, each bound to cores
 # of its own. hcoll is off because only MPI's start-up runs here; the master reaches every worker itself, all at once.
 run_on_every_gpu() {

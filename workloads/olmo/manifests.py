@@ -24,6 +24,12 @@ HOPELESS = 64
 """Exit code of scripts for what another try would not mend."""
 _MEETING_TIMEOUT_S = 1800
 """How long the nodes wait for each other: they start together, but pull a large image at different speed."""
+SAVING_THREADS = 2
+"""Files of a checkpoint that each rank writes and reads at once.
+
+16 by default (OLMo-core v1.8.0, src/olmo_core/utils.py, get_default_thread_count), and blobfuse2 has no blocks for so
+many of 8 ranks (config/facts/blobfuse.yaml, sequential).
+"""
 _DATA_SILENCE_S = 1800
 """How long the training goes on waiting after the preparation's last sign of life, which it gives each minute.
 
@@ -79,6 +85,7 @@ def variables(run: Run) -> dict[str, str]:
         "MEETING_TIMEOUT_S": str(_MEETING_TIMEOUT_S),
         # All nodes see one folder of checkpoints, so only the first rank of all makes and renames folders there.
         "OLMO_SHARED_FS": "1",
+        "OLMO_NUM_THREADS": str(SAVING_THREADS),
     }
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from components.roles import BLOB_DATA_CONTRIBUTOR, BLOB_DATA_OWNER
 from components.storage import Storage
-from config.facts.blobfuse import mount_options, profiles, remembers
+from config.facts.blobfuse import files_at_once, mount_options, profiles, remembers
 from config.schema.names import Names
 from config.schema.storage import MAX_ACCOUNT_NAME, Account, AccountSettings, StorageSettings
 from tests.support.mocked_azure import DEPLOYER, SUBSCRIPTION
@@ -207,3 +207,9 @@ def test_every_profile_is_one_that_blobfuse2_takes(profile: str) -> None:
     assert ahead == 0 or ahead >= 11  # block_cache.go: none, or MIN_PREFETCH * 2 + 1
     assert ahead * float(options["block-cache-block-size"]) <= float(options["block-cache-pool-size"])
     assert options["use-adls"] == "true"
+
+
+@pytest.mark.parametrize("profile", [name for name in profiles() if name != "random-4k"])
+def test_a_file_for_each_gpu_of_a_node_can_be_written_at_once(profile: str) -> None:
+    """A file keeps its blocks until it is closed; a write that finds none left for 5 seconds ends with EIO."""
+    assert files_at_once(profile) >= 8

@@ -28,3 +28,11 @@ def test_more_memory_than_there_is_for_each_is_refused(memory: int, pool: dict[s
     assert str(problem).startswith(f'workloadOptions["gpu-batch"].memoryMb is {memory}, but GPUs of {T4} have 16 GB')
     assert problem.fix.endswith(f'["gpu-batch"].memoryMb\' {most}')
     load(settings(most, **pool), known=find())
+
+
+def test_less_memory_than_gpu_burn_takes_is_refused() -> None:
+    """It aborts with "Low mem for result" (gpu_burn-drv.cpp, initBuffers)."""
+    with pytest.raises(SettingsError) as caught:
+        load(settings(767), known=find())
+    assert "memoryMb" in str(caught.value)
+    load(settings(768), known=find())

@@ -38,6 +38,7 @@ def launch(tmp_path: Path, commands: Path, hosts: str) -> subprocess.CompletedPr
     settings = {
         "NODES": "2", "GPUS_PER_NODE": "8", "CORES_PER_GPU": "12", "MIN_BYTES": "8M", "MAX_BYTES": "16G",
         "ITERATIONS": "20", "SSH_TIMEOUT_S": "1", "BUSBW_FLOOR_GBS": "400", "NCCL_DEBUG": "INFO", "UCX_TLS": "rc",
+        "RESTART_WAIT_S": "0.1",
     }  # fmt: skip
     environment = {"PATH": f"{commands}:{os.environ['PATH']}", "TMPDIR": str(tmp_path), **settings}
     return subprocess.run(
@@ -79,6 +80,17 @@ def test_a_failed_mpirun_fails(tmp_path: Path, commands: Path) -> None:
     done = launch(tmp_path, commands, "a\nb\n")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "VERDICT: FAIL mpirun ended with exit code 3"
+
+
+def test_a_job_that_has_lost_a_worker_may_be_begun_anew_before_it_fails(tmp_path: Path, commands: Path) -> None:
+    """Volcano restarts it when that pod is deleted, but not once the master has failed."""
+    command(commands, "ssh", f'[[ ! -e {tmp_path}/gone || "$*" != *mpiworker-1* ]]')
+    command(commands, "mpirun", f"touch {tmp_path}/gone; exit 3")
+    done = launch(tmp_path, commands, "job-mpiworker-0.job\njob-mpiworker-1.job\n")
+    assert done.returncode == 1
+    *_, waits, last = done.stdout.splitlines()
+    assert waits.startswith("Worker job-mpiworker-1.job does not answer any more. If its pod is deleted within 0.1 s")
+    assert last == "VERDICT: FAIL mpirun ended with exit code 3"
 
 
 def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) -> None:

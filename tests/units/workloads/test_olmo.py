@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from components.context import BlobVolume
+from config.facts.blobfuse import files_at_once
 from tests.support.pools import A100, H100, RDMA, pool
 from workloads.olmo import manifests, preparation
 from workloads.olmo.manifests import Run
@@ -73,6 +74,13 @@ def test_a_lost_node_is_no_failure_but_a_mistake_is_the_last() -> None:
     assert f"exit {manifests.HOPELESS}\n" in manifests.files(pool()).contents["dataset.sh"]
     assert final["onExitCodes"]["containerName"] == container()["name"]
     assert template()["spec"]["restartPolicy"] == "Never", "failure policies need it"
+
+
+@pytest.mark.parametrize("profile", ["checkpoints", "sequential"])
+def test_a_node_writes_no_more_files_of_a_checkpoint_than_its_mount_has_blocks_for(profile: str) -> None:
+    """Each rank writes as many files at once as OLMo-core has threads: 16, where that is not set."""
+    found = manifests.variables(run())
+    assert int(found["OLMO_NUM_THREADS"]) * int(found["GPUS_PER_NODE"]) <= files_at_once(profile)
 
 
 def test_the_data_is_mounted_read_only_and_checkpoints_outlive_the_node() -> None:

@@ -14,5 +14,8 @@ give_up() {
 # shellcheck source=workloads/_mpi_scripts/hosts.sh
 source "$here/hosts.sh"
 wait_for_workers
-run_on_every_gpu bash "$here/train.sh" "${hosts[0]}" 2>&1 | bash "$here/throughput.sh" ||
-  give_up "mpirun ended with exit code ${PIPESTATUS[0]}"
+run_on_every_gpu bash "$here/train.sh" "${hosts[0]}" 2>&1 | bash "$here/throughput.sh" || {
+  code=${PIPESTATUS[0]}
+  outlast_lost_worker
+  give_up "mpirun ended with exit code $code"
+}

@@ -14,7 +14,10 @@ give_up() {
 # shellcheck source=workloads/_mpi_scripts/hosts.sh
 source "$here/hosts.sh"
 wait_for_workers
-run_on_every_gpu all_reduce_perf -b "$MIN_BYTES" -e "$MAX_BYTES" -f 2 -g 1 -n "$ITERATIONS" -c 1 2>&1 | tee "$log" ||
-  give_up "mpirun ended with exit code ${PIPESTATUS[0]}"
+run_on_every_gpu all_reduce_perf -b "$MIN_BYTES" -e "$MAX_BYTES" -f 2 -g 1 -n "$ITERATIONS" -c 1 2>&1 | tee "$log" || {
+  code=${PIPESTATUS[0]}
+  outlast_lost_worker
+  give_up "mpirun ended with exit code $code"
+}
 
 bash "$here/verdict.sh" "$log"
