@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 
+from config.facts.blobfuse import largest_file, profiles, remembers
 from config.facts.near import hint, near
 from config.problems.errors import Problem
 from config.problems.fixes import Path, path_text, set_command
+from config.schema.storage import Account
 from config.schema.workload import Ground
 
 _READ = "rl"
@@ -15,6 +17,8 @@ _WRITE = "racwdl"
 """Checkpoints are written beside their final name, renamed, and the oldest deleted."""
 _WRITE_HIERARCHICAL = "racwdlmp"
 """As ContainerSettings.permissions says."""
+_SHARE = 10 * 2**30
+"""Bytes of a checkpoint in one file, or a process's share of it, at the least."""
 _TYPO = 0.8
 """How alike two names of containers are of which one is mistyped; others hold other data."""
 
@@ -44,3 +48,20 @@ def container_problems(
         if needed == _WRITE_HIERARCHICAL:
             allowed += f", or of {_WRITE} where {path_text((*account.path, 'hierarchicalNamespace'))} is false"
         yield Problem(where, what, allowed, set_command(where, better))
+    if writes:
+        yield from _too_small(workload, account, key, name)
+
+
+def _too_small(workload: str, account: Account, key: str, name: str) -> Iterator[Problem]:
+    """Files by the container's profile, for what is saved there."""
+    profile = account.settings.containers[name].profile
+    if (most := largest_file(profile)) >= _SHARE:
+        return
+    where: Path = (*account.path_of(name), "profile")
+    what = (
+        f"is {profile}, by which no file can be larger than {most / 2**20:.0f} MiB, and workload {workload} saves "
+        f"there ({key})"
+    )
+    usable = [each for each in profiles() if largest_file(each) >= _SHARE]
+    best = next(each for each in usable if not remembers(each))  # which is good for several nodes, too
+    yield Problem(where, what, ", ".join(usable), set_command(where, best))

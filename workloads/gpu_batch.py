@@ -18,6 +18,7 @@ from workloads._base import Deployed, Run, Workload
 from workloads._batch_jobs import batch_job, batch_job_spec
 from workloads._indexed_job import JOB_LABEL
 from workloads._pods import GpuPod, Manifest
+from workloads._training import usable_bytes
 
 NAME = "gpu-batch"
 LEAST_MEMORY_MB = 768
@@ -59,12 +60,12 @@ class GpuBatch(Workload[GpuBatchOptions]):
     def problems(self, options: GpuBatchOptions, ground: Ground) -> Iterator[Problem]:
         """All that share a GPU have its memory; a partition has its part of it."""
         sharing = ground.pool.gpus // ground.pool.sku.gpus
-        most = ground.pool.sku.gpu_memory_gb * 1000 // sharing
+        most = int(usable_bytes(ground.pool.sku.gpu_memory_gb) / 2**20) // sharing  # gpu-burn's MB are MiB
         if options.memory_mb > most:
             path: Path = ("workloadOptions", NAME, "memoryMb")
             has = f"have {ground.pool.sku.gpu_memory_gb} GB{f', and {sharing} share each' if sharing > 1 else ''}"
             what = f"is {options.memory_mb}, but GPUs of {ground.pool.vm_sku} {has}"
-            yield Problem(path, what, f"1 to {most}", set_command(path, most))
+            yield Problem(path, what, f"{LEAST_MEMORY_MB} to {most}", set_command(path, most))
 
     def deploy(self, context: WorkloadContext, placement: Placement[GpuBatchOptions]) -> Deployed:
         """The Job; its image has gpu-burn and the script that judges it."""

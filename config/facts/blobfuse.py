@@ -12,6 +12,7 @@ ACCOUNT = "blobs"
 AUDIENCE = "api://AzureADTokenExchange"
 """Of the tokens that the driver asks kubelets for (its CSIDriver's tokenRequests), to mount by identity."""
 _WRITTEN_WITHOUT = 4
+_MOST_BLOCKS = 50_000
 Profile = dict[str, bool | int | float | str]
 """Flags of `blobfuse2 mount`, without the dashes."""
 
@@ -45,6 +46,11 @@ def files_at_once(profile: str) -> int:
     flags = profiles()[profile]
     blocks = int(float(flags["block-cache-pool-size"]) / float(flags["block-cache-block-size"])) - 1
     return blocks // (int(flags["block-cache-prefetch"]) or _WRITTEN_WITHOUT)
+
+
+def largest_file(profile: str) -> float:
+    """Bytes of the largest file that can be written: a blob has 50,000 blocks at most."""
+    return _MOST_BLOCKS * float(profiles()[profile]["block-cache-block-size"]) * 2**20
 
 
 def mount_options(profile: str, volume: str, *, hierarchical_namespace: bool) -> list[str]:

@@ -19,7 +19,7 @@ def settings(memory: int, **pool: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("memory", "pool", "most"), [(16_001, {}, 16_000), (8_001, {"gpuSlices": 2}, 8_000)], ids=["alone", "in two"]
+    ("memory", "pool", "most"), [(13_733, {}, 13_732), (6_867, {"gpuSlices": 2}, 6_866)], ids=["alone", "in two"]
 )
 def test_more_memory_than_there_is_for_each_is_refused(memory: int, pool: dict[str, Any], most: int) -> None:
     with pytest.raises(SettingsError) as caught:

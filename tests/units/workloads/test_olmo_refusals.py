@@ -113,7 +113,15 @@ def test_checkpoints_of_several_nodes_are_seen_at_once(profile: str) -> None:
     text = found(ground(nodes=2, storage={"containers": containers}))
     assert f"""storage.containers["olmo-checkpoints"].profile is {profile}, under which a node does not see""" in text
     assert text.endswith("profile' checkpoints")
-    assert found(ground(nodes=1, storage={"containers": containers})) == "", "one node has one mount"
+    alone = found(ground(nodes=1, storage={"containers": containers}))
+    assert "does not see" not in alone, "one node has one mount"
+
+
+def test_checkpoints_are_larger_than_a_file_of_small_blocks_can_be() -> None:
+    containers = {**CONTAINERS, "olmo-checkpoints": ContainerSettings(permissions="racwdlmp", profile="random-4k")}
+    text = found(ground(nodes=1, storage={"containers": containers}))
+    assert "is random-4k, by which no file can be larger than 195 MiB, and workload olmo saves there" in text
+    assert text.endswith("profile' checkpoints")
 
 
 def test_preparation_needs_a_sas_that_writes() -> None:

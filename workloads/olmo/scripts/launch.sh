@@ -74,8 +74,9 @@ dataset -v want=config -v data="$DATA" >"$work/config.yaml"
 infiniband=$(infiniband_devices)
 [[ -z $infiniband ]] || export NCCL_IB_HCA=$infiniband
 
-# A restart goes on from the latest checkpoint: OLMo needs leave to use a folder that is there already. Its sharded checkpoints
-# of the olmo_core kind can be read by another number of nodes. No Weights & Biases: there is nobody to log in.
+# A restart goes on from the latest checkpoint: OLMo needs leave to use a folder that is there already. Another number of nodes
+# can read unsharded ones, which the regular ones are (save_num_checkpoints_to_keep: 0 of OLMo 2's configs), and sharded ones of
+# the olmo_core kind, which the ephemeral ones are. No Weights & Biases: there is nobody to log in.
 training=(
   "$work/config.yaml"
   "--run_name=$RUN_NAME"
