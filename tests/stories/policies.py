@@ -41,7 +41,9 @@ def is_silent(stack: Stack, node: str) -> bool:
 
 
 def unready_pods(stack: Stack, node: str) -> list[str]:
-    pods = stack.kube.list("v1", "Pod", fields=f"spec.nodeName={node},status.phase=Running")
+    """Of those that have not ended: what begins anew after a boot is Pending for a moment."""
+    fields = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
+    pods = stack.kube.list("v1", "Pod", fields=fields)
     return names(pod for pod in pods if condition(pod, "Ready") != "True")
 
 
