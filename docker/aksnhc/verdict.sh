@@ -1,31 +1,136 @@
 #!/usr/bin/env bash
 # Judges the log of `nhc -a -v` and prints one line: VERDICT: PASS, FAIL or UNKNOWN, why, and the numbers.
 # Usage: NODE_NAME=... verdict.sh LOG CONFIGURATION
-# Exit code: 0 every check passed; 1 a check found a fault; 2 nobody knows, because a check could not run.
+# Exit code: 0 the log shows that every check of the configuration ran to its end and found nothing; 1 a check found a fault, or
+# never ended; 2 unknown: a check could not run, nhc was stopped, or the log does not show enough.
 # Usage: verdict.sh --failed LOG
 # Prints the checks that found a fault, a line each, as the configuration has them.
 set -euo pipefail
 
+# Prints a line for each thing that the log shows: `KIND<tab>CHECK<tab>TEXT`. Kinds: ran, fault, unknown, ended.
+# What nhc and its tests write (mej/nhc 1.4.3, nhc; Azure/azurehpc-health-checks v0.4.5, customTests), with anything before it:
+#   Running check:  "check_gpu_count 8"                            with -v, or `... (forked PID 7)` with -f
+#   ERROR:  nhc:  Health check failed:  TEXT                       also `Node Health Check failed.  TEXT`, `nhc[7]: Health check failed:`
+#   ERROR:  nhc:  2 health checks failed.                          at the end, or:
+#   Node Health Check completed successfully (9s).                 with -v
+# A fault code may stand lines below; NHCNA marks what is no fault of the node. Some tests hand `-e` or `\t` to what writes the log.
+# Tests that cannot look log "Skipping", or bash logs an error of their script, and they pass all the same.
+# shellcheck disable=SC2016
+readonly EVENTS='
+function event(kind, text) {
+  if (!(seen[kind, check, text]++) || kind == "ran") printf "%s\t%s\t%s\n", kind, check, text
+}
+function failed(text) {
+  sub(/^((-e|\\t) *)*/, "", text)
+  if (text ~ /Terminated by signal/) return event("unknown", "nhc was stopped: " text (check ? " It was at: " check : ""))
+  if (text ~ /^Script timed out|atchdog timer unable/) {
+    timed_out = 1
+    if (check && !index(text, check)) text = text " It was at: " check
+  }
+  open = text
+}
+function close_failure() {
+  if (open != "") event(open codes ~ /NHCNA/ ? "unknown" : "fault", open)
+  open = codes = ""
+}
+{
+  gsub(/\r/, "")
+  gsub(/\033\[[0-9;?]*[A-Za-z]/, "")
+  known = 1
+}
+match($0, /Running check: +"/) {
+  close_failure()
+  prefix = substr($0, 1, RSTART - 1)
+  check = substr($0, RSTART + RLENGTH)
+  sub(/"( \(forked PID [0-9]+\))? *$/, "", check)
+  gsub(/[0-9-]*T?[0-9]+:[0-9]+:[0-9.,]+(Z|[-+][0-9:]+)?|\[ *[0-9.]+\]( -)?|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +[0-9]+/, "", prefix)
+  gsub(/ /, "", prefix)
+  if (lines++ && prefix != before) event("unknown", "the log has lines of several nodes")
+  before = prefix
+  event("ran", "")
+  next
+}
+match($0, /[Hh]ealth [Cc]heck failed[:.] */) { close_failure(); failed(substr($0, RSTART + RLENGTH)); next }
+/[0-9]+ health checks failed|Node Health Check completed/ {
+  close_failure()
+  if (/health checks failed/ && !faults_seen()) event("unknown", "nhc counts failures that the log does not show")
+  event("ended", "")
+  check = ""
+  next
+}
+match($0, /Checking node /) && ENVIRON["NODE_NAME"] && substr($0, RSTART + RLENGTH) != ENVIRON["NODE_NAME"] {
+  event("unknown", "the log is of another node: " substr($0, RSTART + RLENGTH))
+}
+/This XID has been reported before/ { close_failure(); event("fault", "check_gpu_xid: " $0); next }
+/atchdog timer .* has expired/ { expired = check }
+/[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|test failed to run|count not supported/ {
+  close_failure()
+  event("unknown", index($0, "check_") ? substr($0, index($0, "check_")) : $0)
+  next
+}
+match($0, /check_[a-z0-9_]*: command not found/) {
+  close_failure()
+  event("unknown", substr($0, RSTART, index(substr($0, RSTART), ":") - 1) " is not in this image")
+  next
+}
+check && /nhc: (eval: )?line [0-9]+: |command not found|: (integer expression|unary operator) expected|\(standard_in\) [0-9]+: / {
+  close_failure()
+  event("unknown", check ": its script failed: " $0)
+  next
+}
+open != "" {
+  if (/^(SUCCESS|WARNING|ERROR|DEBUG)|(SUCCESS|WARNING|DEBUG): /) close_failure()
+  else codes = codes $0
+}
+END {
+  close_failure()
+  check = expired
+  if (expired && !timed_out) event("fault", "Script timed out. It was at: " check)
+}
+function faults_seen(key) {
+  for (key in seen) if (key ~ /^(fault|unknown)/) return 1
+}'
+
+events() { NODE_NAME=${NODE_NAME:-} LC_ALL=C awk "$EVENTS" "$1"; }
+
 if [[ $1 == --failed ]]; then
-  awk -F '"' '
-    /^Running check: / { check = $2 }
-    /^ERROR: *nhc: *Health check failed: / && !/Code: NHCNA/ && check != "" { print check; check = "" }' "$2"
+  events "$2" | awk -F '\t' '$1 == "fault" && $2 != "" && !seen[$2]++ { print $2 }'
   exit
 fi
 
 log=$1 configuration=$2
 
-wanted=$(grep -c '^ *[^#]*||' "$configuration" || true)
-ran=$(grep -c 'Running check:' "$log" || true)
+# Whether a host mask is of this node (mej/nhc, mcheck): a glob or /regular expression/; what else there is may be.
+of_node() {
+  # shellcheck disable=SC2053
+  case $1 in
+    "{"* | "@"* | "&"* | "!{"* | "!@"* | "!&"*) ;;
+    "!"*) ! of_node "${1#!}" ;;
+    /*) [[ $NODE_NAME =~ ${1:1:-1} ]] ;;
+    *) [[ $NODE_NAME == $1 ]] ;;
+  esac
+}
 
-# aznhc marks what is no fault of the node by "FaultCode: NHCNA" (one test spells it "FauleCode"); a check that the image
-# lacks shows as bash's "command not found". Some tests hand `-e` or `\t` to what writes the log, which prints them as they are.
-failures=$(sed -nE 's/^ERROR: *nhc: *Health check failed: *((-e|\\t) *)*//p' "$log")
-faults=$(grep -v 'Code: NHCNA' <<<"$failures" || true)
-not_run=$(
-  grep 'Code: NHCNA' <<<"$failures" || true
-  sed -n 's/.*\(check_[a-z0-9_]*\): command not found.*/\1 is not in this image/p' "$log"
-)
+# Prints the checks that the configuration has for this node, as nhc prints them.
+wanted() {
+  local line mask check
+  while IFS= read -r line || [[ -n $line ]]; do
+    line=${line%$'\r'}
+    [[ $line == *'||'* ]] || continue
+    read -r mask <<<"${line%%||*}"
+    read -r check <<<"${line#*||}"
+    if [[ -n $mask && $mask != '#'* && -n $check ]] && of_node "$mask"; then echo "$check"; fi
+  done <"$configuration"
+}
+
+found=$(events "$log")
+of_kind() { awk -F '\t' -v kind="$1" '$1 == kind { print $'"$2"' }' <<<"$found"; }
+faults=$(of_kind fault 3)
+unknown=$(of_kind unknown 3)
+checks=$(wanted | sort)
+missing=$(comm -23 <(echo -n "${checks:+$checks$'\n'}") <(of_kind ran 2 | sort))
+repeated=$(comm -13 <(echo -n "${checks:+$checks$'\n'}") <(of_kind ran 2 | sort) | grep -xF -m 1 -f <(echo "$checks") || true)
+count=$(grep -c . <<<"$checks" || true)
 
 # Prints its arguments' first line, and how many more there are.
 first() {
@@ -37,12 +142,14 @@ first() {
 
 verdict() {
   local code=$1 text=$2
-  echo "VERDICT: $text; node=$NODE_NAME checks=$ran/$wanted"
+  echo "VERDICT: $text; node=$NODE_NAME checks=$((count - $(grep -c . <<<"$missing" || true)))/$count"
   exit "$code"
 }
 
 [[ -z $faults ]] || verdict 1 "FAIL $(first "$faults")"
-[[ -z $not_run ]] || verdict 2 "UNKNOWN $(first "$not_run")"
-((wanted > 0)) || verdict 2 "UNKNOWN there is no check in $configuration"
-((ran == wanted)) || verdict 2 "UNKNOWN nhc ended before all checks had run"
+[[ -z $unknown ]] || verdict 2 "UNKNOWN $(first "$unknown")"
+((count > 0)) || verdict 2 "UNKNOWN there is no check in $configuration"
+[[ -z $missing ]] || verdict 2 "UNKNOWN the log does not show (nhc -v) that this ran: $(first "$missing")"
+[[ -z $repeated ]] || verdict 2 "UNKNOWN the log is of more than one run: $repeated"
+[[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not come to its end, it was at: $(of_kind ran 2 | tail -n 1)"
 verdict 0 PASS

@@ -28,6 +28,9 @@ sed -n 's/^ *\\* || //p' "$CONFFILE" | while read -r check; do
   failure=$(sed -n "s/^${check%% *}|//p" "$HERE/answer.$run")
   [[ -z $failure ]] || echo "ERROR:  nhc:  Health check failed:  $failure" >>"$LOGFILE"
 done
+failed=$(grep -c "Health check failed" "$LOGFILE")
+((failed)) && echo "ERROR:  nhc:  $failed health checks failed." >>"$LOGFILE"
+((failed)) || echo "Node Health Check completed successfully (9s)." >>"$LOGFILE"
 """
 KUBECTL = """#!/usr/bin/env bash
 # Notes what it is asked, and answers as REFUSAL says, or with the keys of the node's taints.

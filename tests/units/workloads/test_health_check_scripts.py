@@ -14,7 +14,11 @@ from simulator.host.paths import ROOT
 SCRIPTS = ROOT / "docker" / "aksnhc"
 VERDICT = SCRIPTS / "verdict.sh"
 CONFIGURATION = "# a size\n * || check_gpu_count 8\n * || check_ib_bw_gdr 380\n"
-RAN = 'Running check:  "check_gpu_count 8"\nRunning check:  "check_ib_bw_gdr 380"\n'
+FIRST, SECOND = 'Running check:  "check_gpu_count 8"\n', 'Running check:  "check_ib_bw_gdr 380"\n'
+RAN = FIRST + SECOND
+ENDED = "Node Health Check completed successfully (9s).\n"
+FAILED = "ERROR:  nhc:  1 health checks failed.\n"
+ERROR = "ERROR:  nhc:  Health check failed:  "
 COUNT = "ERROR:  nhc:  Health check failed:  check_gpu_count: Expected to see 8 but found 7. FaultCode: NHC2009\n"
 SLOW = "ERROR:  nhc:  Health check failed:  check_ib_bw_gdr: expected > 380 Gbps. FaultCode: NHC2003\n"
 NOT_RUN = "ERROR:  nhc:  Health check failed:  check_ib_bw_gdr: returned error code 1. FaultCode: NHCNA\n"
@@ -38,8 +42,97 @@ def judge(tmp_path: Path, log: str, configuration: str = CONFIGURATION) -> tuple
     return done.returncode, done.stdout.strip()
 
 
-def test_all_checks_ran_and_none_complained(tmp_path: Path) -> None:
-    assert judge(tmp_path, RAN) == (0, "VERDICT: PASS; node=n checks=2/2")
+def stamped(log: str, prefix: str) -> str:
+    return "".join(f"{prefix.format(index)}{line}\n" for index, line in enumerate(log.splitlines()))
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "2026-11-26T10:00:0{}.123456789Z ",  # kubectl logs --timestamps
+        "[pod/health-check-0-abcde/health-check] ",  # kubectl logs --prefix
+        "2026-11-26T10:00:0{}Z stdout F ",  # the log file of a container runtime
+        "health-check-0-abcde health-check › \033[32m",  # stern
+        "Nov 26 10:00:0{} n nhc[7]: ",  # syslog
+        "[173261640{}] - ",  # nhc -d
+    ],
+)
+def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -> None:
+    passed = (0, "VERDICT: PASS; node=n checks=2/2")
+    assert judge(tmp_path, stamped(RAN + ENDED, prefix)) == passed
+    assert judge(tmp_path, stamped(RAN + ENDED, prefix).replace("\n", "\r\n")) == passed
+    code, verdict = judge(tmp_path, stamped(FIRST + COUNT + SECOND + FAILED, prefix))
+    assert (code, verdict.partition(":")[2][:30]) == (1, " FAIL check_gpu_count: Expecte")
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        CONFIGURATION + "  # * || check_hw_ib 400 mlx5_0:1\nother-node* || check_hw_swap 0kB 0kB 3%\n",
+        CONFIGURATION.replace("\n", "\r\n") + "/^x/ || check_hw_swap\n!n || check_hw_eth\n",
+        "n||check_gpu_count 8\n/^n$/ || check_ib_bw_gdr 380",
+    ],
+)
+def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, configuration: str) -> None:
+    assert judge(tmp_path, RAN + ENDED, configuration) == (0, "VERDICT: PASS; node=n checks=2/2")
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (RAN, "nhc did not come to its end, it was at: check_ib_bw_gdr 380"),
+        (FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
+        (FIRST + FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
+        (FIRST.replace("8", "7") + SECOND + ENDED, "the log does not show (nhc -v) that this ran: check_gpu_count 8"),
+        (RAN + RAN + ENDED, "the log is of more than one run: check_gpu_count 8"),
+        ("SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8\n", "the log does not show (nhc -v)"),
+        ("pod-a " + FIRST + "pod-b " + SECOND + "pod-b " + ENDED, "the log has lines of several nodes"),
+        ("Checking node m\n" + RAN + ENDED, "the log is of another node: m"),
+        (RAN + FAILED, "nhc counts failures that the log does not show"),
+        (RAN + "check_gpu_xid: /azure-nhc/syslog not found. Skipping GPU Xid error test.\n" + ENDED, "check_gpu_xid: "),
+        (RAN + "check_ib_link_flapping: No valid log files found. IB Link flapping test skipped.\n" + ENDED, "check"),
+        (RAN + "check_nvlink_status: NVLINK is not enabled\n" + ENDED, "check_nvlink_status: NVLINK is not enabled"),
+        (RAN + "/etc/nhc/scripts/azure_x.nhc: line 70: bc: command not found\n" + ENDED, "check_ib_bw_gdr"),
+        (FIRST + "/etc/nhc/scripts/x.nhc: line 21: [: : integer expression expected\n" + SECOND + ENDED, "check_gpu_c"),
+        (RAN + "(standard_in) 1: syntax error\n" + ENDED, "check_ib_bw_gdr 380: its script failed"),
+        (FIRST + ERROR + "Terminated by signal SIGTERM.\n", "nhc was stopped: Terminated"),
+        (RAN + ERROR + "Terminated by signal SIGINT.\n", "nhc was stopped: Terminated"),
+        (RAN + ERROR + "check_gpu_bw: bandwidth not set! NHCNA\n" + FAILED, "check_gpu_bw"),
+        (RAN + ERROR + "check_hw_topology: expected\n GPU3\n. FauleCode: NHCNA\n", "check_hw_t"),
+    ],
+)  # fmt: skip
+def test_a_log_that_does_not_show_each_check_is_unknown(tmp_path: Path, log: str, why: str) -> None:
+    code, verdict = judge(tmp_path, log)
+    assert code == 2, verdict
+    assert verdict.startswith(f"VERDICT: UNKNOWN {why}")
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        (RAN + ERROR + "Script timed out.\n", "Script timed out. It was at: check_ib_bw_gdr 380"),
+        (FIRST + "NHC watchdog timer 9 (500 secs) has expired.  Signaling\n", "Script timed out. It was at: check_"),
+        (RAN + COUNT + ENDED, "check_gpu_count: Expected to see 8"),  # a line of success takes no fault away
+        (RAN + COUNT.replace("ERROR:  nhc:", "ERROR:  nhc-cron:") + FAILED, "check_gpu_count: Expected to see 8"),
+        (RAN + "Node Health Check failed.  Check check_gpu_count 8 returned 1\n", "Check check_gpu_count 8 returned 1"),
+        (RAN + "This XID has been reported before: Nov 26 09:00:00 n kernel: Xid (PCI:1): 79\n" + ENDED, "check_"),
+        (FIRST + COUNT + ERROR + "Terminated by signal SIGTERM.\n", "check_gpu_count: Expected"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_seen_in_all_its_words(tmp_path: Path, log: str, why: str) -> None:
+    code, verdict = judge(tmp_path, log)
+    assert code == 1, verdict
+    assert verdict.startswith(f"VERDICT: FAIL {why}")
+
+
+def test_only_checks_that_found_a_fault_are_named_as_failed(tmp_path: Path) -> None:
+    hung = FIRST + COUNT + SECOND + ERROR + "Script timed out.\n"
+    stopped = FIRST + COUNT + SECOND + ERROR + "Terminated by signal SIGTERM.\n"
+    for log, failed in ((hung, "check_gpu_count 8\ncheck_ib_bw_gdr 380\n"), (stopped, "check_gpu_count 8\n")):
+        (tmp_path / "log").write_text(stamped(log, "2026-11-26T10:00:00Z "))
+        command = ["bash", str(VERDICT), "--failed", str(tmp_path / "log")]
+        assert subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout == failed
 
 
 @pytest.mark.parametrize("log", [COUNT, SLOW, TIMEOUT, COUNT + NOT_RUN, NOT_RUN + SLOW])
