@@ -28,6 +28,7 @@ from diagnosis.cluster import (
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.nodes import allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
+from k8s.quantities import count
 
 _GENERATION = "deprecated.daemonset.template.generation"
 _POD_GENERATION = "pod-template-generation"
@@ -90,7 +91,7 @@ def _broken(node: Object) -> Iterator[Obstacle]:
         yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
         return
     for resource, there in status.get("capacity", {}).items():
-        if "/" in resource and (offered := allocatable(node, resource)) < int(there):
+        if "/" in resource and (offered := allocatable(node, resource)) < count(there):
             yield Obstacle(f"{offered} of {there} {resource} are offered: a device has failed", look)
 
 

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL
 from diagnosis.cluster import Object
+from k8s.quantities import count
 
 _OF_POOL = f"{AGENT_POOL_LABEL}="
 
 
 def requested(pod: Object) -> dict[str, int]:
-    """The devices that a pod asks for: names of extended resources have a slash, and their counts are whole."""
-    total: dict[str, int] = {}
-    for container in pod["spec"]["containers"]:
-        resources = container.get("resources", {})
-        for name, count in {**resources.get("requests", {}), **resources.get("limits", {})}.items():
-            if "/" in name:
-                total[name] = total.get(name, 0) + int(count)
-    return {name: count for name, count in total.items() if count}
+    """Returns the extended resources that a pod requests, whose names have a slash.
+
+    An init container needs its own beside those of earlier sidecars, and all others run together (Kubernetes,
+    component-helpers/resource/helpers.go, AggregateContainerRequests).
+    """
+    spec = pod["spec"]
+    sidecars: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for container in spec.get("initContainers") or []:
+        most |= sidecars + _devices(container)
+        if container.get("restartPolicy") == "Always":
+            sidecars += _devices(container)
+    return dict(most | sum(map(_devices, spec.get("containers") or []), sidecars))
+
+
+def _devices(container: Object) -> Counter[str]:
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    return Counter({name: count(amount) for name, amount in asked.items() if "/" in name})
 
 
 def allocatable(node: Object, resource: str) -> int:
-    return int(node.get("status", {}).get("allocatable", {}).get(resource, 0))
+    return count(node.get("status", {}).get("allocatable", {}).get(resource, 0))
 
 
 def chosen(node: Object, pod: Object) -> bool:

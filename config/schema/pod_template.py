@@ -7,7 +7,6 @@ job after the other.
 from __future__ import annotations
 
 import functools
-import re
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,11 +15,10 @@ from typing import Any
 from config.facts import data
 from config.facts.near import hint, near
 from config.schema.base import Unfit
+from k8s.quantities import is_quantity
 
 _QUANTITIES = ("limits", "requests", "overhead", "sizeLimit", "divisor")
 """What is below these keys may be a number too (apimachinery, pkg/api/resource, Quantity)."""
-_QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
-"""As that file's comment of Quantity has it."""
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
@@ -46,19 +44,17 @@ def _faults(value: Any, kind: Any, path: tuple[str | int, ...]) -> Iterator[Unfi
     if value is None:
         return
     kinds = _alternatives(kind)
-    is_quantity = kinds == [str] and any(part in _QUANTITIES for part in path[-2:])
-    if is_quantity:
+    takes_quantity = kinds == [str] and any(part in _QUANTITIES for part in path[-2:])
+    if takes_quantity:
         kinds = [str, int, float]
     fitting = next((each for each in kinds if _fits(value, each)), None)
     if fitting is None:
         allowed = " or ".join(dict.fromkeys(_called(each) for each in kinds))
         yield Unfit(f"is not {allowed}", None, path, allowed)
         return
-    if is_quantity and isinstance(value, str) and not _QUANTITY.fullmatch(value):
+    if takes_quantity and isinstance(value, str) and not is_quantity(value):
         short = value.rstrip("Bb")  # 10GB, 10GiB
-        yield Unfit(
-            f"is {value!r}", short if _QUANTITY.fullmatch(short) else None, path, "a quantity, as in 500m or 10Gi"
-        )
+        yield Unfit(f"is {value!r}", short if is_quantity(short) else None, path, "a quantity, as in 500m or 10Gi")
         return
     known = _sdk().input_type_types(fitting) if _is_object(fitting) else None
     for key, below in _items(value):

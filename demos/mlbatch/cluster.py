@@ -7,9 +7,11 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object
+from diagnosis.nodes import requested
 
 JOBS = Path(__file__).parent / "jobs"
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.5, 2.0
@@ -84,5 +86,4 @@ def runs(pod: Object) -> bool:
 
 def gpus(pod: Object) -> int:
     """How many it has."""
-    limits: list[Any] = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
-    return sum(int(each.get("nvidia.com/gpu", 0)) for each in limits)
+    return requested(pod).get(GPU_RESOURCE, 0)

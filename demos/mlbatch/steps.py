@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from config.facts.scheduling import BAD_NODE, GPU_LABEL, GPU_RESOURCE
 from demos.mlbatch.cluster import JOBS, Cluster, Denied, Failed, gpus, runs
+from diagnosis.nodes import allocatable
 
 BLUE, RED = "blue", "red"
 ALICE, BOB = "alice@example.com", "bob@example.com"
@@ -95,7 +96,7 @@ class Demonstration:
 
     def _offered(self) -> list[int]:
         """GPUs of each node that has some."""
-        found = (int(node["status"]["allocatable"].get(GPU_RESOURCE, 0)) for node in self.cluster.nodes())
+        found = (allocatable(node, GPU_RESOURCE) for node in self.cluster.nodes())
         return sorted(count for count in found if count)
 
     def _remove(self) -> None:

@@ -12,6 +12,7 @@ from config.facts.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
 from config.rules.teams import QUEUE_SUFFIX
 from config.schema.pools import PoolSettings
 from config.schema.teams import TeamSettings
+from k8s.quantities import canonical
 
 API = "kueue.x-k8s.io/v1beta2"
 FLAVOR, TOPOLOGY_FLAVOR = "default-flavor", "infiniband-flavor"
@@ -103,22 +104,9 @@ def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict
     rdma = share(lambda pool: pool.sku.infiniband.hcas if pool.sku.infiniband else 0)
     any_rdma = any(pool.sku.infiniband for pool in pools)
     return {
-        "cpu": _cpu(share(lambda pool: allocatable(pool.sku).cpu_millis)),
-        "memory": _memory(share(lambda pool: allocatable(pool.sku).memory_kib)),
+        "cpu": canonical(f"{share(lambda pool: allocatable(pool.sku).cpu_millis)}m"),
+        "memory": canonical(f"{share(lambda pool: allocatable(pool.sku).memory_kib)}Ki"),
         GPU_RESOURCE: str(gpus),
         **({rdma_resource: str(rdma)} if any_rdma else {}),
         "pods": str(share(lambda _: MAX_PODS)),
     }
-
-
-def _cpu(millis: int) -> str:
-    """As the API server writes it: another way would be a difference each time."""
-    return f"{millis}m" if millis % 1000 else str(millis // 1000)
-
-
-def _memory(kib: int) -> str:
-    suffixes = ["Ki", "Mi", "Gi", "Ti"]
-    while kib and kib % 1024 == 0 and len(suffixes) > 1:
-        kib //= 1024
-        suffixes.pop(0)
-    return f"{kib}{suffixes[0]}" if kib else "0"

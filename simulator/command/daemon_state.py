@@ -25,7 +25,7 @@ def state_file() -> Path:
 def code() -> str:
     """A digest of what a daemon of this checkout is made of, so that one begun before a `git pull` is known as such."""
     digest = hashlib.sha256()
-    for folder in ("simulator", "config", "diagnosis"):
+    for folder in ("simulator", "config", "diagnosis", "k8s"):
         for suffix in ("*.py", "*.yaml"):
             for file in sorted((paths.ROOT / folder).rglob(suffix)):
                 digest.update(file.read_bytes())

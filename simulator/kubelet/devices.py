@@ -10,24 +10,12 @@ from typing import Any
 
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, has_ended
+from diagnosis.nodes import allocatable, requested
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
 """Node annotation with the resources that plugins have registered: a real kubelet's `kubelet_internal_checkpoint`."""
-
-
-def requested(pod: Object) -> dict[str, int]:
-    """Extended resources that a pod holds: the larger of its init containers' and the sum of its containers'."""
-    spec = pod["spec"]
-    total: dict[str, int] = {}
-    for container in spec["containers"]:
-        for name, count in _limits(container).items():
-            total[name] = total.get(name, 0) + count
-    for container in spec.get("initContainers", []):
-        for name, count in _limits(container).items():
-            total[name] = max(total.get(name, 0), count)
-    return total
 
 
 class Unavailable(Exception):
@@ -136,8 +124,7 @@ def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
 
 def plugin_resources(node: Object) -> dict[str, int]:
     """What a node has allocatable by its device plugins, those included that are gone."""
-    amounts = node.get("status", {}).get("allocatable", {})
-    return {name: int(amounts.get(name, 0)) for name in _registered(node)}
+    return {name: allocatable(node, name) for name in _registered(node)}
 
 
 def _registered(node: Object) -> set[str]:
@@ -147,9 +134,3 @@ def _registered(node: Object) -> set[str]:
 
 def _works(hca: Hca) -> bool:
     return hca.state == "ACTIVE"
-
-
-def _limits(container: Object) -> dict[str, int]:
-    resources = container.get("resources", {})
-    merged = {**resources.get("requests", {}), **resources.get("limits", {})}
-    return {name: int(count) for name, count in merged.items() if "/" in name}

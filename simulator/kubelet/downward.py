@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.kube.quantity import value
+from k8s.quantities import value
 from simulator.kubelet.errors import VolumeNotReady
 
 _NODE_LIMITS = ("cpu", "memory", "ephemeral-storage")

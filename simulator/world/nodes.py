@@ -9,6 +9,7 @@ import re
 from config.facts import skus
 from config.facts.scheduling import INSTANCE_TYPE
 from diagnosis.cluster import Object
+from k8s.quantities import count
 from simulator.world.boots import BootStore
 from simulator.world.faults import Fault, FaultKind, FaultStore
 from simulator.world.hardware import SECTOR_BYTES, Disk, Gpu, NodeHardware, node_hardware
@@ -48,8 +49,7 @@ def hardware_of(node: Object) -> NodeHardware:
 
 def with_capacity(os_disk: Disk, capacity: str) -> Disk:
     """The OS disk as large as the pool has it, of which a node says: 536870912Ki."""
-    found = re.fullmatch(r"(\d+)Ki", capacity)
-    return dataclasses.replace(os_disk, sectors=int(found.group(1)) * 1024 // SECTOR_BYTES) if found else os_disk
+    return dataclasses.replace(os_disk, sectors=count(capacity) // SECTOR_BYTES) if count(capacity) else os_disk
 
 
 def os_release(image: str, default: tuple[str, str]) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from diagnosis.cluster import Object
+from k8s.quantities import value
 from simulator.host import files
-from simulator.kube.quantity import value
 from simulator.world.hardware import NodeHardware
 
 MAX_STATE_BYTES = 2**20

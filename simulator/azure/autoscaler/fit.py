@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from diagnosis.cluster import Object, condition, has_ended
 from diagnosis.nodes import chosen, requested, untolerated
-from simulator.kube.quantity import value
+from k8s.quantities import value
 
 Resources = dict[str, Fraction]
 _EXPENDABLE = -10

@@ -7,7 +7,7 @@ import binascii
 from typing import Any
 
 from diagnosis.cluster import Object
-from simulator.kube.quantity import canonical
+from k8s.quantities import canonical
 from simulator.plugins.kubernetes.kinds import is_crd, kind_of
 from simulator.plugins.marshal import has_unknown
 

@@ -12,8 +12,8 @@ import pytest
 from config.facts.allocatable import allocatable
 from config.facts.language_models import language_models
 from config.facts.scheduling import COSCHEDULER
+from k8s.quantities import value
 from simulator.host.paths import ROOT
-from simulator.kube.quantity import value
 from tests.support.pools import H100, H200, RDMA, pool
 from workloads._pods import Mount
 from workloads._team_training import CHECKPOINTS, DATA

@@ -1,0 +1,1 @@
+"""Kubernetes objects and quantities: parsing and formats that the program and the simulator share."""
