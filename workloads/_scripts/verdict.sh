@@ -2,14 +2,15 @@
 # Judges the output of nccl-tests with NCCL_DEBUG=INFO and prints one line: VERDICT: PASS or FAIL, why, and the numbers.
 # Usage: NODES=2 BUSBW_FLOOR_GBS=400 BUSBW_EXPECTED_GBS=450 verdict.sh LOG
 # The floor decides; what is expected of a healthy fabric, where it is known (else empty), is printed beside it.
-# Exit code: 0 pass; 1 too slow, wrong results, or the wrong transport; 2 no result to judge.
+# Exit code: 0 pass; 1 too slow, wrong results, the wrong transport, or not all ranks together; 2 no result to judge.
 set -euo pipefail
 
 log=$1
 
-# Prints `SIZE BUSBW WRONG ENDED TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the better
-# of out-of-place and in-place, and of several runs the slowest; wrong values in all rows; whether the test came to its end,
-# where it prints the line "Out of bounds values", whatever it checks (src/common.cu); by what the channels go.
+# Prints `SIZE BUSBW WRONG ENDED HOSTS TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
+# better of out-of-place and in-place, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
+# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu); on how many nodes its
+# ranks were, as far as it lists them (0: each rank was alone, or each node; -1: not listed); by what the channels go.
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -20,7 +21,8 @@ log=$1
 #   Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
 #   Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM                    Channel 00 : 0[0] -> 1[1] via SHM/direct/direct
 # What NCCL says of its networks before that (`NET/Socket : Using`, `Using network Socket`) tells what could be used.
-# nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c).
+# nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c), and has UCX, of which the line
+# `NET/UCX : Using [0]mlx5_0:1/IB` tells the link layer; NET/IB itself goes by RoCE too. P2P/MNNVL is NVLink between nodes.
 # shellcheck disable=SC2016
 readonly RESULTS='BEGIN {
   root = 1
@@ -35,6 +37,7 @@ readonly RESULTS='BEGIN {
 }
 
 / redop / {
+  tables++
   root = checked = / redop +root /
   half = / i_min / ? 8 : 4
 }
@@ -42,7 +45,25 @@ readonly RESULTS='BEGIN {
 /Out of bounds values *: *[0-9]/ {
   sub(/.*Out of bounds values *: */, "")
   out_of_bounds += $1
-  ended = 1
+  ended++
+}
+
+/NET\/(IB|UCX)[^ ]* : Using / {
+  for (rest = $0; match(rest, /\[[0-9]+\][^ ]*\/(IB|RoCE)/); rest = substr(rest, RSTART + RLENGTH)) {
+    device = substr(rest, RSTART + 1, RLENGTH - 1)
+    layer[substr(device, 1, index(device, "]") - 1), (device ~ /RoCE$/ ? "RoCE" : "IB")] = 1
+  }
+}
+
+# Of a test without MPI each process is Rank 0 of 1; under two mpiruns each node has its Rank 0.
+match($0, / nranks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
+/# +Using devices/ { listing++ }
+match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
+  count = split(substr($0, RSTART, RLENGTH), words, " ")
+  if (!((listing, words[count]) in listed)) nodes[listing]++
+  listed[listing, words[count]] = 1
+  if ((listing, words[3]) in place && place[listing, words[3]] != words[count]) apart = 1
+  place[listing, words[3]] = words[count]
 }
 
 / via / {
@@ -50,8 +71,14 @@ readonly RESULTS='BEGIN {
   channels("via NET/Socket", "NET/Socket") # also of a line that is cut
   channels("\\[(send|receive)\\] via COLLNET/", "COLLNET")
   channels("via (SHM/|direct shared memory)", "SHM")
+  channels("via P2P/MNNVL", "P2P/MNNVL")
   channels("via P2P/", "P2P")
   if (match($0, /via NET\/[^\/]+\//) && $0 !~ /via NET\/(IB|Socket)/) other = substr($0, RSTART + 4, RLENGTH - 5)
+  if (match($0, /via NET\/(IB|UCX)[^ \/]*\/[0-9]+/)) {
+    device = substr($0, RSTART, RLENGTH)
+    sub(/.*\//, "", device)
+    used[device] = 1
+  }
 }
 
 /NCCL INFO NVLS comm / { seen["NVLS"] = 1 }
@@ -67,11 +94,24 @@ readonly RESULTS='BEGIN {
 
 END {
   if (!wrong) wrong = out_of_bounds
+  for (device in used) {
+    if ((device, "IB") in layer) infiniband = 1
+    else if ((device, "RoCE") in layer) ethernet = 1
+  }
   transport = "none"
   for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
+  if ("P2P/MNNVL" in seen) transport = "P2P/MNNVL"
   if (other != "") transport = other
+  if (other == "NET/UCX" && infiniband) transport = "NET/UCX/IB"
   for (i = split("NET/Socket NET/IB COLLNET", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
-  printf "%.0f %s %.0f %d %s\n", size, size ? busbw : 0, wrong, ended, transport
+  if (ethernet && transport != "NET/Socket") transport = "RoCE"
+  least = -1
+  for (i in nodes) {
+    listings++
+    if (least < 0 || nodes[i] < least) least = nodes[i]
+  }
+  if (apart || most == 1 || (least == 1 && listings > 1)) least = 0
+  printf "%.0f %s %.0f %d %d %s\n", size, size ? busbw : 0, wrong, (ended && ended >= tables), least, transport
 }
 
 function channels(pattern, name) {
@@ -82,10 +122,14 @@ function number(text) {
   return text ~ /^[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$/
 }
 
+function no_number(text) {
+  return text ~ /^[-+]?(nan|inf|NaN|Inf)$/ || text == "N/A"
+}
+
 # Whether a half (time algbw busbw #wrong) begins at words[at].
-function measured(words, at) {
-  return number(words[at]) && number(words[at + 1]) && number(words[at + 2]) &&
-    (number(words[at + 3]) || words[at + 3] == "N/A")
+function measured(words, at, i) {
+  for (i = 0; i < 4; i++) if (!number(words[at + i]) && !no_number(words[at + i])) return 0
+  return 1
 }
 
 # Takes the row of results that stands somewhere in the line. Returns whether there is one.
@@ -100,7 +144,9 @@ function row(line, words, count, i, first, second, better) {
     if (!measured(words, first) || !measured(words, second)) continue
     if (checked) wrong += words[first + 3] + words[second + 3]
     better = words[first + 2] + 0 > words[second + 2] + 0 ? words[first + 2] : words[second + 2]
-    if (words[i] + 0 > size || (words[i] + 0 == size && better + 0 < busbw + 0)) {
+    if (no_number(words[first + 2])) better = words[first + 2]
+    if (no_number(words[second + 2])) better = words[second + 2]
+    if (words[i] + 0 > size || (words[i] + 0 == size && number(busbw) && (no_number(better) || better + 0 < busbw + 0))) {
       size = words[i] + 0
       busbw = better
     }
@@ -109,7 +155,7 @@ function row(line, words, count, i, first, second, better) {
   return 0
 }'
 
-read -r size busbw wrong ended transport < <(LC_ALL=C awk "$RESULTS" "$log")
+read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -121,14 +167,32 @@ verdict() {
   exit "$code"
 }
 
-((size > 0)) || verdict 2 "FAIL no all_reduce_perf result in the output"
-((ended)) || verdict 2 "FAIL all_reduce_perf did not come to its end: the output says why"
+# Why there is no result, in the words of the shell, MPI or NCCL, where the log has them.
+cause() {
+  local words="error while loading shared libraries: [^ ]*|(mpirun|mpiexec|orted|prted|all_reduce_perf)['\"]?: (command )?not found"
+  words+="|not enough slots available|(ORTE|PRTE|PMIx) [^.]*|ssh: .*|Host key verification failed|Permission denied \(publickey[^ ]*"
+  words+="|NCCL WARN .*|Test (CUDA|NCCL) failure [^']*'.*|exited on signal .*"
+  words=$(tr -d '\r' <"$log" | LC_ALL=C grep -a -m1 -oE "$words" | head -n 1 | cut -c1-300 || true)
+  echo "${words:+: $words}"
+}
+
+((size > 0)) || verdict 2 "FAIL no all_reduce_perf result in the output$(cause)"
 [[ $wrong == 0 ]] || verdict 1 "FAIL $wrong wrong values in the results"
+if ((hosts == 0)) && { ((NODES > 1)) || [[ $busbw == 0.00 ]]; }; then
+  verdict 1 "FAIL the ranks did not find each other: built without MPI=1, or started by the mpirun of another MPI"
+fi
+((ended)) || verdict 2 "FAIL all_reduce_perf did not come to its end: the output says why$(cause)"
+[[ $busbw =~ ^[0-9] ]] || verdict 2 "FAIL all_reduce_perf measured no bandwidth: $busbw"
 if ((NODES > 1)); then
+  ((hosts != 1)) || verdict 1 "FAIL all ranks were on one node of $NODES"
   case $transport in
-    NET/IB | COLLNET) ;;
+    NET/IB | COLLNET | NET/UCX/IB | P2P/MNNVL) ;;
     NET/Socket) verdict 1 "FAIL NCCL fell back to TCP (NET/Socket) between nodes" ;;
-    *) verdict 1 "FAIL no channel shows that NCCL used InfiniBand (via NET/IB or COLLNET; is NCCL_DEBUG=INFO set?)" ;;
+    RoCE) verdict 1 "FAIL NCCL used Ethernet (RoCE) between nodes" ;;
+    *)
+      [[ $transport != NET/* ]] || by=", but $transport"
+      verdict 1 "FAIL no channel shows that NCCL used InfiniBand${by:-} (via NET/IB or COLLNET; is NCCL_DEBUG=INFO set?)"
+      ;;
   esac
 fi
 awk -v busbw="$busbw" -v floor="$BUSBW_FLOOR_GBS" 'BEGIN { exit !(busbw >= floor) }' ||

@@ -117,3 +117,12 @@ def test_the_worker_names_infiniband_ports_only(tmp_path: Path, commands: Path) 
     )
     assert (tmp_path / "nccl.conf").read_text() == "NCCL_IB_HCA==mlx5_0:1,mlx5_1:1\n"
     assert done.stdout.splitlines()[-1] == "sshd -D -e"
+
+
+def test_wrong_values_are_the_verdict_though_the_test_ends_with_an_error(tmp_path: Path, commands: Path) -> None:
+    command(commands, "ssh", "exit 0")
+    (tmp_path / "output").write_text(table(row(17179869184, 470, 476, wrong="2")))
+    command(commands, "mpirun", f"cat {tmp_path}/output; exit 1")
+    done = launch(tmp_path, commands, "a\nb\n")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("VERDICT: FAIL 4 wrong values in the results")

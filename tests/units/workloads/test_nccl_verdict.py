@@ -187,3 +187,79 @@ def test_unchecked_results_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize("output", ["", HEADER + "\n", "node-0: Test NCCL failure common.cu:1204\n"])
 def test_no_result_is_no_pass(tmp_path: Path, output: str) -> None:
     assert judge(tmp_path, output) == (2, "VERDICT: FAIL no all_reduce_perf result in the output")
+
+
+def ranks(*hosts: str) -> str:
+    """The list of ranks before a table: one rank on each host."""
+    device = "device  0 [0001:00:00] NVIDIA H100"
+    lines = (f"#  Rank {rank:2} Group  0 Pid 2{rank} on {host} {device}" for rank, host in enumerate(hosts))
+    return "\n".join(["# Using devices", *lines, ""])
+
+
+NONE = "FAIL no all_reduce_perf result in the output"
+GOOD = row(17179869184, 470, 476)
+ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("output", "nodes", "code", "words"),
+    [
+        # Ranks that are not together, and ranks that are.
+        ((ranks("a") + table(row(1024, 0, 0))) * 2, 2, 1, "FAIL the ranks did not find each other"),
+        (ranks("a") + ranks("b") + table(row(1024, 0, 0)) * 2, 2, 1, "FAIL the ranks did not find each other"),
+        (ranks("a", "a") + ranks("b", "b") + table(GOOD) * 2, 2, 1, "FAIL the ranks did not find each other"),
+        (ranks("a", "a") + ranks("b", "b").replace("# Using devices\n", "") + table(GOOD), 2, 1, "FAIL the ranks did"),
+        (f"{INFO} comm 0x1 rank 0 nranks 1 {ALONE}\n" * 2 + table(GOOD), 2, 1, "FAIL the ranks did not find"),
+        (f"{INFO} comm 0x1 rank 0 nranks 1 {ALONE}\n" + table(row(1024, 0, 0)), 1, 1, "FAIL the ranks did not"),
+        (ranks("a", "a") + table(GOOD), 2, 1, "FAIL all ranks were on one node of 2"),
+        (ranks("a", "b") + table(GOOD), 2, 0, "PASS"),
+        (ranks("a", "b") + table(GOOD) + ranks("c", "a") + table(GOOD), 2, 0, "PASS"),
+        (f"{INFO} comm 0x1 rank 0 nranks 16 {ALONE}\n" + table(GOOD), 2, 0, "PASS"),
+        # Interrupted, after wrong values or before the end of the second test.
+        ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
+        ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not come to its end"),
+        ("\n".join([table(GOOD), HEADER]), 1, 2, "FAIL all_reduce_perf did not come to its end"),
+        # No numbers.
+        (table(row(1024, 9, 9), row(2048, float("nan"), 476)), 2, 2, "FAIL all_reduce_perf measured no bandwidth: nan"),
+        (table(row(2048, 476, float("inf")), row(1024, 9, 9)), 2, 2, "FAIL all_reduce_perf measured no bandwidth: inf"),
+        (table(GOOD.replace("470.00", "N/A")), 2, 2, "FAIL all_reduce_perf measured no bandwidth: N/A"),
+        (table(row(17179869184, 470, 476), row(8388608, 5, 5)), 2, 0, "PASS; busbw=476.00"),  # the largest comes first
+        (table(GOOD).replace("17179869184", "1: 17179869184"), 2, 0, "PASS"),  # srun --label
+        (stamped := table(GOOD).replace("\n", "\n2026-11-26T10:00:00.1Z [prterun-m-1@1,0]<stdout>: "), 2, 0, "PASS"),
+        (stamped.replace(": 0 OK", ": 3 FAILED"), 2, 1, "FAIL 3 wrong values"),
+        # Why there is no result.
+        ("bash: line 1: orted: command not found\n", 2, 2, f"{NONE}: orted: command"),
+        ("all_reduce_perf: error while loading shared libraries: libmpi.so.40: cannot open\n", 2, 2,
+         f"{NONE}: error while loading shared libraries: libmpi.so.40"),
+        ("There are not enough slots available in the system\n", 2, 2, f"{NONE}: not"),
+        ("ssh: connect to host w-1 port 22: Connection refused\n", 2, 2, f"{NONE}: ssh"),
+        ("n:1:1 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed\n", 2, 2,
+         f"{NONE}: NCCL WARN socketProgress"),
+    ],
+)  # fmt: skip
+def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, code: int, words: str) -> None:
+    floor = "400" if nodes > 1 else "1"
+    found, verdict = judge(tmp_path, output, nodes=nodes, floor=floor)
+    assert (found, verdict.removeprefix("VERDICT: ")[: len(words)]) == (code, words)
+
+
+@pytest.mark.parametrize(
+    ("using", "channel", "code", "words"),
+    [
+        ("NET/UCX : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB", "[send] via NET/UCX/0/GDRDMA", 0, "transport=NET/UCX/IB"),
+        ("NET/UCX : Using [0]mlx5_0:1/RoCE", "[send] via NET/UCX/0", 1, "Ethernet (RoCE)"),
+        ("", "[send] via NET/UCX/0", 1, "no channel shows that NCCL used InfiniBand, but NET/UCX"),
+        ("NET/IB : Using [0]mlx5_0:1/IB [8]mlx5_an0:1/RoCE [RO]", "[send] via NET/IB/8", 1, "Ethernet (RoCE)"),
+        ("NET/IB : Using [0]mlx5_0:1/IB [8]mlx5_an0:1/RoCE [RO]", "[send] via NET/IB/0", 0, "transport=NET/IB"),
+        ("NET/IBext_v8 : Using [0]mlx5_0:1/IB/SHARP [RO]", "[send] via NET/IBext_v8/0/GDRDMA", 0, "transport=NET/IB"),
+        ("NET/IB : Using [0]mlx5_0:1/IB", "via P2P/MNNVL", 0, "transport=P2P/MNNVL"),
+        ("MNNVL 1 cliqueId 7ffe cliqueSize 8 cliqueRank 0", "via P2P/CUMEM", 1, "no channel shows"),
+        ("NET/OFI Selected Provider is efa", "[send] via NET/AWS Libfabric/0/GDRDMA", 1, "but NET/AWS Libfabric"),
+    ],
+)  # fmt: skip
+def test_between_nodes_the_link_layer_of_the_devices_counts(
+    tmp_path: Path, using: str, channel: str, code: int, words: str
+) -> None:
+    log = f"{INFO} {using}\n{INFO} Channel 00/0 : 0[0] -> 8[0] {channel}"
+    found, verdict = judge(tmp_path, table(GOOD, transport=log))
+    assert (found, words in verdict) == (code, True), verdict

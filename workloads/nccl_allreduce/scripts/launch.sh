@@ -17,6 +17,10 @@ wait_for_workers
 run_on_every_gpu all_reduce_perf -b "$MIN_BYTES" -e "$MAX_BYTES" -f 2 -g 1 -n "$ITERATIONS" -c 1 2>&1 | tee "$log" || {
   code=${PIPESTATUS[0]}
   outlast_lost_worker
+  judged=$(bash "$here/verdict.sh" "$log") || (($? != 1)) || { # it fails after wrong values, too
+    echo "$judged"
+    exit 1
+  }
   give_up "mpirun ended with exit code $code"
 }
 

@@ -17,6 +17,10 @@ log=$(mktemp)
 
 give_up() {
   local why
+  why=$(bash "$here/verdict.sh" "$log") || (($? != 1)) || { # it fails after wrong values, too
+    echo "$why"
+    exit 1
+  }
   why=$(grep -m1 -oE 'NCCL WARN .*|Test (CUDA|NCCL) failure .*|ORTE .*' "$log" || tail -1 "$log")
   echo "VERDICT: UNKNOWN $*${why:+: $why}"
   exit 2
