@@ -62,7 +62,7 @@ class TokenFiles:
         """Raises DataError."""
         self.vocabulary, self.seed = vocabulary, seed
         size = token_files.bytes_of_token(vocabulary)
-        self._files = [np.memmap(file, f"<u{size}", "r") for file in token_files.found(folder, size)]
+        self._files = [np.memmap(file, f"<u{size}", "r") for file in token_files.found(folder, size, vocabulary)]
         self._ends = np.cumsum([len(each) for each in self._files])
 
     def sequences(self, numbers: Sequence[int], length: int) -> Tensor:
@@ -73,12 +73,7 @@ class TokenFiles:
         rows = [
             self._read(self._order(number // count, count)[number % count] * length, length + 1) for number in numbers
         ]
-        found = np.stack(rows).astype(np.int64)
-        if (most := int(found.max())) >= self.vocabulary:
-            raise DataError(
-                f"token {most} is not of a vocabulary of {self.vocabulary}: another tokenizer made these files"
-            )
-        return torch.from_numpy(found)
+        return torch.from_numpy(np.stack(rows).astype(np.int64))
 
     def _order(self, round_: int, count: int) -> np.ndarray:
         if getattr(self, "_shuffled", None) != (round_, count):
@@ -92,6 +87,8 @@ class TokenFiles:
         while length > 0:
             offset = start - (int(self._ends[first - 1]) if first else 0)
             part = self._files[first][offset : offset + length]
+            if len(part) and int(part.max()) >= self.vocabulary:
+                raise token_files.foreign(self._files[first].filename, offset, part.tolist(), self.vocabulary)
             parts.append(part)
             start, length, first = start + len(part), length - len(part), first + 1
         return np.concatenate(parts)

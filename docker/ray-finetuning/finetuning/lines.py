@@ -1,14 +1,31 @@
-"""Files of JSON lines, and how sequences are packed end to end. No torch is needed here."""
+"""Files of JSON lines, and how sequences are packed end to end. No torch is needed here.
+
+`python -m finetuning.lines PATH` checks files where they are, before a job holds GPUs for them.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 _OPEN, _TOLD = 16, 5
+_UNPACKS = {
+    b"\x1f\x8b": "gunzip <",
+    b"\x28\xb5\x2f\xfd": "unzstd <",
+    b"BZh": "bunzip2 <",
+    b"\xfd7zXZ": "unxz <",
+    b"PK\3\4": "unzip -p",
+}
+"""The first bytes of packed files, and the commands that unpack them."""
+_LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
+_ESCAPED = re.compile("[\udc80-\udcff]")
+"""Bytes that are not UTF-8, as `surrogateescape` reads them."""
+_ONE_A_LINE = "an object a line is needed: jq -c 'if type == \"array\" then .[] else . end'"
 
 
 class DataError(ValueError):
@@ -20,16 +37,16 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
 
     A line has `text`, or `prompt` and `completion`, of which the second is learnt. Raises DataError.
     """
-    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
-    if not files or not files[0].exists():
-        raise DataError(f"{path} has no file *.jsonl" if path.is_dir() else f"{path} is not there")
     made, wrong = [], []
-    for where, line in _lines(files):
+    for file in _files(path):
         try:
-            made.append(make(*_said(json.loads(line))))
-        except ValueError as error:
-            what = "not JSON" if isinstance(error, json.JSONDecodeError) else error
-            wrong.append(f"{where}: {what}")
+            for number, line in _lines(file):
+                try:
+                    made.append(make(*_said(_parsed(line))))
+                except ValueError as error:
+                    wrong.append(f"{file}:{number}: {error}")
+        except DataError as error:  # of the whole file
+            wrong.append(str(error))
     if wrong:
         more = f"; and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
         raise DataError("; ".join(wrong[:_TOLD]) + more)
@@ -38,21 +55,90 @@ def read(path: Path, make: Callable[[str | None, str], Made]) -> list[Made]:
     return made
 
 
-def _lines(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    for file in files:
-        with file.open(encoding="utf-8") as lines:
-            yield from ((f"{file}:{number}", line) for number, line in enumerate(lines, 1) if line.strip())
+def _files(path: Path) -> list[Path]:
+    """Raises DataError."""
+    if not path.is_dir():
+        if not path.exists():
+            raise DataError(f"{path} is not there")
+        return [path]
+    there = sorted(path.iterdir())
+    files = [file for file in there if file.name.endswith(".jsonl") and file.is_file()]
+    left = [file.name for file in there if _LEFT_OUT.search(file.name)]
+    if not files or left:
+        names = ", ".join((left or [file.name for file in there])[:_TOLD])
+        what = "has files that are not read: unpack them, and call them *.jsonl" if files else "has no file *.jsonl"
+        raise DataError(f"{path} {what}{f' ({names})' if names else ''}")
+    return files
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, with their numbers. Raises DataError for what is no text in UTF-8."""
+    with file.open("rb") as beginning:
+        first = beginning.read(8)
+    if command := next((each for start, each in _UNPACKS.items() if first.startswith(start)), ""):
+        raise DataError(f"{file} is packed: {command} {file} > {file}.unpacked")
+    if not (encoding := json.detect_encoding(first)).startswith("utf-8"):
+        raise _encoded(f"{file}:1", file, re.sub(r"-([bl]e)$", r"\1", encoding).upper())
+    with file.open(encoding="utf-8", errors="surrogateescape") as lines:
+        for number, line in enumerate(lines, 1):
+            if "\0" in line:
+                raise DataError(f"{file}:{number} has NUL bytes: part of the file is UTF-16, or no text")
+            if _ESCAPED.search(line):
+                raise _encoded(f"{file}:{number}", file, _guess(line.encode("utf-8", "surrogateescape")))
+            if bare := line.strip("\ufeff \t\r\n"):  # a mark stands where files were joined, too
+                yield number, bare
+
+
+def _guess(line: bytes) -> str:
+    try:
+        line.decode("cp1252")
+    except UnicodeDecodeError:
+        return "ISO-8859-1"
+    return "CP1252"
+
+
+def _encoded(where: str, file: Path, encoding: str) -> DataError:
+    command = f"iconv -f {encoding} -t UTF-8 {file} > {file}.utf8"
+    return DataError(f"{where} is not UTF-8, but probably {encoding}: {command}")
+
+
+def _parsed(line: str) -> Any:
+    """Raises DataError."""
+    try:
+        return json.loads(line, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        hint = f"; {_ONE_A_LINE}" if line in ("[", "{", "[{") else ""
+        raise DataError(f"not JSON ({error.msg}, column {error.colno}){hint}") from error
+    except RecursionError as error:
+        raise DataError("not JSON of which anything could be learnt: it is nested too deeply") from error
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises DataError for keys that are there twice, of which one would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DataError("a key is there twice")
+    return found
 
 
 def _said(line: Any) -> tuple[str | None, str]:
     """Raises DataError."""
+    if isinstance(line, list):
+        raise DataError(f"a list; {_ONE_A_LINE}")
     said = line if isinstance(line, Mapping) else {}
     text, prompt, completion = (said.get(key) for key in ("text", "prompt", "completion"))
     if isinstance(prompt, str) and isinstance(completion, str):
-        return prompt, completion
-    if isinstance(text, str):
-        return None, text
-    raise DataError("neither `text` nor `prompt` and `completion`, as strings")
+        text = completion
+    else:
+        prompt = None
+    if not isinstance(text, str):
+        has = ", ".join(f"{key}: {json.dumps(value)[:20]}" for key, value in said.items())[:80]
+        raise DataError(f"neither `text` nor `prompt` and `completion`, as strings; it has {has or 'none'}")
+    try:
+        f"{prompt}{text}".encode()
+    except UnicodeEncodeError as error:
+        raise DataError("half of a surrogate pair (\\ud800 to \\udfff), which is no character") from error
+    return prompt, text
 
 
 def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[int]]:
@@ -69,3 +155,10 @@ def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[i
         rows[row].append(example)
         left[row] -= length
     return rows
+
+
+if __name__ == "__main__":
+    try:
+        print(f"{len(read(Path(sys.argv[1]), lambda prompt, text: (prompt, text)))} examples")
+    except DataError as error:
+        sys.exit(f"error: {error}")

@@ -43,7 +43,7 @@ def prepare(arguments: list[str]) -> Namespace:
         raise ProgramError(code=int(error.code or 0)) from error
     if chosen.data:
         files = _own("token_files")
-        _refused(lambda: files.found(chosen.data, files.bytes_of_token(chosen.vocabulary)))
+        _refused(lambda: files.found(chosen.data, files.bytes_of_token(chosen.vocabulary), chosen.vocabulary))
     return chosen
 
 

@@ -1,0 +1,138 @@
+"""Files of JSON lines as users have them: read, or refused with file, line and the command that converts them."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.host.paths import ROOT
+
+IMAGE = ROOT / "docker/ray-finetuning"
+GOOD = '{"text": "fabric"}'
+
+
+@pytest.fixture(scope="module")
+def lines() -> Any:
+    sys.path.insert(0, str(IMAGE))
+    try:
+        return importlib.import_module("finetuning.lines")
+    finally:
+        sys.path.remove(str(IMAGE))
+
+
+def texts(lines: Any, path: Path) -> list[str]:
+    found: list[str] = lines.read(path, lambda prompt, text: text)
+    return found
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + GOOD.encode(),
+        GOOD.encode() + b"\n\xef\xbb\xbf" + GOOD.encode(),
+        f"\r\n{GOOD}\r\n  \r\n{GOOD} \t\r\n".encode(),
+        f"{GOOD}\r{GOOD}\r".encode(),
+        '{"text": "a\u2028b\u0085c"}'.encode(),
+        b'{"text": "\\ud83d\\ude00", "weight": NaN, "note": null}',
+        f'{{"text": "{"word " * 400_000}"}}'.encode(),
+    ],
+    ids=["mark", "joined", "windows", "old mac", "separators in a string", "pair and NaN", "two megabytes"],
+)
+def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(content)
+    assert len(texts(lines, file)) == content.count(b'"text"')
+    assert texts(lines, tmp_path) == texts(lines, file)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (GOOD.encode("utf-16"), "a.jsonl:1 is not UTF-8, but probably UTF-16: iconv -f UTF-16 -t UTF-8 "),
+        (GOOD.encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8 "),
+        (GOOD.encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8 "),
+        (GOOD.encode("utf-32"), "iconv -f UTF-32 -t UTF-8 "),
+        (f"{GOOD}\n".encode() + '{"text": "Größe"}'.encode("cp1252"), "a.jsonl:2 is not UTF-8, but probably CP1252: "),
+        (f"{GOOD}\n".encode() + GOOD.encode("utf-16-le"), "a.jsonl:2 has NUL bytes"),
+        (gzip.compress(GOOD.encode()), "a.jsonl is packed: gunzip < "),
+        (b'[{"text": "a"}]', "a.jsonl:1: a list; an object a line is needed: jq -c "),
+        (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); an object a line is needed"),
+        (b'{"text": "a", "text": "b"}', "a key is there twice"),
+        (b'{"text": null}', "as strings; it has text: null"),
+        (b'{"text": 5}', "it has text: 5"),
+        (b'{"prompt": "a", "completion": ["b"]}', r'it has prompt: "a", completion: \["b"\]'),
+        (b'{"messages": [{"role": "user"}]}', "it has messages: "),
+        (b"3", "it has none"),
+        (b'{"text": "\\ud83d"}', "half of a surrogate pair"),
+        (b'{"prompt": "\\ud83d", "completion": "a"}', "half of a surrogate pair"),
+        (b'{"text": "a\tb"}', r"not JSON \(Invalid control character at, column 12\)"),
+        (b'{"text": ' + b"[" * 100_000, "nested too deeply"),
+        (GOOD.encode() + b'\n{"text": "cut sh', r"a.jsonl:2: not JSON \(Unterminated string"),
+        (b"\xef\xbb\xbf \n", "a.jsonl is empty"),
+        (b"text,label\nfabric,1\n", "a.jsonl:1: not JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_file_and_line(lines: Any, tmp_path: Path, content: bytes, told: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(lines.DataError, match=told):
+        lines.read(tmp_path / "a.jsonl", lambda prompt, text: text)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["a.jsonl", "b.jsonl.gz"], r"not read: .* \(b.jsonl.gz\)"),
+        (["a.jsonl", "B.JSONL"], r"not read: .* \(B.JSONL\)"),
+        (["a.json", "b.csv"], r"has no file \*.jsonl \(a.json, b.csv\)"),
+    ],
+)
+def test_no_file_of_a_folder_is_left_out_unheard(lines: Any, tmp_path: Path, names: list[str], told: str) -> None:
+    for name in names:
+        (tmp_path / name).write_text(GOOD)
+    with pytest.raises(lines.DataError, match=told):
+        lines.read(tmp_path, lambda prompt, text: text)
+
+
+def test_the_command_that_is_offered_converts(lines: Any, tmp_path: Path) -> None:
+    for number, encoding in enumerate(("utf-16", "utf-16-be", "utf-32", "cp1252")):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_bytes('{"text": "Größe"}'.encode(encoding))
+        with pytest.raises(lines.DataError) as told:
+            texts(lines, file)
+        command = re.search("iconv .*", str(told.value))
+        assert command
+        subprocess.run(command[0], shell=True, check=True)  # noqa: S602 - as a user would
+        assert texts(lines, Path(f"{file}.utf8")) == ["Größe"]
+
+
+@given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
+def test_no_bytes_end_in_anything_but_examples_or_a_refusal(
+    lines: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.jsonl"
+    file.write_bytes(content)
+    with contextlib.suppress(lines.DataError):
+        texts(lines, file)
+
+
+def test_files_can_be_checked_where_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({"text": "a"}))
+    command = [sys.executable, "-m", "finetuning.lines", str(file)]
+    how: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
+    assert subprocess.run(command, **how).stdout == "1 examples\n"
+    file.write_text("no")
+    answer = subprocess.run(command, **how)
+    assert (answer.returncode, answer.stderr) == (1, f"error: {file}:1: not JSON (Expecting value, column 1)\n")

@@ -1,0 +1,133 @@
+"""Files of token numbers as tools write them: read, or refused with the file and the command that converts it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+import os
+import struct
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.host.paths import ROOT
+
+IMAGE = ROOT / "docker/pytorch-pretraining"
+SMALL, LARGE = 50257, 128256
+"""Vocabularies of 16 and of 32 bits."""
+TOKENS = [(token * 7919 + 12) % SMALL for token in range(3000)]
+
+
+@pytest.fixture(scope="module")
+def files() -> Any:
+    sys.path.insert(0, str(IMAGE))
+    try:
+        return importlib.import_module("pretraining.token_files")
+    finally:
+        sys.path.remove(str(IMAGE))
+
+
+def packed(kind: str, tokens: list[int] = TOKENS) -> bytes:
+    return struct.pack(f"{kind[0]}{len(tokens)}{kind[1]}", *tokens)
+
+
+def llm_c(magic: int, kind: str) -> bytes:
+    return struct.pack("<256i", magic, 1, len(TOKENS), *[0] * 253) + packed(kind)
+
+
+def check(files: Any, folder: Path, vocabulary: int) -> list[str]:
+    return [file.name for file in files.found(folder, files.bytes_of_token(vocabulary), vocabulary)]
+
+
+@pytest.mark.parametrize(("kind", "vocabulary"), [("<H", SMALL), ("<I", LARGE)])
+def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: str, vocabulary: int) -> None:
+    (tmp_path / "a.bin").write_bytes(packed(kind))
+    (tmp_path / "b.bin").write_bytes(packed(kind, [0] * 64))
+    (tmp_path / "empty.bin").touch()
+    (tmp_path / "tokenizer.json").write_text("{}")
+    assert check(files, tmp_path, vocabulary) == ["a.bin", "b.bin"]
+
+
+@pytest.mark.parametrize(
+    ("content", "vocabulary", "told"),
+    [
+        (packed("<I"), SMALL, r"a.bin has numbers of 32 bits, and 16 are read .*: python -c .*<u4.*<u2"),
+        (packed("<q"), SMALL, "a.bin has numbers of 64 bits, and 16 are read .*<u8.*<u2"),
+        (packed("<q"), LARGE, "a.bin has numbers of 64 bits, and 32 are read .*<u8.*<u4"),
+        (packed("<I", [100_000, *TOKENS]), SMALL, "32 bits.*: `vocabulary` has to be 100001 at least"),
+        (packed("<H"), LARGE, "a.bin: token .* is not of a vocabulary of 128256: where .* 16 bits, python"),
+        (packed(">H"), SMALL, "a.bin: token .*: its numbers are big-endian: python .*>u2.*<u2"),
+        (packed(">I"), LARGE, "a.bin: token .*: its numbers are big-endian: python .*>u4.*<u4"),
+        (packed("<H", [*[7] * 2000, 50300, *[7] * 2000]), SMALL, "a.bin: token 50300, at 2000, .*50301 at least"),
+        (packed("<H", [*[7] * 90_000, 65535]), SMALL, "token 65535, at 90000, "),
+        (b"\x93NUMPY\1\0\x76\0" + b" " * 118 + packed("<H"), SMALL, "a.bin begins with a header of numpy.*numpy.load"),
+        (llm_c(20240520, "<H"), SMALL, r"header of llm.c, .*: tail -c \+1025 .*a.bin > .*a.bare.bin"),
+        (llm_c(20240801, "<I"), LARGE, "header of llm.c"),
+        (b"MMIDIDX\0\0" + bytes(32), SMALL, "index of Megatron's"),
+        (gzip.compress(packed("<H")), SMALL, "a.bin is packed, .*: gunzip < "),
+        (b"PK\3\4" + bytes(60), SMALL, "a.bin is an archive"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", SMALL, "a.bin is text"),
+        (b"Once upon a time, there was", SMALL, "a.bin is text"),
+        (packed("<H")[:-1], SMALL, "a.bin of .*: no whole number of 16 bits"),
+        (packed("<H", TOKENS[:1]), LARGE, "a.bin of .*: no whole number of 32 bits"),
+        (b"", SMALL, "all files of .* are empty"),
+    ],
+)  # fmt: skip
+def test_other_files_are_refused_by_name(
+    files: Any, tmp_path: Path, content: bytes, vocabulary: int, told: str
+) -> None:
+    (tmp_path / "a.bin").write_bytes(content)
+    with pytest.raises(files.DataError, match=told):
+        check(files, tmp_path, vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["train.npy"], r"has no file \*.bin of token numbers, but train.npy"),
+        (["a.bin", "b.bin.gz"], "has b.bin.gz, which are not read"),
+        (["a.bin", "B.BIN"], "has B.BIN, which are not read"),
+    ],
+)
+def test_no_file_of_a_folder_is_left_out_unheard(files: Any, tmp_path: Path, names: list[str], told: str) -> None:
+    for name in names:
+        (tmp_path / name).write_bytes(packed("<H"))
+    with pytest.raises(files.DataError, match=told):
+        check(files, tmp_path, SMALL)
+
+
+@given(st.binary(max_size=400), st.sampled_from([SMALL, LARGE]))
+def test_no_bytes_end_in_anything_but_files_or_a_refusal(
+    files: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes, vocabulary: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "any"
+    folder.mkdir(exist_ok=True)
+    (folder / "a.bin").write_bytes(content)
+    with contextlib.suppress(files.DataError):
+        check(files, folder, vocabulary)
+
+
+@given(st.lists(st.integers(0, SMALL - 1), min_size=64, max_size=300))
+def test_tokens_that_differ_are_never_refused(
+    files: Any, tmp_path_factory: pytest.TempPathFactory, tokens: list[int]
+) -> None:
+    folder = tmp_path_factory.getbasetemp() / "tokens"
+    folder.mkdir(exist_ok=True)
+    (folder / "a.bin").write_bytes(array("H", [*tokens, *range(4, 68)]).tobytes())
+    assert check(files, folder, SMALL) == ["a.bin"]
+
+
+def test_files_can_be_checked_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(packed("<I"))
+    command = [sys.executable, "-m", "pretraining.token_files", str(tmp_path)]
+    how: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
+    assert subprocess.run([*command, str(LARGE)], **how).stdout == "3,000 tokens\n"
+    answer = subprocess.run(command, **how)
+    assert (answer.returncode, "numbers of 32 bits" in answer.stderr) == (1, True)
