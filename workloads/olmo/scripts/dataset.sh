@@ -9,10 +9,10 @@ hopeless() {
 }
 
 dataset() {
-  awk -v max="$MAX_FILES" -v evaluate="$EVALUATE" "$@" -f "$(dirname "${BASH_SOURCE[0]}")/dataset.awk" "$CONFIG"
+  LC_ALL=C awk -v max="$MAX_FILES" -v evaluate="$EVALUATE" "$@" -f "$(dirname "${BASH_SOURCE[0]}")/dataset.awk" "$CONFIG"
 }
 
-# Each file's address, one per line.
+# Each file's address, one per line. Fails for a config that names other data, having printed which.
 dataset_urls() {
   dataset -v want=urls
 }

@@ -60,6 +60,7 @@ check_files() {
 }
 
 [[ -r $CONFIG ]] || cannot_start "the image has no training config $CONFIG"
+dataset_urls >/dev/null || cannot_start "$CONFIG names data that cannot be copied, see above"
 manifest=$(manifest_path)
 [[ $PREPARED != 1 ]] || wait_for_manifest
 check_files

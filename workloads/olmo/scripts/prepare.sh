@@ -31,8 +31,9 @@ say_alive() {
 }
 
 [[ -r $CONFIG ]] || cannot_prepare "the image has no training config $CONFIG"
-mapfile -t urls < <(dataset_urls)
-((${#urls[@]})) || cannot_prepare "$CONFIG names no data file of olmo-data.org"
+listed=$(dataset_urls) || cannot_prepare "$CONFIG names data that cannot be copied, see above"
+[[ -n $listed ]] || cannot_prepare "$CONFIG names no data file of olmo-data.org"
+mapfile -t urls <<<"$listed"
 say_alive &
 echo "Copying ${#urls[@]} files that $CONFIG names, $PARALLEL at a time."
 
