@@ -11,6 +11,7 @@ from pulumi_azure_native import containerservice
 from components import roles
 from components._base import Component
 from components.cluster_network import OwnNetwork, api_server, identity, network_profile, with_nodes
+from components.listed_pools import PROFILES, report_pool_changes
 from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
@@ -77,6 +78,8 @@ class Cluster(Component):
         self, node_os_channel: str, ip_ranges: list[str], own: OwnNetwork | None
     ) -> containerservice.ManagedCluster:
         names, cluster = self.settings.names, self.settings.cluster
+        hooks = patience_to_join() if own and own.needs else pulumi.ResourceHookBinding()
+        hooks.before_update = [report_pool_changes()]
         return containerservice.ManagedCluster(
             "cluster",
             resource_group_name=self.resource_group,
@@ -110,7 +113,8 @@ class Cluster(Component):
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 depends_on=own.needs if own else None,
-                hooks=patience_to_join() if own and own.needs else None,
+                hooks=hooks,
+                hide_diffs=[PROFILES],
             ),
         )
 

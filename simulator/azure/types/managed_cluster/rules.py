@@ -205,7 +205,9 @@ def _properties(world: World, record: Record) -> Body:
         "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
         "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
         "agentPoolProfiles": [
-            {"name": pool.id.name, **pools.view_properties(pool)} for pool in of_cluster(world, record.id)
+            {"name": pool.id.name, **pools.view_properties(pool)}
+            # In another order than that of the request, as AKS does too (pulumi-azure-native#1298).
+            for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
         ],
     }
     if url := issuer(world, record):

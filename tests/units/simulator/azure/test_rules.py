@@ -70,7 +70,7 @@ def test_cluster_update_neither_adds_nor_removes_pools(cluster: Arm) -> None:
     cluster.done()
     assert cluster.put(CLUSTER, cluster_body()).status_code == 200
     cluster.done()
-    assert [pool["name"] for pool in cluster.get(CLUSTER)["properties"]["agentPoolProfiles"]] == ["system", "gpu"]
+    assert [pool["name"] for pool in cluster.get(CLUSTER)["properties"]["agentPoolProfiles"]] == ["gpu", "system"]
     body = cluster_body()
     body["properties"]["agentPoolProfiles"].append({"name": "more", "mode": "User", "vmSize": H100})
     _, code, message = cluster.refusal(cluster.put(CLUSTER, body))
@@ -96,7 +96,7 @@ def test_pools_keep_their_version_until_they_are_told_another(cluster: Arm) -> N
     assert {pool["currentOrchestratorVersion"] for pool in inline_pools(cluster)} == {"1.35.4"}
     cluster.put(pool_path(), pool_body(orchestratorVersion="1.36"))
     cluster.done()
-    assert [pool["currentOrchestratorVersion"] for pool in inline_pools(cluster)] == ["1.35.4", "1.36.1"]
+    assert [pool["currentOrchestratorVersion"] for pool in inline_pools(cluster)] == ["1.36.1", "1.35.4"]
     kubelets = {node["status"]["nodeInfo"]["kubeletVersion"] for node in cluster.backend.nodes[CLUSTER]}
     assert kubelets == {"v1.35.4", "v1.36.1"}
 
