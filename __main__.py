@@ -22,10 +22,10 @@ from components.platform_guard import PlatformGuard
 from components.preflight import check_all, check_login
 from components.preflight_azure import check_rights, check_subscription
 from components.reservations import check_reservations, groups, reserved_nodes
+from components.summary import report_plan, report_price
 from config.reading import loader
 from config.rules.advice import warnings
-from config.rules.cost import OUTPUT, hourly_cost
-from config.rules.teams import quota_table
+from config.rules.cost import hourly_cost
 from config.schema.inventory import Inventory
 from config.schema.models import Settings
 
@@ -36,10 +36,7 @@ def main() -> None:
     settings = loader.load(Inventory(known_operators, known))
     for warning in warnings(settings):
         pulumi.log.warn(warning)
-    for placement in settings.placements.values():
-        pulumi.log.info(str(placement))
-    if not settings.lender and (quotas := quota_table(settings)):
-        pulumi.log.info(quotas)
+    report_plan(settings)
     made = _all_that_is_made()
     settings, platform = _platform(settings, known_operators)
     if isinstance(platform, Platform) and not platform.within:
@@ -95,7 +92,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
         )
     )
     cost = hourly_cost(kept, existing.node_counts, within=within)
-    pulumi.log.info(cost.told(existing.outputs.get(OUTPUT)))
+    report_price(kept, existing, cost)
     return kept, Platform("platform", kept, known, existing, cost, within=within)
 
 

@@ -24,7 +24,7 @@ from config.rules.placement import Placer
 from config.rules.plain_secrets import plain_secrets
 from config.rules.platform_stack import OutputsOf, in_platform, lender, platform_keys
 from config.rules.pod_needs import override_problems
-from config.rules.provider_keys import REGION, foreign_problems
+from config.rules.provider_keys import REGION, foreign_problems, unread_keys
 from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
@@ -49,6 +49,8 @@ def load(inventory: Inventory) -> Settings:
     """
     raw, secret = _engine_config()
     around = Surroundings(stack=this_stack(), is_file=os.path.isfile, outputs_of=outputs_of)
+    for warning in unread_keys(raw, around.stack.project, inventory.stack_file):
+        pulumi.log.warn(warning)
     try:
         return load_settings(raw, around, inventory, secret_keys=secret)
     except SettingsError as error:
@@ -114,7 +116,7 @@ def load_settings(
 
 def _read(keys: Keys, privacy: Privacy, around: Surroundings) -> tuple[Settings, list[Problem]]:
     """The settings of a stack with these keys, and all that is wrong with them."""
-    problems = list(first(foreign_problems(keys, around.stack.project)))
+    problems = list(first(foreign_problems(keys, around.stack.project, privacy.inventory.stack_file)))
     own = {key: text for key, text in keys.items() if ":" not in key}
     parsed = _parse(own, privacy.inventory, problems)
     of_provider = "location" not in own and REGION in keys

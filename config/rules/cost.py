@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from config.facts.jump_box import jump_box as jump_box_facts
 from config.facts.prices import price_list
 from config.problems.fixes import path_text
+from config.rules.vcpu_quota import Growth
 from config.schema.cluster import SYSTEM_DISK_GB
 from config.schema.models import Settings
 from config.schema.pools import PoolSettings, agent_pool_name
@@ -63,12 +64,15 @@ class Cost:
             "unknown": [item.what for item in self.unknown],
         }
 
-    def told(self, before: Mapping[str, Any] | None) -> str:
-        """The same for readers; `before` is that output of the last update."""
-        prices = price_list()
+    def heading(self, before: Mapping[str, Any] | None) -> str:
+        """Returns the sum for readers; `before` is that output of the last update."""
         changed = before is not None and before["perHour"] != self.per_hour
         was = f", before ${before['perHour']:,.2f}" if before and changed else ""
-        lines = [f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {prices.as_of}):"]
+        return f"${self.per_hour:,.2f} per hour{was} (Azure's list prices, {price_list().as_of})"
+
+    def told(self, before: Mapping[str, Any] | None) -> str:
+        """Returns the sum and its parts for readers."""
+        lines = [f"{self.heading(before)}:"]
         lines += [f"{_money(item.total)}  {_described(item)}" for item in self.items if item.each is not None]
         lines += [f"{'unknown':>12}  {item.count} x {item.what}{_asked(item)}" for item in self.unknown]
         return "\n".join([*lines, f"  {_NOT_COUNTED}"])
@@ -89,6 +93,17 @@ def hourly_cost(settings: Settings, node_counts: Mapping[str, int], *, within: b
     items += _network(settings)
     items += _way_in(settings)
     return Cost(tuple(item for item in items if item.count))
+
+
+def price_meanwhile(settings: Settings, growing: Iterable[Growth]) -> Iterator[str]:
+    """Yields what old pools cost beside the new ones that replace them, until they are deleted."""
+    old = [each.replaced for each in growing if each.replaced and each.replaced.count and not each.first]
+    if not old:
+        return
+    prices = [(_price(settings, nodes.size)[0], nodes) for nodes in old]
+    more = sum((price or 0.0) * nodes.count for price, nodes in prices)
+    listed = ", ".join(f"{nodes.count} x {nodes.size}{'' if price else ', price unknown'}" for price, nodes in prices)
+    yield f"  until the new pools are up, the old ones cost ${more:,.2f} per hour more, and use vCPU quota ({listed})"
 
 
 def _way_in(settings: Settings) -> Iterator[Item]:

@@ -87,7 +87,12 @@ def deploy(
 
 
 def program(
-    settings: Mapping[str, Any], azure: Azure | None = None, stack: str = "test", *, secret: Collection[str] = ()
+    settings: Mapping[str, Any],
+    azure: Azure | None = None,
+    stack: str = "test",
+    *,
+    secret: Collection[str] = (),
+    preview: bool = False,
 ) -> Recorder:
     """What the program registers with these settings, given as in a stack file: without a namespace, the project's.
 
@@ -102,7 +107,9 @@ def program(
         mock.patch(f"components.inside.{name}", return_value=azure.inside) for name in ("answers", "is_in")
     )
     with programs, fetch, answers, is_in:
-        return deploy(lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack)
+        return deploy(
+            lambda: runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__"), azure, stack, preview=preview
+        )
 
 
 def _registered(request: Any) -> Registered:

@@ -8,7 +8,8 @@ import pytest
 
 from config.facts.prices import price_list
 from config.facts.skus import catalogue
-from config.rules.cost import hourly_cost
+from config.rules.cost import hourly_cost, price_meanwhile
+from config.rules.vcpu_quota import Nodes, growths
 from config.schema.network import NetworkSettings
 from config.schema.pools import agent_pool_name
 from tests.support.lookups import HUB
@@ -79,6 +80,16 @@ def test_spot_nodes_and_those_of_an_autoscaled_pool_are_said_apart() -> None:
     found = cost(pools=pools, nodes={name: 4})
     assert f"       $0.53  Spot pool spot: {T4} (at most)" in found.told(None)
     assert f"       $2.10  4 x pool many: {T4} (up to 5 nodes)" in found.told(None), "as the autoscaler has it now"
+
+
+@pytest.mark.parametrize(("replace", "lines"), [("create-first", 1), ("delete-first", 0)])
+def test_pools_that_are_replaced_cost_more_until_the_old_ones_are_deleted(replace: str, lines: int) -> None:
+    settings = settings_with(pools={"gpu": {"vmSku": H100, "count": 2, "replace": replace}})
+    there = {"gpu0a1b": Nodes("Standard_NC4as_T4_v3", 3), "system": Nodes("Standard_D4ads_v5", 2)}
+    found = list(price_meanwhile(settings, growths(settings, there, "system", {})))
+    assert len(found) == lines
+    for line in found:
+        assert line.endswith(f"the old ones cost $1.58 per hour more, and use vCPU quota (3 x {T4})")
 
 
 def test_a_stack_says_its_own_price() -> None:

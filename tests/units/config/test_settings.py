@@ -69,7 +69,7 @@ def test_the_location_falls_back_to_the_provider_s() -> None:
     of_provider = load({"vmSku": H100, "azure-native:location": "westus3"})
     assert (of_provider.location, of_provider.location_key) == ("westus3", "azure-native:location")
     assert load({"vmSku": H100, "location": "westus3"}).location_key == load({"vmSku": H100}).location_key == "location"
-    assert load({"vmSku": H100, "azure-native:location": "westus3", "location": "uksouth"}).location == "uksouth"
+    assert load({"vmSku": H100, "azure-native:location": "West US 3", "location": "westus3"}).location == "westus3"
 
 
 @pytest.mark.parametrize("region", ["eastus", "swedencentral", "usgovvirginia", "chinanorth3"])

@@ -9,6 +9,8 @@ import pytest
 
 import workloads
 from config.rules.advice import warnings
+from config.rules.provider_keys import unread_keys
+from config.schema.inventory import Inventory
 from tests.support import mocks
 from tests.support.settings import H100, load, platform
 
@@ -96,3 +98,19 @@ def test_the_program_says_it_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> Non
     recorder = mocks.program({**OLMO, "storage": storage("none"), "cluster": {"localAccounts": True}})
     assert [text.partition(":")[0] for text in heard] == ["storage.driver is none"]
     assert recorder.one(":Job", "olmo")
+
+
+def test_keys_that_nothing_reads_are_reported_with_the_near_name() -> None:
+    keys = (
+        "ai-on-aks:vmSku",
+        "pulumi:tags",
+        "azure-native:location",
+        "finops:owner",
+        "gcp:nodeCount",
+        "azure:location",
+    )
+    model = Inventory({}, KNOWN).stack_file
+    assert list(unread_keys(dict.fromkeys(keys, "x"), "ai-on-aks", model)) == [
+        "nothing in this program reads the key finops:owner",
+        "nothing in this program reads the key gcp:nodeCount; near: ai-on-aks:nodeCount",
+    ]

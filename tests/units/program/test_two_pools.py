@@ -10,7 +10,7 @@ import pytest
 
 from config.facts.scheduling import AGENT_POOL_LABEL
 from tests.support.golden import H100
-from tests.support.mocked_azure import Azure
+from tests.support.mocked_azure import SUBSCRIPTION, Azure
 from tests.support.mocks import Recorder, program
 
 TRAIN, DEV = {"vmSku": H100, "count": 2}, {"vmSku": "Standard_NC24ads_A100_v4", "count": 1, "spot": True}
@@ -73,13 +73,26 @@ def test_outputs_tell_each_job_with_its_place(stack: Recorder) -> None:
     assert "job-name=health-check-aaa " in found["health-check-aaa"]["command"]
 
 
-def test_previews_say_it_in_a_line_each(stack: Recorder) -> None:
+def test_an_update_reports_the_target_and_the_heading_of_the_price_alone(stack: Recorder) -> None:
     assert stack.registered
-    assert sorted(said for said in SAID if "per hour" not in said) == [
+    target, price = SAID
+    assert target.startswith("target: region eastus (the default; to change it: pulumi config set -s test location ")
+    assert f"subscription {SUBSCRIPTION}, tenant " in target
+    assert "per hour" in price.splitlines()[-1]
+
+
+def test_previews_report_each_placement_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", logged.append)
+    program({**STACK, "location": "westus3"}, preview=True)
+    target, *placements, price = logged
+    assert target.startswith("target: region westus3, subscription ")
+    assert sorted(placements) == [
         "health-check-aaa: 1 node of Spot pool aaa, 1 GPU (Standard_NC24ads_A100_v4)",
         "health-check-train: 2 nodes of pool train, 16 GPUs (Standard_ND96isr_H100_v5)",
         "metaseq: 1 node of pool train, 8 GPUs (Standard_ND96isr_H100_v5)",
     ]
+    assert f"2 x pool train: {H100}" in price
 
 
 def test_a_second_pool_moves_no_workload_but_the_health_check(stack: Recorder) -> None:

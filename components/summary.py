@@ -1,0 +1,49 @@
+"""What previews and updates report about the whole stack: where it goes, what runs where, and what it costs.
+
+Without a terminal, Pulumi prints each message twice (when it comes, and under "Diagnostics"). So an update, which
+mostly follows a preview, repeats the heading of the price and no table.
+"""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import authorization
+
+from components.cluster import SYSTEM_POOL
+from components.existing import Existing, if_there
+from config.problems.fixes import set_command
+from config.rules.cost import OUTPUT, Cost, price_meanwhile
+from config.rules.teams import quota_table
+from config.rules.vcpu_quota import growths
+from config.schema.models import Settings
+
+
+def report_plan(settings: Settings) -> None:
+    """Logs the target and, in previews, the placements of the workloads and the quotas of the teams."""
+    pulumi.log.info(_target(settings))
+    if not pulumi.runtime.is_dry_run():
+        return
+    for placement in settings.placements.values():
+        pulumi.log.info(str(placement))
+    if not settings.lender and (quotas := quota_table(settings)):
+        pulumi.log.info(quotas)
+
+
+def report_price(settings: Settings, existing: Existing, cost: Cost) -> None:
+    """Logs the hourly price; in previews also the price of each part, and of pools that are replaced."""
+    before = existing.outputs.get(OUTPUT)
+    if not pulumi.runtime.is_dry_run():
+        pulumi.log.info(cost.heading(before))
+        return
+    meanwhile = price_meanwhile(settings, growths(settings, existing.pools, SYSTEM_POOL, {}))
+    pulumi.log.info("\n".join([cost.told(before), *meanwhile]))
+
+
+def _target(settings: Settings) -> str:
+    if settings.lender:
+        return f"target: the platform of stack {settings.lender.stack}"
+    login = if_there(authorization.get_client_config)
+    account = f"subscription {login.subscription_id}, tenant {login.tenant_id}" if login else "an unknown subscription"
+    chosen = settings.location_key != "location" or "location" in settings.model_fields_set
+    change = set_command(("location",), "<region>").text(settings.stack).replace("'", "")
+    return f"target: region {settings.location}{'' if chosen else f' (the default; to change it: {change})'}, {account}"
