@@ -8,8 +8,6 @@ STACK ?= dev
 export STACK
 INSIDE ?=
 ENTER = $(if $(INSIDE),--inside $(INSIDE))
-# Made before a stack is, or a test begins: Helm and pytest wait some minutes only for what would make them.
-TEAM_TOOLS = kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics
 TORCH_PYTHON ?= python3
 CHARTS ?= .simulator/upstream-charts
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.simulator/pycache
@@ -26,7 +24,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / - /; s/\$$\$$/$$/g'
 
 up: own-state stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator up $(ENTER)
+	@$(RUN) "$$python" -m simulator.tools --stack "$(STACK)" && exec "$$python" -m simulator up $(ENTER)
 
 down: ## destroys the stack and stops the simulator; its state and the tools stay
 	@$(RUN) exec "$$python" -m simulator down $(ENTER)
@@ -46,14 +44,13 @@ shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the s
 env: ## the same environment as shell lines: eval "$$(make -s env)"
 	@$(RUN) exec "$$python" -m simulator env $(ENTER)
 
-tools: ## the tools alone
-	@$(RUN) exec "$$python" -m simulator.tools
+tools: ## the tools alone, with those of the operators of STACK
+	@$(RUN) exec "$$python" -m simulator.tools --stack "$(STACK)"
 
-team-tools: ## the tools, and those of the stack mlbatch
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools --only $(TEAM_TOOLS)
+team-tools demo-mlbatch: export STACK := mlbatch
+team-tools: tools ## the same for the stack mlbatch
 
-demo-mlbatch: export STACK := mlbatch
-demo-mlbatch: own-state stack-file team-tools ## brings the stack mlbatch up, and shows on it what teams get
+demo-mlbatch: own-state stack-file tools ## brings the stack mlbatch up, and shows on it what teams get
 	@$(RUN) "$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
 		--context ai-on-aks-mlbatch+ai-on-aks-mlbatch --picture .simulator/gpu-use.svg
 
@@ -69,9 +66,8 @@ test: ## the tests, but for the suites below
 		--dist loadfile
 
 # What is marked alone measures, so that nothing else may run beside it.
-test-long: TEAM_TOOLS := $(TEAM_TOOLS),promtool
-test-long: team-tools ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
-	@$(RUN) failed=0; \
+test-long: ## the tests that are marked long: recovery, adding a workload, drift, sizes, refusals, private clusters, batches, drivers, second cases, more settings
+	@$(RUN) "$$python" -m simulator.tools --all; failed=0; \
 		"$$python" -m pytest -m "long and not alone" -n auto --maxprocesses 4 --dist loadfile || failed=$$?; \
 		"$$python" -m pytest -m "long and alone" -n 0 || failed=$$?; exit $$failed
 
@@ -84,8 +80,9 @@ conformance: ## the kubernetes plugin's behaviour as a table: of the official on
 upstream-charts: ## fetches upstream's charts into CHARTS (.simulator/upstream-charts), where the internet is open
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator.tools.upstream_charts $(CHARTS)
 
-upstream: upstream-charts team-tools ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
-	@$(RUN) UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
+upstream: upstream-charts ## upstream's charts in CHARTS beside the simulator's, and the tests of what charts install with them
+	@$(RUN) "$$python" -m simulator.tools --all && \
+	UPSTREAM_CHARTS=$(abspath $(CHARTS)) exec "$$python" -m pytest -m "upstream or charts" -n auto --maxprocesses 4 \
 		--dist loadfile tests/truth/upstream tests/stories
 
 kills: ## thirty seeded kills of engine, plugins, API server and etcd; an hour, apart from the tests

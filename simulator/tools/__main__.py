@@ -1,4 +1,4 @@
-"""`python -m simulator.tools`: makes the tools that a group of commands needs; does nothing if they are there."""
+"""`python -m simulator.tools`: makes the missing tools of a group of commands or of a stack."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from simulator.tools import catalogue as catalogues
 from simulator.tools.catalogue import Catalogue, Tool
 from simulator.tools.errors import ToolError
 from simulator.tools.install import Installer
+from simulator.tools.of_stack import of_stack
 from simulator.tools.store import Store
 
 
@@ -38,12 +39,18 @@ def _parse(catalogue: Catalogue, arguments: list[str] | None) -> argparse.Namesp
     parser = argparse.ArgumentParser(prog="python -m simulator.tools", description=__doc__)
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--for", dest="group", choices=sorted(catalogue.groups), default="simulator")
+    group.add_argument("--stack", help="the simulator's, and those of the operators that Pulumi.<STACK>.yaml turns on")
+    group.add_argument("--all", action="store_true", help="all that there are, with those of tests and linters")
     group.add_argument("--only", metavar="TOOL,TOOL", help=f"of {', '.join(catalogue.by_name)}")
     parser.add_argument("--check", action="store_true", help="make nothing; exit with 1 and name what is missing")
     return parser.parse_args(arguments)
 
 
 def _chosen(catalogue: Catalogue, options: argparse.Namespace) -> list[Tool]:
+    if options.all:
+        return list(catalogue.tools)
+    if options.stack:
+        return of_stack(catalogue, options.stack)
     return catalogue.named(options.only.split(",")) if options.only else catalogue.needed_for(options.group)
 
 

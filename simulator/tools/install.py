@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from simulator.host import files, paths
@@ -17,6 +18,7 @@ from simulator.tools.progress import Progress
 from simulator.tools.store import Store
 
 _GIB = 2**30
+_HOW_LONG = "one to six minutes each on two cores, more where other programs use them"
 
 
 def _free_bytes(folder: Path) -> int:
@@ -53,7 +55,8 @@ class Installer:
     def install(self, tools: list[Tool]) -> None:
         """Returns when all tools are in the store's bin folder; optional ones that cannot be had are only named."""
         if self.missing(tools):
-            with self.store.exclusively(waiting=self._say_waiting), _temporary_files_in(self.store.temporary):
+            waiting = partial(self.progress.following, self.store.step)
+            with self.store.exclusively(waiting), _temporary_files_in(self.store.temporary):
                 self._make(self.missing(tools))
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))
@@ -64,9 +67,6 @@ class Installer:
                     files.link(self.charts / tool.name, file)
                 elif tool.crds:
                     files.link(self.charts / tool.crds.chart / "crds", file)
-
-    def _say_waiting(self) -> None:
-        self.progress.say("Another run is preparing the tools; waiting for it to finish.")
 
     def _executable(self, tool: Tool) -> Path:
         return self.store.folder(self.catalogue.key(tool)) / tool.name
@@ -82,9 +82,9 @@ class Installer:
         self._require_space(downloads=len(downloads), builds=len(builds))
         if builds:
             build.require_go(self.catalogue, builds)
-            self.progress.say(f"Building {len(builds)} of {len(tools)} tools from source, once: a minute or two each.")
+            self.progress.say(f"Building {len(builds)} of {len(tools)} tools from source, once: {_HOW_LONG}.")
         for number, tool in enumerate(tools, start=1):
-            with self.progress.step(number, len(tools), tool.label) as report:
+            with self.progress.step(number, len(tools), tool.label, self.store.step) as report:
                 self._make_one(tool, report, download=tool in downloads)
         shutil.rmtree(self.store.go, ignore_errors=True)  # gigabytes that only a build can use
 

@@ -6,18 +6,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
+_LOOK_SECONDS = 0.5
 _PLAIN_SECONDS = 30.0  # between two signs of life in a log
 _LIVE_SECONDS = 0.2
+Step = Callable[[], tuple[str, float]]
+"""Returns a text like `[2/7] helm: building`, and the time at which that began."""
 
 
 def elapsed(seconds: float) -> str:
     """Minutes and seconds, as 4:07."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def recorded(file: Path) -> str:
+    """The step that another process has written to the file, and for how long it lasts; empty without a file."""
+    return _line(lambda: _read(file)) if file.exists() else ""
 
 
 class Progress:
@@ -30,27 +39,39 @@ class Progress:
         self._console.print(text, markup=False, soft_wrap=True)
 
     @contextmanager
-    def step(self, number: int, total: int, label: str) -> Iterator[Callable[[str], None]]:
-        """Shows one step until it ends; the caller reports what goes on in it through the function given to it."""
-        prefix, start = f"[{number}/{total}] {label}", time.monotonic()
+    def step(self, number: int, total: int, label: str, record: Path) -> Iterator[Callable[[str], None]]:
+        """Shows one step until it ends, and writes it to `record` for processes that wait.
+
+        The caller reports what goes on in it through the function given to it.
+        """
+        prefix, start = f"[{number}/{total}] {label}", time.time()
         state = "starting"
 
         def report(text: str) -> None:
             nonlocal state
             state = text
+            record.write_text(f"{prefix}: {state}", encoding="utf-8")
 
-        def line() -> str:
-            return f"{prefix}: {state} ({elapsed(time.monotonic() - start)})"
+        def step() -> tuple[str, float]:
+            return f"{prefix}: {state}", start
 
-        with self._showing(line):
+        with self.showing(step):
             yield report
-        self.say(line())
+        self.say(_line(step))
 
     @contextmanager
-    def _showing(self, line: Callable[[], str]) -> Iterator[None]:
+    def following(self, record: Path) -> Iterator[None]:
+        """Shows the steps that another process writes to `record`."""
+        self.say("Another run is making the tools; this one goes on when that has finished. It is at:")
+        with self.showing(lambda: _read(record)):
+            yield
+
+    @contextmanager
+    def showing(self, step: Step) -> Iterator[None]:
+        """Shows a step and its duration until the block ends."""
         stopped = threading.Event()
         worker = self._live if self._console.is_terminal else self._plain
-        thread = threading.Thread(target=worker, args=(line, stopped), daemon=True)
+        thread = threading.Thread(target=worker, args=(step, stopped), daemon=True)
         thread.start()
         try:
             yield
@@ -58,15 +79,30 @@ class Progress:
             stopped.set()
             thread.join()
 
-    def _live(self, line: Callable[[], str], stopped: threading.Event) -> None:
+    def _live(self, step: Step, stopped: threading.Event) -> None:
         spinner = Spinner("dots")
         with Live(spinner, console=self._console, transient=True) as live:
             while not stopped.wait(_LIVE_SECONDS):
-                spinner.update(text=line().replace("[", r"\["))
+                spinner.update(text=_line(step).replace("[", r"\["))
                 live.refresh()
 
-    def _plain(self, line: Callable[[], str], stopped: threading.Event) -> None:
-        pause = 0.5  # the first line comes soon, when it is known what the step does
-        while not stopped.wait(pause):
-            self.say(line())
-            pause = _PLAIN_SECONDS
+    def _plain(self, step: Step, stopped: threading.Event) -> None:
+        """A line soon, when it is known what the step does, at each new step, and now and then."""
+        shown, spoke = "", 0.0
+        while not stopped.wait(_LOOK_SECONDS):
+            label, now = step()[0].partition(":")[0], time.monotonic()
+            if label != shown or now - spoke >= _PLAIN_SECONDS:
+                shown, spoke = label, now
+                self.say(_line(step))
+
+
+def _read(file: Path) -> tuple[str, float]:
+    try:
+        return file.read_text(encoding="utf-8"), file.stat().st_mtime
+    except FileNotFoundError:  # it has only just begun
+        return "starting", time.time()
+
+
+def _line(step: Step) -> str:
+    text, began = step()
+    return f"{text} ({elapsed(max(time.time() - began, 0))})"

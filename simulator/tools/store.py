@@ -3,6 +3,7 @@
 <root>/tools/<key>/...       a finished tool: its executable, named as the tool, and what belongs beside it
 <root>/<bin>/<name>          a link to the executable
 <root>/staging/, logs/, go/  work in progress, what builds said, Go's caches
+<root>/step                  the step of the run that holds the lock, for runs that wait for it
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,16 +46,32 @@ class Store:
     def folder(self, key: str) -> Path:
         return self.root / "tools" / key
 
+    @property
+    def step(self) -> Path:
+        """A file with the current step, and the time at which it began as the file's own."""
+        return self.root / "step"
+
+    def is_busy(self) -> bool:
+        """Returns whether a run is making tools."""
+        try:
+            with (self.root / "tools.lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     @contextmanager
-    def exclusively(self, waiting: Callable[[], None]) -> Iterator[None]:
-        """Holds the store's lock, which the kernel frees if the process dies; calls `waiting` if another run has it."""
+    def exclusively(self, waiting: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
+        """Holds the store's lock, which the kernel frees if the process dies; in `waiting` while another run has it."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                waiting()
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                with waiting():
+                    fcntl.flock(lock, fcntl.LOCK_EX)
             shutil.rmtree(self.staging, ignore_errors=True)  # what a killed run left half-made
             self.temporary.mkdir(parents=True)
             try:

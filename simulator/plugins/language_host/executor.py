@@ -20,6 +20,7 @@ import pulumi
 import pulumi.runtime
 
 from simulator.plugins.language_host.deferred import defer_annotations
+from simulator.plugins.language_host.operator_tools import DeclaredOperators
 from simulator.plugins.language_host.settings import ALREADY_REPORTED, ProgramSettings
 
 _THREADS_PER_STEP = 4  # each step of the engine may block a few threads of the SDK in calls to it
@@ -38,7 +39,7 @@ def run(settings: ProgramSettings, arguments: list[str]) -> int:
         asyncio.set_event_loop(loop)
         loop.set_default_executor(threads)
         try:
-            loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: _run_module(settings.program)))
+            loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: _run_module(settings)))
         except pulumi.RunError as error:
             pulumi.log.error(str(error))
             return ALREADY_REPORTED
@@ -67,11 +68,14 @@ def _configure(settings: ProgramSettings) -> None:
     )
 
 
-def _run_module(program: str) -> None:
-    main = Path(program)
+def _run_module(settings: ProgramSettings) -> None:
+    main = Path(settings.program)
     if main.is_dir() and not (main / "__main__.py").exists():
         raise pulumi.RunError(f"no Pulumi program in {main}: it has no __main__.py")
-    runpy.run_path(program, run_name="__main__")
+    operators = DeclaredOperators()
+    runpy.run_path(settings.program, run_name="__main__")
+    if not settings.dry_run:
+        operators.make_tools()
 
 
 def _own_traceback(error: Exception, program: str) -> str:

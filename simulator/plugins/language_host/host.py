@@ -6,9 +6,11 @@ Every other call is answered UNIMPLEMENTED with the way round it. The interprete
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import threading
@@ -34,6 +36,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def __init__(self, engine_address: str) -> None:
         self._engine_address = engine_address
         self._programs: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
         self._lock = threading.Lock()
 
     def Handshake(
@@ -79,7 +82,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         """Runs the program; its output goes to this host's own, which the engine shows line by line."""
         command = [sys.executable, "-u", "-m", _EXECUTOR, self._settings(request).to_json(), *request.args]
         program = subprocess.Popen(
-            command, cwd=request.pwd or request.info.program_directory, env=_environment(request)
+            command,
+            cwd=request.pwd or request.info.program_directory,
+            env=_environment(request),
+            start_new_session=True,  # so that the programs that it runs end with it
         )
         with self._lock:
             self._programs.add(program)
@@ -88,7 +94,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             self._programs.discard(program)
         if code == 0:
             return language_pb2.RunResponse()
-        if code == ALREADY_REPORTED:
+        if code == ALREADY_REPORTED or self._stopped:  # the engine reports itself that the user cancelled
             return language_pb2.RunResponse(bail=True)
         return language_pb2.RunResponse(error=_describe_exit(code))
 
@@ -98,9 +104,10 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
 
     def stop(self) -> None:
         """Ends the programs that still run; they leave no work behind, since all state is the engine's."""
-        with self._lock:
+        self._stopped = True
+        with self._lock, contextlib.suppress(ProcessLookupError):
             for program in self._programs:
-                program.terminate()
+                os.killpg(program.pid, signal.SIGTERM)
 
     def _settings(self, request: language_pb2.RunRequest) -> ProgramSettings:
         entry = request.info.entry_point or request.program or "."

@@ -41,7 +41,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "cluster": ("host", "kube", "kubelet", "diagnosis"),
     "operators": ("host", "kube", "world", "sandbox", "kubelet", "config", "diagnosis"),
     "azure": ("host", "kube", "world", "config", "diagnosis", "k8s"),
-    "plugins": ("host", "kube", "azure", "config", "diagnosis", "k8s"),
+    "plugins": ("host", "tools", "kube", "azure", "config", "diagnosis", "k8s"),
     "command": (
         "host",
         "tools",

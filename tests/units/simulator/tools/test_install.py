@@ -159,7 +159,8 @@ def test_two_runs_side_by_side_build_once(workshop: Workshop, monkeypatch: pytes
     for each in runs:
         each.join()
     assert workshop.builds == 1
-    assert "Another run is preparing the tools" in workshop.said
+    waited = workshop.said.partition("Another run is making the tools")[2]
+    assert waited.count("[1/1] hello 1.0: building (0:0") == 2, "the other run's step, and its own words for it"
 
 
 def test_temporary_files_of_builds_are_the_stores_and_go_with_it(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import language_pb2
 
+from simulator.host import paths
 from tests.support.waiting import eventually
 from tests.units.simulator.plugins.language_host.conftest import LAUNCHER, Deployment
 
@@ -85,7 +87,7 @@ def test_cancel_ends_the_program(deployment: Deployment) -> None:
         response = pool.submit(deployment.run, program)
         eventually(started.exists)
         deployment.client.Cancel(empty_pb2.Empty(), timeout=10)
-        assert response.result(timeout=30).error == "the program was ended by signal 15"
+        assert response.result(timeout=30) == language_pb2.RunResponse(bail=True), "the engine reports it itself"
 
 
 def test_program_ends_with_its_host(deployment: Deployment) -> None:
@@ -97,6 +99,48 @@ def test_program_ends_with_its_host(deployment: Deployment) -> None:
     pid = int(pid_file.read_text())
     eventually(lambda: not alive(pid))
     assert call.done()
+
+
+FAKE_GO = """#!/bin/sh
+if [ "$1" = env ]; then echo go1.26.8; exit; fi
+while [ "$1" != -o ]; do shift; done
+test ! -e "$(dirname "$0")/broken" && touch "$2"
+"""
+OPERATORS = """
+    import pulumi
+    pulumi.ComponentResource("ai-on-aks:operators/monitoring:Monitoring", "volcano")
+    pulumi.ComponentResource("ai-on-aks:operators/kueue:Kueue", "kueue")
+"""
+
+
+@pytest.fixture
+def fake_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a `go` that builds nothing; with a file `broken` in it, it fails."""
+    go = tmp_path / "path" / "go"
+    go.parent.mkdir()
+    go.write_text(FAKE_GO)
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("AI_ON_AKS_CACHE", str(tmp_path / "cache"))
+    return go.parent
+
+
+def test_tools_of_declared_operators_are_made_by_the_update_and_not_by_its_preview(
+    fake_go: Path, deployment: Deployment
+) -> None:
+    assert deployment.run(OPERATORS, dryRun=True) == language_pb2.RunResponse()
+    assert not paths.cache().exists()
+    assert deployment.run(OPERATORS) == language_pb2.RunResponse()
+    assert "[1/1] kueue-manager 0.19.2: built" in deployment.printed()
+
+
+def test_no_resource_is_registered_before_the_tools_of_its_operator_are_there(
+    fake_go: Path, deployment: Deployment
+) -> None:
+    (fake_go / "broken").touch()
+    assert deployment.run(OPERATORS).bail
+    assert deployment.monitor.resources == []
+    assert "error: kueue-manager 0.19.2 could not be built" in deployment.printed()
 
 
 def test_there_is_nothing_to_install(deployment: Deployment) -> None:

@@ -1,0 +1,52 @@
+"""Makes the tools of the operators that a program declares, before any of its resources is registered.
+
+Building an operator takes minutes. Helm and the waiting for Deployments would count them if a pod were the first to
+need it. A program's resources are registered only once its own code has run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pulumi
+from pydantic.alias_generators import to_camel
+
+from simulator.host import paths
+from simulator.plugins.language_host.settings import ALREADY_REPORTED
+
+_OPERATOR = re.compile(r"ai-on-aks:operators/\w+:\w+")
+
+
+class DeclaredOperators:
+    """Collects the operators of a program; used while its stack is the current one."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+        pulumi.runtime.register_stack_transformation(self._note)
+
+    def _note(self, declared: pulumi.ResourceTransformationArgs) -> None:
+        if _OPERATOR.fullmatch(declared.type_):
+            self._keys.add(to_camel(declared.name.replace("-", "_")))
+
+    def make_tools(self) -> None:
+        """Makes what is missing, and prints the progress.
+
+        Ends the process where that fails, because an exception would let the engine create what has been declared.
+        """
+        missing = self.missing()
+        if not missing:
+            return
+        print(f"the operators of this stack need tools that are not built yet: {', '.join(missing)}", flush=True)
+        command = [sys.executable, "-m", "simulator.tools", "--only", ",".join(missing)]
+        if subprocess.run(command, cwd=paths.ROOT, stderr=sys.stdout, check=False).returncode:
+            os._exit(ALREADY_REPORTED)
+
+    def missing(self) -> list[str]:
+        """The names of the tools that are not there."""
+        from simulator.tools.catalogue import load  # only an update needs it
+
+        needed = [tool.name for tool in load().tools if tool.needed_for & self._keys]
+        return [name for name in needed if not (paths.tools_bin() / name).exists()]

@@ -1,0 +1,80 @@
+"""The tools of a stack's operators follow from its stack file, and from what their pods run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import operators
+from config.schema.operators import key_of
+from simulator.host import paths
+from simulator.kubelet.programs import HostProcess
+from simulator.operators import REAL
+from simulator.tools.catalogue import load
+from simulator.tools.of_stack import of_stack
+
+CATALOGUE = load()
+SIMULATORS = CATALOGUE.needed_for("simulator")
+COMMANDS = {"simulator", "program", "check"}
+NONE: list[str] = []
+KUEUE = ["kueue-manager"]
+SCHEDULER = ["scheduler-plugins-scheduler", "scheduler-plugins-controller"]
+
+
+def own(stack: str) -> list[str]:
+    """Those that a stack needs beside the simulator's."""
+    return [tool.name for tool in of_stack(CATALOGUE, stack) if tool not in SIMULATORS]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, NONE),
+        ({"operators": {"kueue": {"enabled": True}}}, KUEUE),
+        ({"operators": {"kueue": {"enabled": "true"}}}, KUEUE),
+        ({"operators": {"kueue": {"enabled": False}, "kuberay": {}}}, NONE),
+        ({"operators": '{"kueue": {"enabled": true}}'}, KUEUE),
+        ({"operators": {"scheduler": "scheduler-plugins-scheduler"}}, SCHEDULER),
+        ({"operators": {"scheduler": "volcano"}}, NONE),
+        ({"operators": {"kueue": {"enabled": True}}, "platformStack": "dev"}, NONE),
+        ({"operators": "{"}, NONE),
+        ({"operators": ["kueue"]}, NONE),
+        ({"operators": {"secure": "v1:abc"}}, NONE),
+    ],
+)
+def test_they_are_those_of_operators_that_are_turned_on(
+    config: dict[str, object], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    keys = {f"ai-on-aks:{key}": value for key, value in config.items()}
+    (tmp_path / "Pulumi.mine.yaml").write_text(yaml.safe_dump({"config": keys}))
+    assert own("mine") == expected
+
+
+@pytest.mark.parametrize("text", ["", "config:", "config: [", "text", "[]"])
+def test_a_file_that_pulumi_refuses_needs_none(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    (tmp_path / "Pulumi.mine.yaml").write_text(text)
+    assert own("mine") == own("missing") == NONE
+
+
+def test_mlbatch_needs_those_of_five_operators_and_of_monitoring() -> None:
+    assert set(own("mlbatch")) == {
+        "appwrapper-manager", "kuberay-operator", *KUEUE, *SCHEDULER, "training-operator-manager",
+        "prometheus-operator", "prometheus", "kube-state-metrics",
+    }  # fmt: skip
+    assert own("dev") == NONE
+
+
+def test_groups_are_commands_or_keys_of_operators() -> None:
+    assert CATALOGUE.groups - COMMANDS <= {key_of(name) for name in operators.find()}
+
+
+def test_what_pods_of_an_operator_run_is_needed_for_it() -> None:
+    """Otherwise a pod would be the first to need it, and Helm would count the minutes of its build."""
+    programs = [program.program for operator in REAL for program in operator.PROGRAMS]
+    run = {tool for program in programs if isinstance(program, HostProcess) for tool in program.tools}
+    assert run
+    assert not [name for name in run if not CATALOGUE.by_name[name].needed_for]
