@@ -20,7 +20,7 @@ import httpx
 from rich.console import Console
 
 from simulator.azure.store import BadRecords
-from simulator.command import daemon_state, environment, evictions, faults, images, owner, reboots, stacks
+from simulator.command import daemon_state, environment, evictions, faults, images, owner, reboots, stacks, updates
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
@@ -116,6 +116,7 @@ def start() -> None:
     if running and running.get("port", ports.port("arm")) != ports.port("arm"):
         raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
     if running and "pid" in running and running.get("code") != daemon_state.code():
+        _require_idle("the simulator has to restart, because it runs other code than this checkout has now")
         console.print("the simulator runs other code than this checkout has now: it starts again, and keeps its state")
         stop()
         running = None
@@ -156,8 +157,19 @@ def _launch() -> subprocess.Popen[bytes]:
         )
 
 
+def _require_idle(what: str) -> None:
+    """Raises Refused while another process updates a stack of this checkout."""
+    if working := updates.under_way():
+        pids = " ".join(sorted({str(update.pid) for update in working}))
+        raise Refused(
+            "\n  ".join([f"{what}, which would break an update that is under way.", *map(str, working)])
+            + f"\n  fix: wait until it has ended, or interrupt it (kill -INT {pids}); then run the same command again"
+        )
+
+
 def stop() -> None:
     """Ends the daemon and every process that it started; nothing to do when there is none."""
+    _require_idle("the simulator would stop")
     state = daemon_state.running_state()
     if state is not None and state.get("pid"):
         with console.status("stopping the simulator"):
@@ -204,7 +216,7 @@ def bring_up() -> None:
     if problem := stacks.problem(stacks.chosen()):
         raise Refused(problem)
     start()
-    with _stack_commands() as commands:
+    with updates.announced("make up", stacks.chosen()), _stack_commands() as commands:
         commands.up()
 
 
@@ -218,11 +230,16 @@ def push_images() -> None:
 
 
 def take_down() -> None:
+    stack = stacks.chosen()
     with _stack_commands() as commands:
-        commands.require_known(stacks.chosen())
+        commands.require_known(stack)
         start()
-        commands.down()
-    stop()
+        with updates.announced("make down", stack):
+            others = commands.down()
+    if others or updates.under_way():
+        console.print("the simulator keeps running for them; `make stop` ends it")
+    else:
+        stop()
 
 
 @contextmanager

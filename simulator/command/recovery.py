@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from diagnosis.cluster import Object
+from simulator.command import updates
 from simulator.command.pulumi_cli import PulumiFailed, quiet, read
 from simulator.host import paths
 from simulator.kube.client import KubeClient
@@ -149,19 +149,8 @@ def _kubernetes_id(kind: str, inputs: Object, kube: KubeClient) -> str | None:
 
 def _free_lock(stack: str, told: Callable[[str], None]) -> None:
     """Gives up the file backend's locks of this stack whose process was killed."""
-    locks = (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json")
-    owners = {int(json.loads(lock.read_text())["pid"]) for lock in locks}
-    if working := sorted(pid for pid in owners if is_working_pulumi(pid)):
-        raise PulumiFailed(f"pulumi (pid {working[0]}) is at work on stack {stack}: let it end, then try again.")
-    if owners:
+    if working := updates.of_pulumi(stack):
+        raise PulumiFailed(f"{working[0]}: let it end, then try again.")
+    if updates.locked(stack):
         quiet("cancel", "--yes", stack=stack)
         told("took over the lock of an update that was killed")
-
-
-def is_working_pulumi(pid: int) -> bool:
-    """Whether the process runs, is one of Pulumi's, and has not been killed: a zombie does no work any more."""
-    try:
-        name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
-    except OSError:  # it ended
-        return False
-    return name == "pulumi" and rest.split()[0] not in ("Z", "X")

@@ -80,8 +80,8 @@ def require_known(stack: str) -> None:
     )
 
 
-def down() -> None:
-    """Destroys the stack, if there is one, and tells of other stacks that stay. Raises UpFailed."""
+def down() -> list[str]:
+    """Destroys the stack, if there is one; the names of other stacks that have resources. Raises UpFailed."""
     stack, sizes = stacks.chosen(), _sizes()
     try:
         if stack in sizes:
@@ -91,8 +91,10 @@ def down() -> None:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
-    for other in sorted(name for name, size in sizes.items() if size and name != stack):
+    others = sorted(name for name, size in sizes.items() if size and name != stack)
+    for other in others:
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
+    return others
 
 
 def _require_free(stack: str, guests: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.command.recovery import is_working_pulumi
+from simulator.command.updates import is_working_pulumi
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.command import cli, clusters, pulumi_cli
+from simulator.command import cli, clusters, pulumi_cli, updates
 from simulator.command import up as simulator_up
 
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
@@ -67,10 +67,25 @@ def test_one_with_a_file_that_was_never_brought_up_is_down(
 ) -> None:
     monkeypatch.setenv("STACK", "olmo")
     assert cli.main(["down"]) == 0
-    assert done == ["start", "stop"]
-    said = capsys.readouterr().out
-    assert "there is no stack olmo in the simulator" in said
-    assert "stack dev stays (80 resources): `make down` destroys it too" in said
+    assert done == ["start"]
+    told = capsys.readouterr()
+    assert "there is no stack olmo in the simulator" in told.out
+    assert "stack dev stays (80 resources): `make down` destroys it too" in told.out
+    assert "the simulator keeps running" in told.err
+
+
+def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made(
+    done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulator_up, "_destroy", lambda *_: done.append("destroy"))
+    monkeypatch.setattr(clusters, "protected", lambda _: [])
+    monkeypatch.setenv("STACK", "dev")
+    assert cli.main(["down"]) == 0
+    assert done == ["start", "destroy", "stop"]
+    made = updates.Update("hello", "make up", 1, 0)
+    monkeypatch.setattr(updates, "under_way", lambda: [made])
+    assert cli.main(["down"]) == 0
+    assert done == ["start", "destroy", "stop", "start", "destroy"]
 
 
 def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(

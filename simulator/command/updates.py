@@ -1,0 +1,96 @@
+"""The updates of this checkout's stacks that are under way: the simulator is not stopped or restarted under one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from simulator.host import paths
+
+
+@dataclass(frozen=True)
+class Update:
+    """A process that needs the simulator for a stack."""
+
+    stack: str
+    command: str
+    pid: int
+    since: float
+    """Seconds since 1970."""
+
+    def __str__(self) -> str:
+        since = time.strftime("%H:%M:%S", time.localtime(self.since))
+        return f"`{self.command}` is at work on stack {self.stack} (pid {self.pid}, since {since})"
+
+
+def under_way() -> list[Update]:
+    """Updates of all stacks by other processes than this one."""
+    ours = list(_of_make())
+    known = {update.stack for update in ours}
+    plain = (update for update in of_pulumi() if update.stack not in known)  # not those that `make up` has started
+    return [update for update in (*ours, *plain) if update.pid != os.getpid()]
+
+
+def of_pulumi(stack: str = "*") -> list[Update]:
+    """The updates of a stack, or of all, by the locks of Pulumi's file backend; killed processes do not count."""
+    return [update for update in locked(stack) if is_working_pulumi(update.pid)]
+
+
+def locked(stack: str = "*") -> list[Update]:
+    """Those that have a lock, whether they still run or not."""
+    found = []
+    for file in (paths.home() / "state" / ".pulumi" / "locks").rglob(f"{stack}/*.json"):
+        with suppress(FileNotFoundError):  # its update has ended meanwhile
+            pid, since = int(json.loads(file.read_text())["pid"]), file.stat().st_mtime
+            found.append(Update(file.parent.name, "pulumi", pid, since))
+    return found
+
+
+def is_working_pulumi(pid: int) -> bool:
+    """Whether the process runs, is one of Pulumi's, and has not been killed: a zombie does no work any more."""
+    try:
+        name, _, rest = Path("/proc", str(pid), "stat").read_text().partition("(")[2].rpartition(")")
+    except OSError:  # it ended
+        return False
+    return name == "pulumi" and rest.split()[0] not in ("Z", "X")
+
+
+@contextmanager
+def announced(command: str, stack: str) -> Iterator[None]:
+    """While a command needs the simulator, also between and after its calls of pulumi.
+
+    The kernel frees the lock on its file if the process dies.
+    """
+    file = _announcements() / f"{os.getpid()}.json"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(json.dumps({"stack": stack, "command": command}))
+        lock.flush()
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def _announcements() -> Path:
+    return paths.home() / "commands"
+
+
+def _of_make() -> Iterator[Update]:
+    for file in _announcements().glob("*.json"):
+        with suppress(FileNotFoundError), file.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                told = json.loads(lock.read() or "{}")
+                since = file.stat().st_mtime
+                yield Update(told.get("stack", "?"), told.get("command", "make"), int(file.stem), since)
+            else:
+                file.unlink(missing_ok=True)  # its process was killed
