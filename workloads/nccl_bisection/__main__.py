@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -15,7 +16,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("file", nargs="?", type=Path, help="the job's log, or its JSON; by default what is piped in")
     chosen = parser.parse_args(arguments)
     try:
-        text = sys.stdin.read() if chosen.file is None else chosen.file.read_text(encoding="utf-8")
+        if chosen.file is None:
+            text = sys.stdin.read()
+        else:
+            content = chosen.file.read_bytes()
+            text = content.decode(json.detect_encoding(content))  # PowerShell redirects a log as UTF-16
         print(svg(result(text)), end="")
     except (OSError, UnicodeDecodeError, NoResult) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -92,13 +93,17 @@ def default_name(scenarios: Iterable[str]) -> str:
 
 
 def parse(content: bytes, source: str) -> list[str]:
-    """The scenarios of a file, one a line; empty lines do not count. Raises Refused, with its first mistakes."""
+    """The scenarios of a file, one a line, without empty lines and comments. Raises Refused, with its first mistakes.
+
+    The file is UTF-8, or UTF-16 or UTF-32, as PowerShell writes; names begin with ASCII, as JSON does.
+    """
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode(json.detect_encoding(content))
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise Refused(f"{source}:{line} is not UTF-8", "text, a scenario a line", _reencode(source)) from None
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        raise Refused(f"{source}:{line} is not UTF-8", "text, a scenario a line", _fix(content, source)) from None
+    stripped = ((number, line.strip()) for number, line in enumerate(re.split("\r\n?|\n", text), 1))
+    lines = [(number, line) for number, line in stripped if line and not line.startswith("#")]
     if not lines:
         fix = f"seq -f 'scenario-%04g' 20 > {source}    # or --njobs 20"
         raise Refused(f"{source} has no scenarios", "one name a line", fix)
@@ -170,8 +175,10 @@ def left(scenarios: Sequence[str], done: Collection[str]) -> Iterator[str]:
     return (name for name in scenarios if name not in done)
 
 
-def _reencode(source: str) -> str:
-    return f"iconv -f latin1 -t utf-8 {source} > {source}.utf8"
+def _fix(content: bytes, source: str) -> str:
+    if b"\0" in content:
+        return f"file {source}    # what it is: text has no NUL bytes"
+    return f"iconv -f CP1252 -t UTF-8 {source} > {source}.utf8"
 
 
 def _short(text: str) -> str:

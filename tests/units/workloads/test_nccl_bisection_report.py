@@ -180,6 +180,15 @@ def test_the_command_draws_what_is_piped_in(
     assert capsys.readouterr().out.startswith("<svg")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_the_command_draws_a_log_that_powershell_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], encoding: str
+) -> None:
+    (tmp_path / "log").write_bytes(f"began\r\nJSON {json.dumps(searched(LINK))}\r\n".encode(encoding))
+    assert main([str(tmp_path / "log")]) == 0
+    assert capsys.readouterr().out.startswith("<svg")
+
+
 def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "nowhere")]) == 1
     (tmp_path / "log").write_text("VERDICT: UNKNOWN no ssh\n")

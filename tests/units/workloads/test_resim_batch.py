@@ -26,9 +26,11 @@ from workloads.resim.batch import (
 from workloads.resim.refusal import Refused
 
 
-def test_a_scenario_a_line_in_the_files_order() -> None:
-    content = "\ufeffnight-2\r\n\r\n  night-1.v2  \nX_9".encode()
-    assert parse(content, "list.txt") == ["night-2", "night-1.v2", "X_9"]
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_scenario_a_line_in_the_files_order(encoding: str, end: str) -> None:
+    lines = ["# of November", "night-2", "", "  night-1.v2 \t", "   # X_8", "X_9"]
+    assert parse(end.join(lines).encode(encoding), "list.txt") == ["night-2", "night-1.v2", "X_9"]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,12 @@ def test_a_scenario_a_line_in_the_files_order() -> None:
         (b"", "list.txt has no scenarios", "--njobs 20"),
         (b"\n \n", "list.txt has no scenarios", "--njobs 20"),
         (b"a\nb\xff\n", "list.txt:2 is not UTF-8", "iconv"),
+        (b"\x1f\x8b\x08\0\0\0", "list.txt:1 is not UTF-8", "file list.txt"),
+        (b"# none yet\n", "list.txt has no scenarios", "--njobs 20"),
+        ("night\u20281\n".encode(), r"line 1 is 'night\u20281'", "sed -i"),
+        ("night-1\u200b\n".encode(), r"line 1 is 'night-1\u200b'", "sed -i"),
+        (b"night-1 # later\n", "line 1 is 'night-1 # later'", "sed -i"),
+        (b'["night-1"]\n', "line 1 is", "sed -i"),
         (b"a/b\n..\nok\n", "line 1 is 'a/b'; line 2 is '..'", "sed -i"),
         (b".hidden\n", "line 1 is '.hidden'", "sed -i"),
         (b"ends.\n", "line 1 is 'ends.'", "sed -i"),
