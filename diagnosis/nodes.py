@@ -50,13 +50,17 @@ def chosen(node: Object, pod: Object) -> bool:
 
 def choice(pod: Object) -> str:
     """The pool and the labels that the pod asks of its node, in words: `of pool gpu4082 with zone=1`."""
-    wanted = [f"{key}={value}" for key, value in (pod["spec"].get("nodeSelector") or {}).items()]
-    for term in _terms(pod):
-        wanted += [_wish(entry) for entry in term]
+    wanted = _wishes(pod)
     pools = [wish.removeprefix(_OF_POOL) for wish in wanted if wish.startswith(_OF_POOL)]
     labels = [wish for wish in wanted if not wish.startswith(_OF_POOL)]
     said = [f"of pool {' and '.join(pools)}"] if pools else []
     return " ".join([*said, *([f"with {' and '.join(labels)}"] if labels else [])])
+
+
+def chosen_pools(pod: Object) -> set[str]:
+    """Returns the names of the pools that the pod asks for; empty if any will do."""
+    named = [wish.removeprefix(_OF_POOL) for wish in _wishes(pod) if wish.startswith(_OF_POOL)]
+    return {name for names in named for name in names.split(" or ")}
 
 
 def untolerated(node: Object, pod_spec: Mapping[str, Any]) -> list[Object]:
@@ -87,6 +91,11 @@ def _terms(pod: Object) -> list[list[Object]]:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return [term.get("matchExpressions", []) for term in required.get("nodeSelectorTerms", [])]
+
+
+def _wishes(pod: Object) -> list[str]:
+    selected = [f"{key}={value}" for key, value in (pod["spec"].get("nodeSelector") or {}).items()]
+    return [*selected, *(_wish(entry) for term in _terms(pod) for entry in term)]
 
 
 def _wish(entry: Object) -> str:

@@ -6,17 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from config.facts.scheduling import VOLCANO_GROUP
+from diagnosis import kueue, ray, volcano
 from diagnosis.cluster import (
     APP_WRAPPER,
     DEPLOYMENT,
     JOB,
-    POD,
     POD_GROUP,
     PYTORCH_JOB,
-    QUEUED,
-    RAY_CLUSTER,
     RAY_JOB,
-    REPLICA_SET,
     VOLCANO_JOB,
     Cluster,
     Object,
@@ -31,12 +28,13 @@ from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
+from diagnosis.owners import chain, pods_of, refusals
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
 from diagnosis.policies import unready_policies
-from diagnosis.retries import job_retries, ray_retries
+from diagnosis.retries import failing, job_retries
 from diagnosis.under_way import under_way
-from diagnosis.wrappers import failure, holding, kept, started_anew, wrapped_pods
+from diagnosis.wrappers import failure, holding, kept, started_anew
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
 GONE = "Gone"
@@ -54,11 +52,7 @@ _KINDS = {
     "pytorchjob": PYTORCH_JOB,
 }
 """By their names for kubectl; of those of one name, that which has made the other comes first."""
-_RAY_PHASES = {"Running": RUNNING, "Failed": "Failed", "ValidationFailed": "Failed"}
-"""By what KubeRay says of a RayJob that has not ended well (ray-operator 1.6.2, apis/ray/v1/rayjob_types.go)."""
 _CONTROLLER_PODS = {"app": "volcano-controller"}
-_NOT_MADE = ("FailedCreate", "PodGroupError", "PluginError")
-"""Events of what makes pods, when it cannot: a namespace's quota, a webhook (Volcano's job_controller_actions.go)."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +109,11 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         if phase in DONE:
             return Report(*told, remarks=tuple(remarks(there)))
         said = (*remarks(there), *tries)
-        return Report(*told, tuple(lost_pods(cluster, pods)), remarks=said, exits=tuple(exits(pods)), log=log(pods))
+        where = ray.failed_submitter(cluster, workload, pods) or log(pods)
+        return Report(*told, tuple(lost_pods(cluster, pods)), remarks=said, exits=tuple(exits(pods)), log=where)
     found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     if phase == PENDING and (not found or all(each.passing for each in found)):
-        found |= dict.fromkeys(_under_way(cluster, workload, kind))
+        found |= dict.fromkeys(_under_way(cluster, workload, kind, pods, known=bool(found)))
     if phase == PENDING:  # then it waits for another try, too
         look = f"kubectl describe {kind} -n {namespace} {name}"
         found |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
@@ -142,22 +137,6 @@ def names(cluster: Cluster, namespace: str) -> list[str]:
     )
 
 
-def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
-    """Of the workload with that uid."""
-    owned = cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
-    wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
-    return [*owned, *(pod for each in wrappers for pod in wrapped_pods(cluster, each) if pod not in owned)]
-
-
-def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
-    """Uids of what makes pods of a workload: its own, and those of its ReplicaSets, of the job that it wraps, or of a
-    RayJob's cluster and submitter.
-    """
-    kinds = (REPLICA_SET, PYTORCH_JOB, RAY_CLUSTER, JOB)
-    made = [each for kind in kinds for each in cluster.owned(kind, namespace, [uid])]
-    return [uid, *(each["metadata"]["uid"] for each in made)]
-
-
 def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:
     for called, kind in _KINDS.items():
         for workload in cluster.all(kind, namespace):
@@ -172,22 +151,14 @@ def _phase(workload: Object) -> tuple[str, str]:
         state = status["state"]
         return state.get("phase") or PENDING, state.get("message", "")
     if "jobDeploymentStatus" in status:
-        return _ray_phase(status)
+        return ray.phase(status)
     if "phase" in status:  # AppWrapper
         return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
     for each in status.get("conditions") or []:
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
-            return each["type"], each.get("message", "")
+            return each["type"], each.get("message") or each.get("reason") or ""
     runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # a PyTorchJob says so
     return (RUNNING if runs else PENDING), ""
-
-
-def _ray_phase(status: Object) -> tuple[str, str]:
-    """Of a RayJob, whose job may have been stopped though all that was to be deployed is complete."""
-    deployed, job = status["jobDeploymentStatus"], status.get("jobStatus", "")
-    if deployed == "Complete":
-        return ("Succeeded" if job == "SUCCEEDED" else "Terminated"), status.get("message", "")
-    return _RAY_PHASES.get(deployed, PENDING), status.get("message", "") if deployed != RUNNING else ""
 
 
 def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str) -> Iterable[Finding]:
@@ -204,9 +175,9 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
     yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
-    if not pods:
-        yield from _not_made(cluster, workload, kind)
-        pods = _templates(cluster, workload) if phase == PENDING else []
+    yield from _controllers(cluster, workload, kind, phase, pods)
+    if not pods and phase == PENDING:
+        pods = _templates(cluster, workload)
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
 
 
@@ -214,40 +185,48 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
     """What it has begun anew for."""
     if kind == _WRAPPER:
         yield from (*started_anew(cluster, workload), *kept(workload))
-    uid = workload["metadata"]["uid"]
-    jobs = [workload] if kind == "job" else cluster.owned(JOB, _namespace(workload), [uid])
-    yield from filter(
-        None, [*(job_retries(job, pods) for job in jobs), ray_retries(workload) if kind == "rayjob" else ""]
-    )
+    if kind == "vcjob" and (spent := volcano.restarts(workload)):
+        yield f"Volcano has restarted it: {spent}"
+    made = [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    for of, each in made:
+        again = condition(each, "Restarting") if of == PYTORCH_JOB else {}
+        if again.get("status") == "True":
+            yield one_line(f"the training operator restarts it: {again.get('message') or again.get('reason', '')}")
+        if told := job_retries(each, pods) if of == JOB else ray.retries(each) if of == RAY_JOB else "":
+            yield told
 
 
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
     """In Kueue's words, where it is Kueue that holds it back."""
-    namespace = _namespace(workload)
-    for queued in cluster.owned(QUEUED, namespace, [workload["metadata"]["uid"]]):
-        quota = condition(queued, "QuotaReserved")
-        if quota.get("status") == "False":
-            why = f"it has no quota in its queue {queued['spec'].get('queueName', '')}: {one_line(quota['message'])}"
-            yield Finding(why, f"kubectl describe {QUEUED.resource} -n {namespace} {queued['metadata']['name']}")
-            return
-    yield Finding("it is suspended", f"kubectl get {kind} -n {namespace} {workload['metadata']['name']}")
+    held = [*kueue.held(cluster, workload), *refusals(cluster, workload, [])]
+    yield from held or [Finding("it is suspended", f"kubectl get {kind} -n {_namespace(workload)} {_name(workload)}")]
 
 
-def _not_made(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
-    """Why there are no pods at all."""
-    makers = [workload, *cluster.owned(REPLICA_SET, _namespace(workload), [workload["metadata"]["uid"]])]
-    told = [event for maker in makers for event in cluster.events(maker) if event.get("reason") in _NOT_MADE]
-    if told:
-        yield Finding(one_line(told[-1]["message"]), f"kubectl get events -n {told[-1]['metadata']['namespace']}")
-    if kind == "vcjob" and not cluster.runs(_CONTROLLER_PODS):
-        yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
+def _controllers(
+    cluster: Cluster, workload: Object, kind: str, phase: str, pods: Sequence[Object]
+) -> Iterable[Finding]:
+    """What the controllers of the workload, and of what it has made, do or cannot do."""
+    if kind == "vcjob":
+        yield from volcano.changing(workload)
+        if not pods and not cluster.runs(_CONTROLLER_PODS):
+            yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
+    made = [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    for of, each in made:
+        if of == RAY_JOB:
+            yield from ray.waiting(each)
+        if of == JOB and (why := failing(each)):
+            yield Finding(why, f"kubectl describe job -n {_namespace(each)} {_name(each)}")
+    if phase == PENDING or not pods:
+        yield from refusals(cluster, workload, pods)
 
 
-def _under_way(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
-    """How far its pods are, where nothing is known to hold them up."""
-    pods = pods_of(cluster, _namespace(workload), workload["metadata"]["uid"])
-    look = f"kubectl describe {kind} -n {_namespace(workload)} {workload['metadata']['name']}"
-    return under_way(cluster, pods) if pods else [Finding("its pods are not made yet", look, passing=True)]
+def _under_way(
+    cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object], *, known: bool
+) -> Iterable[Finding]:
+    """How far its pods are, where nothing is known to hold them up; `known` is whether a passing cause is."""
+    look = f"kubectl describe {kind} -n {_namespace(workload)} {_name(workload)}"
+    not_made = [] if known else [Finding("its pods are not made yet", look, passing=True)]
+    return under_way(cluster, pods) if pods else not_made
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:
@@ -275,3 +254,8 @@ def _templates(cluster: Cluster, workload: Object) -> list[Object]:
 def _namespace(obj: Object) -> str:
     namespace: str = obj["metadata"]["namespace"]
     return namespace
+
+
+def _name(obj: Object) -> str:
+    name: str = obj["metadata"]["name"]
+    return name

@@ -1,9 +1,7 @@
-"""Attempts of Jobs and RayJobs that have failed, of how many, and why the last one did.
+"""Pods of Jobs that have failed, of how many, and why the last one did.
 
 A Job makes another pod for one that failed while no more have than its backoffLimit, with pauses of 10 seconds and
-twice as long each time, six minutes at most (kubernetes.io, "Jobs", Pod backoff failure policy). A RayJob is tried anew
-with another cluster, and forgets then why it failed (KubeRay 1.6.2, ray-operator/controllers/ray/rayjob_controller.go,
-checkBackoffLimitAndUpdateStatusIfNeeded, JobDeploymentStatusRetrying).
+twice as long each time, six minutes at most (kubernetes.io, "Jobs", Pod backoff failure policy).
 """
 
 from __future__ import annotations
@@ -14,8 +12,6 @@ from diagnosis.cluster import Object, condition, owners_of
 from diagnosis.ended import exits, remarks
 from diagnosis.finding import one_line
 
-RETRYING = "Retrying"
-"""What KubeRay says of a RayJob whose cluster goes, so that another one can come."""
 _UNLIMITED = 2**31 - 1
 """Of a Job that counts by index alone (kubernetes.io, "Jobs", Backoff limit per index)."""
 
@@ -33,17 +29,13 @@ def job_retries(job: Object, pods: Iterable[Object]) -> str:
     return one_line(f"{told}; the last one: {why}" if why else told)
 
 
-def ray_retries(job: Object) -> str:
-    """The reason of the last failure is known until its cluster has gone. Empty for one that has not failed."""
-    status = job.get("status") or {}
-    if not (failed := status.get("failed", 0)):
+def failing(job: Object) -> str:
+    """Returns why a Job is about to fail while Kubernetes deletes its pods (condition FailureTarget); else empty."""
+    target = condition(job, "FailureTarget")
+    if target.get("status") != "True" or condition(job, "Failed").get("status") == "True":
         return ""
-    told = f"{failed} of at most {job['spec'].get('backoffLimit', 0) + 1} attempts have failed"
-    why = ": ".join(filter(None, [status.get("reason", ""), status.get("message", "")]))
-    if status.get("jobDeploymentStatus") == RETRYING:
-        told = f"{told}, and KubeRay takes its cluster away to make another"
-        return one_line(f"{told}; the last one: {why}" if why else told)
-    return told
+    why = ": ".join(filter(None, [target.get("reason"), target.get("message")]))
+    return one_line(f"Job {job['metadata']['name']} has failed ({why}), and Kubernetes deletes its pods")
 
 
 def _most(spec: Object) -> str:

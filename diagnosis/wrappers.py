@@ -29,6 +29,7 @@ _PERIODS = {
 _NO_RETRY = "AutopilotNoExecute"
 """Reason for which it starts anew without counting that."""
 _GOING = ("Suspending", "Terminating")
+_UNKNOWN_KIND = "no matches for kind"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 """Of a duration as Go writes it: 1h30m."""
@@ -57,7 +58,25 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
     elif phase == "Resetting":
         yield Finding(f"{_resetting(cluster, wrapper)} ({retries(cluster, wrapper)})", look)
     elif phase in _GOING:
-        yield Finding(f"AppWrapper takes all of it away{_forced(cluster, wrapper)}", look)
+        yield _going(cluster, wrapper, look)
+
+
+def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
+    """Returns how far its deletion is. It never ends if its resources are of a kind that the API server does not know
+    (resource_management.go, deleteComponents: only NotFound counts as deleted).
+    """
+    metadata = wrapper["metadata"]
+    since = f" since {clock(metadata['deletionTimestamp'])}" if metadata.get("deletionTimestamp") else ""
+    why = f"AppWrapper takes all of it away{since}{_forced(cluster, wrapper)}"
+    if condition(wrapper, "Unhealthy").get("status") != "True":
+        return Finding(why, look)
+    if since and _UNKNOWN_KIND in _cause(wrapper):
+        release = f"kubectl patch appwrapper -n {metadata['namespace']} {metadata['name']} --type merge"
+        release += (
+            """ -p '{"metadata":{"finalizers":null}}'    # or install the CRD: without it none of that kind is left"""
+        )
+        return Finding(f"{why}, and cannot finish: {_cause(wrapper)}", release, lasts=True)
+    return Finding(f"{why}, for {_cause(wrapper)}", look)
 
 
 def retries(cluster: Cluster, wrapper: Object) -> str:

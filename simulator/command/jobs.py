@@ -9,7 +9,8 @@ from typing import Any
 
 from diagnosis.cluster import Cluster, Kind, Object
 from diagnosis.finding import wrapped
-from diagnosis.report import BAD, DONE, RUNNING, Report, makers_of, pods_of, report
+from diagnosis.owners import makers_of, pods_of
+from diagnosis.report import BAD, DONE, RUNNING, Report, report
 from simulator.kube.client import ApiError, KubeClient, NoKindMatch
 from simulator.kubelet import placements
 from simulator.kubelet.status import FAKED

@@ -90,7 +90,11 @@ def test_many_nodes_are_counted() -> None:
     ("said", "expected"),
     [
         ("queue resource quota insufficient", "the quota of its queue is used up"),
-        ("resource in cluster is overused", "Volcano lets it in once nodes have room for it"),
+        (
+            "resource in cluster is overused",
+            "nodes have room for it, and Volcano does not let it in: "
+            "its plugin overcommit counts the cluster as overused",
+        ),
     ],
 )
 def test_a_gang_that_volcano_does_not_let_in_has_its_reason_on_its_group(said: str, expected: str) -> None:

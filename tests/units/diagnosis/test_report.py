@@ -153,20 +153,6 @@ def test_a_suspended_job() -> None:
     assert report(make.cluster(job), "ai", "train").lines()[1] == "  waits: it is suspended"
 
 
-@pytest.mark.parametrize(
-    "why",
-    ["LocalQueue nope doesn't exist", "request (800) > maximum capacity (24)"],
-    ids=["a queue that is not there", "a gang that no quota could hold"],
-)
-def test_a_job_that_kueue_holds_back_is_told_in_its_words(why: str) -> None:
-    job = make.job(suspend=True, template=make.worker("x")[1])
-    found = report(make.cluster(job, make.queued("nope", why)), "ai", "train")
-    assert make.told(found) == [
-        f"waits: it has no quota in its queue nope: {why}",
-        "do: kubectl describe workloads.v1beta2.kueue.x-k8s.io -n ai job-train",
-    ]
-
-
 def test_one_that_kueue_has_admitted_and_somebody_suspends_is_suspended() -> None:
     job = make.job(suspend=True, template=make.worker("x")[1])
     found = report(make.cluster(job, make.queued("main", "", reserved="True")), "ai", "train")

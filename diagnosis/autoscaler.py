@@ -1,0 +1,140 @@
+"""What the cluster autoscaler says of pods that wait for a node: nodes are on their way, or why none comes.
+
+The events and their reasons are those of cluster-autoscaler 1.35 (processors/status/eventing_scale_up_processor.go,
+core/scaleup/orchestrator/skippedreasons.go, clusterstate/clusterstate.go), and so is its status, a ConfigMap of
+kube-system (clusterstate/api/types.go). On AKS a node group is a scale set, whose name has that of its pool.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
+from diagnosis.finding import Finding, one_line
+from diagnosis.nodes import choice, chosen_pools
+
+_NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
+_ADDS, _REFUSES = "TriggeredScaleUp", "NotTriggerScaleUp"
+_FAILED = ("FailedToScaleUpGroup", "ScaleUpTimedOut")
+_GROWTH = re.compile(r"\{(?P<group>\S+) (?P<now>\d+)->(?P<then>\d+) \(max: (?P<most>\d+)\)\}")
+_POOL = re.compile(r"^aks-([a-z0-9]+)-\d+-vmss$")
+_BACKOFF, _MAX, _UNREADY = "in backoff after failed scale-up", "max node group size reached", "not ready for scale-up"
+_LIMITS = re.compile(r"max total nodes in cluster reached|max cluster .*limit reached|exceeded quota|node count limit")
+_UNFIT = re.compile(
+    r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
+)
+"""What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
+_RAISE = "pulumi config set --path 'pools.<key>.autoscale.max' <nodes>    # then pulumi up"
+
+
+def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
+    """Returns what the autoscaler said last of pods without a node; nothing where it has not looked at them.
+
+    `there` is whether the cluster has a node that they may choose.
+    """
+    said: dict[str, list[tuple[Object, Object]]] = {}
+    for pod in pods:
+        events = cluster.events(pod) if pod["metadata"].get("uid") else []
+        if told := [event for event in events if event.get("reason") in (_ADDS, _REFUSES)]:
+            said.setdefault(told[-1]["reason"], []).append((pod, told[-1]))
+    refused = [_refusal(cluster, *said[_REFUSES][-1], there=there)] if _REFUSES in said else []
+    return [*refused, *(_growth(cluster, said[_ADDS][-1][1]) if _ADDS in said else ())]
+
+
+def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
+    """Yields the pools that grow, but for nodes that are there already: what keeps pods off those is another cause."""
+    message = event.get("message") or ""
+    found = list(_GROWTH.finditer(message))
+    if not found:
+        yield Finding(one_line(f"the autoscaler adds nodes: {message}"), "kubectl get nodes", passing=True)
+    for each in found:
+        group, called = each["group"], _called(each["group"])
+        there = sum(node["metadata"]["name"].startswith(group) for node in cluster.all(NODE))
+        size = f"from {each['now']} to {each['then']} nodes (max {each['most']})"
+        if why := _azure_says(cluster, [group], since=told_at(event)):
+            yield Finding(one_line(f"the autoscaler cannot grow {called} {size}: {why}"), _look())
+        elif there < int(each["then"]):
+            yield Finding(f"the autoscaler grows {called} {size}", "kubectl get nodes", passing=True)
+
+
+def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Finding:
+    """Returns why no node comes: the reason that concerns the pod's own pools, before those of all others."""
+    text = (event.get("message") or "").partition(":")[2].strip()
+    where = f"no node {choice(pod)}".rstrip()
+    groups = _groups(cluster, pod)
+    if _BACKOFF in text:
+        why = _azure_says(cluster, list(groups)) or "a scale-up has failed"
+        return Finding(
+            one_line(f"the autoscaler adds {where} for now, and tries again within 30 minutes: {why}"), _look()
+        )
+    if _MAX in text:
+        sizes = {int(group["health"]["maxSize"]) for group in groups.values() if _is_full(group)}
+        most = f" ({', '.join(map(str, sorted(sizes)))})" if sizes else ""
+        return Finding(f"the autoscaler adds {where}: the pool has reached its autoscale.max{most}", _RAISE)
+    if _UNREADY in text:
+        return Finding(f"the autoscaler adds {where}: too many nodes of the pool are not ready", "kubectl get nodes")
+    if _LIMITS.search(text):
+        return Finding(one_line(f"the autoscaler adds {where}: {text}"), _look(), lasts=True)
+    why = f": {text}" if text else ""
+    unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
+    return Finding(
+        one_line(f"the autoscaler adds {where}, since the pod fits on no new one{why}"),
+        _look(),
+        lasts=unfit and not there,
+    )
+
+
+def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
+    """Returns why the cloud refused nodes for one of these groups: its status, or an event newer than `since`."""
+    status = _status(cluster)
+    for name in groups:
+        up = (status.get(name) or {}).get("scaleUp") or {}
+        info = up.get("backoffInfo") or {}
+        if up.get("status") == "Backoff":
+            code, message = info.get("errorCode") or "", info.get("errorMessage") or ""
+            return f"{_called(name)}: {message if code in message else f'{code}: {message}'}"
+    events = [
+        event
+        for event in cluster.all(EVENT, _NAMESPACE)
+        if event.get("reason") in _FAILED
+        and told_at(event) > since
+        and (not groups or any(name in event.get("message", "") for name in groups))
+    ]
+    return str(max(events, key=told_at)["message"]) if events else ""
+
+
+def _groups(cluster: Cluster, pod: Object) -> Mapping[str, Any]:
+    """Returns the status of node groups by their names: those of the pools that the pod asks for, else all."""
+    status, wanted = _status(cluster), chosen_pools(pod)
+    mine = {name: group for name, group in status.items() if (found := _POOL.match(name)) and found[1] in wanted}
+    return mine or status
+
+
+def _status(cluster: Cluster) -> dict[str, Any]:
+    for found in cluster.all(CONFIG_MAP, _NAMESPACE):
+        if found["metadata"]["name"] == _STATUS:
+            try:
+                read = yaml.safe_load((found.get("data") or {}).get("status") or "")
+            except yaml.YAMLError:  # before 1.30 it was a text
+                return {}
+            groups = read.get("nodeGroups") if isinstance(read, dict) else None
+            return {str(group.get("name")): group for group in groups or [] if isinstance(group, dict)}
+    return {}
+
+
+def _is_full(group: Mapping[str, Any]) -> bool:
+    health = group.get("health") or {}
+    return isinstance(health.get("maxSize"), int) and health.get("cloudProviderTarget", 0) >= health["maxSize"]
+
+
+def _called(group: str) -> str:
+    found = _POOL.match(group)
+    return f"pool {found[1]}" if found else f"node group {group}"
+
+
+def _look() -> str:
+    return f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"

@@ -1,0 +1,166 @@
+"""What Kueue says of a job that it holds back: why, until when, and whether waiting helps.
+
+The states are those of Kueue 0.19.2: conditions and reasons of a Workload (apis/kueue/v1beta2/workload_types.go), when
+they are set (pkg/controller/core/workload_controller.go), and the messages of its scheduler
+(pkg/scheduler/flavorassigner/flavorassigner.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from diagnosis.cluster import QUEUED, Cluster, Kind, Object, condition
+from diagnosis.finding import Finding, clock, one_line
+
+CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+_MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+_DEACTIVATED = "Deactivated"
+_LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
+"""Reasons of QuotaReserved with the feature gate UnadmittedWorkloadsObservability; without it, messages tell."""
+_LASTING = re.compile(
+    r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
+    r"|ClusterQueue \S* ?(doesn't exist|not found|is (terminating or missing|stopped))"
+    r"|namespace doesn't match ClusterQueue selector|resources validation failed|LimitRange|cluster queue is stopped"
+)
+_POD_SET = re.compile(r"(?:^|; )couldn't assign flavors to pod set \S+: ")
+_TOO_MUCH = re.compile(
+    r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>[^\s,]+), previously considered podsets requests "
+    r"\((?P<before>\S+)\) \+ current podset request \((?P<asked>\S+)\) > maximum capacity \((?P<most>\S+)\)"
+)
+_NEVER = re.compile(
+    r"insufficient quota for \S+ in flavor (?P<more>[^\s,]+),? [^>]*> maximum capacity"
+    r"|untolerated taint \{[^}]*\} in flavor (?P<taint>[^\s,]+)"
+    r"|flavor (?P<other>[^\s,]+) (?:doesn't match node affinity|not found)"
+    r"|resource (?P<resource>\S+) unavailable in ClusterQueue"
+    r"|> (?P<size>maximum capacity)"
+)
+_AGAIN = re.compile(r"insufficient unused quota for \S+ in flavor ([^\s,]+)")
+_INACTIVE = re.compile(r"ClusterQueue (\S+) is inactive")
+_PREEMPTOR = re.compile(r"preemptor path: ([^;\s]+)")
+_UID = re.compile(r"\(UID: ([^,)]+)")
+
+
+def held(cluster: Cluster, job: Object) -> list[Finding]:
+    """Returns why Kueue holds the job or pod back; nothing where it does not, as far as is known."""
+    metadata = job["metadata"]
+    found = cluster.owned(QUEUED, metadata["namespace"], [metadata["uid"]])
+    found = [each for each in found if condition(each, "Finished").get("status") != "True"] or found
+    if found:
+        newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")
+        return list(_held(cluster, newest))
+    queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
+    if not queue:
+        return []
+    if not cluster.runs(_MANAGER):
+        return [Finding("Kueue does not run", "kubectl get pods -A --selector app.kubernetes.io/name=kueue")]
+    return [Finding(f"Kueue has not put it into its queue {queue} yet", passing=True)]
+
+
+def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
+    metadata = queued["metadata"]
+    name = f"-n {metadata['namespace']} {metadata['name']}"
+    look = f"kubectl describe {QUEUED.resource} {name}"
+    queue = f"its queue {queued['spec'].get('queueName', '')}"
+    finished, evicted, quota = (condition(queued, kind) for kind in ("Finished", "Evicted", "QuotaReserved"))
+    deactivated = queued["spec"].get("active") is False
+    if deactivated:
+        why = _said(evicted) or _said(condition(queued, "DeactivationTarget")) or _said(quota)
+        patch = f"""kubectl patch {QUEUED.resource} {name} --type merge -p '{{"spec":{{"active":true}}}}'"""
+        told = f"Kueue has deactivated it and does not queue it again: {why or 'spec.active is false'}"
+        yield Finding(one_line(told), f"{patch}    # once the cause is fixed", lasts=True)
+    elif finished.get("status") == "True":
+        told = f"for Kueue it has finished ({finished.get('reason', '')}), so it is not started: {_said(finished)}"
+        yield Finding(one_line(told), look, lasts=True)
+    elif quota.get("status") == "True":
+        yield from _unchecked(queued, queue, look)
+    elif not quota and not evicted:
+        yield Finding(f"it waits for its turn in {queue}", look, passing=True)
+    else:
+        yield _waiting(cluster, queued, queue, look)
+
+
+def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:
+    """Returns why one without quota waits: what it was evicted for, what its queue lacks, when it is queued again."""
+    quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
+    now, lasts = _current(cluster, quota)
+    size, never = _never_fits(_said(quota))
+    state = (queued.get("status") or {}).get("requeueState") or {}
+    count = f" (requeue {state['count']})" if state.get("count") else ""
+    if never:
+        waits = f"it never fits in {queue}: {never}"
+    elif state.get("requeueAt"):
+        waits = f"it is queued again in {queue} at {clock(state['requeueAt'])}{count}"
+    elif before and now in ("", _said(evicted)):
+        waits = f"it waits in {queue}{count}"
+    else:
+        waits = f"it has no quota in {queue}: {now}"
+    stopped = str(evicted.get("reason", "")).endswith("QueueStopped") and bool(before)
+    stopped = stopped and condition(queued, "Requeued").get("status") == "False"
+    hint = "    # ask for less, or have the quota raised (teams.<team>.gpus)" if size else ""
+    return Finding(
+        one_line("; ".join(filter(None, [before, waits]))), f"{look}{hint}", lasts=bool(never) or lasts or stopped
+    )
+
+
+def _said(entry: Object) -> str:
+    return str(entry.get("message") or entry.get("reason") or "")
+
+
+def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
+    """Yields what keeps one that has quota from being admitted."""
+    if before := _eviction(queued):
+        yield Finding(one_line(f"{before}; its pods are being deleted"), look, passing=True)
+        return
+    for check in (queued.get("status") or {}).get("admissionChecks") or []:
+        if (state := check.get("state")) != "Ready":
+            message = f": {check['message']}" if check.get("message") else ""
+            why = f"it has quota in {queue}, and its admission check {check.get('name')} is {state}{message}"
+            yield Finding(one_line(why), look, lasts=state == "Rejected")
+    admitted = condition(queued, "Admitted")
+    if admitted.get("reason") == "PendingDelayedTopologyRequests":
+        yield Finding(one_line(f"it has quota in {queue}: {_said(admitted)}"), look, passing=True)
+
+
+def _eviction(queued: Object) -> str:
+    """Returns what it was evicted for, if that is why it waits."""
+    evicted, preempted = condition(queued, "Evicted"), condition(queued, "Preempted")
+    reason, message = evicted.get("reason", ""), _said(evicted)
+    if evicted.get("status") != "True":
+        return ""
+    if reason == "Preempted":
+        by = _PREEMPTOR.search(message) or _UID.search(message)
+        for_whom = f" for a workload of {by[1]}" if by and "path" in by[0] else f" for workload {by[1]}" if by else ""
+        kind = f" ({preempted['reason']})" if preempted.get("reason") else ""
+        return f"it ran, and Kueue preempted it{kind}{for_whom}"
+    if reason == "PodsReadyTimeout":
+        return f"it had quota, but its pods were not ready in time ({message})"
+    if reason.startswith(_DEACTIVATED):
+        return f"it was deactivated before ({message})"
+    return f"Kueue evicted it ({reason}: {message})"
+
+
+def _current(cluster: Cluster, quota: Object) -> tuple[str, bool]:
+    """Returns what Kueue says of its queue, and whether that lasts until somebody changes the queue or the job."""
+    message = _said(quota)
+    if found := _INACTIVE.search(message):
+        queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == found[1]]
+        active = condition(queues[0], "Active") if queues else {}
+        return f"{message}: {_said(active)}".rstrip(": "), active.get("status") == "False"
+    return message, quota.get("reason") in _LASTING_REASONS or bool(_LASTING.search(message))
+
+
+def _never_fits(message: str) -> tuple[bool, str]:
+    """Returns whether a size is too large, and why no flavor will do; empty if one of them may do in time."""
+    for part in filter(None, _POD_SET.split(message)):
+        never = {name for found in _NEVER.finditer(part) for name in found.groups() if name}
+        if never and "topology" not in part and not set(_AGAIN.findall(part)) - never:
+            sizes = [_size(found) for found in _TOO_MUCH.finditer(part)]
+            return bool(sizes), ", ".join(sizes) or part
+    return False, ""
+
+
+def _size(found: re.Match[str]) -> str:
+    asked = found["asked"] if found["before"] in ("0", "") else f"{found['before']} + {found['asked']}"
+    return f"it asks for {asked} {found['resource']}, and flavor {found['flavor']} has {found['most']} at most"

@@ -1,0 +1,110 @@
+"""The objects that a workload makes on the way to its pods, and why one of them cannot make the next.
+
+Events and conditions are those of Kubernetes' controllers (pkg/controller), the training operator 1.9.4
+(pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go), Volcano 1.15.1
+(pkg/controllers/job) and Kueue 0.19.2 (pkg/controller/jobframework/events.go).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from diagnosis.cluster import (
+    APP_WRAPPER,
+    JOB,
+    POD,
+    PYTORCH_JOB,
+    RAY_CLUSTER,
+    RAY_JOB,
+    REPLICA_SET,
+    VOLCANO_JOB,
+    Cluster,
+    Kind,
+    Object,
+    condition,
+    owners_of,
+    told_at,
+)
+from diagnosis.finding import Finding, one_line
+from diagnosis.wrappers import wrapped_pods
+
+_MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
+_CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid|^ErrWorkloadCompose$")
+"""Reasons of events of an object that could not be made, though not all of them are warnings."""
+_SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
+"""Reasons of warnings that do not explain missing pods. What stands behind PodGroupPending, the PodGroup says."""
+_CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
+_TIMEOUT = re.compile(r"timed? ?out|deadline exceeded|object has been modified")
+_COMBINED = "(combined from similar events): "
+_LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is")
+"""Of a reason and its message: the object itself is refused, by the API server or by a LimitRange."""
+
+
+def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
+    """Returns all that the owner with that uid has made, pods aside: what it made itself comes first."""
+    found: dict[str, tuple[Kind, Object]] = {}
+    owners = {uid}
+    while owners:
+        made = [(kind, each) for kind in _MAKERS for each in cluster.owned(kind, namespace, owners)]
+        new = {each["metadata"]["uid"]: (kind, each) for kind, each in made}
+        owners = new.keys() - found.keys() - {uid}
+        found |= {key: new[key] for key in owners}
+    return list(found.values())
+
+
+def makers_of(cluster: Cluster, namespace: str, uid: str) -> list[str]:
+    """Uids of the workload with that uid and of all that it has made: of what its pods may have as owner."""
+    return [uid, *(each["metadata"]["uid"] for _, each in chain(cluster, namespace, uid))]
+
+
+def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
+    """The pods of the workload with that uid."""
+    owned = cluster.owned(POD, namespace, makers_of(cluster, namespace, uid))
+    wrappers = [each for each in cluster.all(APP_WRAPPER, namespace) if each["metadata"]["uid"] == uid]
+    return [*owned, *(pod for each in wrappers for pod in wrapped_pods(cluster, each) if pod not in owned)]
+
+
+def refusals(cluster: Cluster, workload: Object, pods: Sequence[Object]) -> Iterator[Finding]:
+    """Yields why pods of the workload, or what makes them, cannot be made; `pods` are those that are there."""
+    metadata = workload["metadata"]
+    for kind, maker in ((None, workload), *chain(cluster, metadata["namespace"], metadata["uid"])):
+        mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
+        said = _condition(kind, maker, mine)
+        reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)
+        if message:
+            lasts = bool(_LASTING.search(message) or _LASTING.search(reason))
+            yield Finding(one_line(message), f"kubectl get events -n {metadata['namespace']}", lasts=lasts)
+
+
+def _condition(kind: Kind | None, maker: Object, pods: Sequence[Object]) -> tuple[str, str]:
+    """From its status, which is current, and outlives events."""
+    failure = condition(maker, "ReplicaFailure")
+    if failure.get("status") == "True" and failure.get("message"):
+        return failure.get("reason", ""), failure["message"]
+    stated = (maker.get("status") or {}).get("reason") if kind == RAY_CLUSTER and not pods else ""
+    return "", stated or ""
+
+
+def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
+    """The event that has the cause; with pods, one that is newer than they are. `alone`: the workload has no pods."""
+    newest = max((pod["metadata"].get("creationTimestamp") or "" for pod in pods), default="")
+    told = [
+        (event.get("reason") or "", (event.get("message") or "").replace(_COMBINED, ""))
+        for event in cluster.events(maker)
+        if told_at(event) > newest and _explains(event, alone=alone)
+    ]
+    ranked = [each for each in told if each[1].strip()]
+    return max(reversed(ranked), key=_rank, default=("", ""))
+
+
+def _explains(event: Object, *, alone: bool) -> bool:
+    reason = event.get("reason") or ""
+    if _SYMPTOM.search(reason):
+        return False
+    return bool(_CREATION.search(reason)) or (alone and event.get("type") == "Warning")
+
+
+def _rank(told: tuple[str, str]) -> tuple[bool, bool]:
+    """Orders a cause before its symptoms; among equals the latest is taken."""
+    return bool(_CAUSE.search(told[1])), not _TIMEOUT.search(told[1])

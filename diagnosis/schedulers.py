@@ -1,0 +1,96 @@
+"""What schedulers say of pods without a node: what one lacks, the state of its gang, and its scheduling gates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from config.facts.scheduling import COSCHEDULER, VOLCANO
+from diagnosis import kueue, volcano
+from diagnosis.cluster import Cluster, Object, condition, told_at
+from diagnosis.finding import Finding, listed, one_line
+
+_SCHEDULERS = {
+    VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
+    COSCHEDULER: ("the scheduler of scheduler-plugins", ("component", "scheduler")),
+}
+"""By their names in pods: what they are called here, and the label of their pods, as their charts have it."""
+_FAILED = "FailedScheduling"
+"""Event of a pod, by Kubernetes' schedulers."""
+_OFFERED_NO_MORE = "can possibly be assigned to"
+"""Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
+_NODES = re.compile(r"0/\d+ nodes ")
+"""What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
+_ORIGIN = "Origin reason is "
+"""Of Volcano's words of a gang (api/job_info.go, FitError): what one of its pods lacks, behind the gang's state."""
+_GANG = re.compile(
+    "pod group is not ready"
+    "|cannot find enough sibling pods|optimistic rejection in PostFilter|rejection in Unreserve|due to timeout after"
+)
+"""The mere state of a gang: Volcano's, and Coscheduling's (scheduler-plugins' pkg/coscheduling)."""
+_NO_PODS = re.compile(r"\d+/0 tasks in gang unschedulable: (?!.*Origin reason is )")
+"""Volcano's of a gang whose pods are not made yet (cache.go, RecordJobStatusEvent): it says nothing."""
+_KUEUES = "kueue.x-k8s.io/"
+"""Begins names of Kueue's scheduling gates."""
+
+
+def off(cluster: Cluster, pod: Object) -> Finding | None:
+    """Returns that the scheduler of the pod does not run."""
+    called, (label, value) = _SCHEDULERS.get(pod["spec"].get("schedulerName"), ("", ("", "")))
+    if not called or cluster.runs({label: value}):
+        return None
+    return Finding(f"{called} does not run", f"kubectl get pods -A --selector {label}={value}")
+
+
+def gates(pod: Object) -> tuple[str, ...]:
+    """Returns the scheduling gates of the pod: no scheduler looks at it before all of them are removed."""
+    return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or [])
+
+
+def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+    """Yields who holds back pods with scheduling gates: Kueue says why."""
+    alike: dict[tuple[str, ...], list[Object]] = {}
+    for pod in pods:
+        alike.setdefault(gates(pod), []).append(pod)
+    for names, found in alike.items():
+        if any(name.startswith(_KUEUES) for name in names) and (held := kueue.held(cluster, found[0])):
+            yield from held
+            continue
+        metadata = found[0]["metadata"]
+        what = listed([pod["metadata"]["name"] for pod in found], "pod")
+        why = f"{what} {'has' if len(found) == 1 else 'have'} {listed(names, 'scheduling gate')}: not scheduled before"
+        look = f"kubectl describe pod -n {metadata['namespace']} {metadata['name']}"
+        yield Finding(one_line(f"{why} its controller removes {'it' if len(names) == 1 else 'them'}"), look)
+
+
+def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Finding]:
+    """The words of the scheduler, as it writes them to pods, or to their group while there are none.
+
+    Where the cause is `known`, the mere state of a gang adds nothing, and changes from one look to the next.
+    """
+    group = volcano.gang(cluster, pods[0])
+    if closed := volcano.closed_queue(cluster, group):
+        return closed
+    on_pods = [condition(pod, "PodScheduled") for pod in pods]
+    told = [str(entry.get("message") or "") for entry in on_pods if entry.get("status") == "False"]
+    told = [message for message in told if message and _OFFERED_NO_MORE not in message]
+    told = told or [words for words in volcano.said_of(cluster, group) if not _NO_PODS.match(words)][-1:]
+    told = [message.rpartition(_ORIGIN)[2] for message in told]
+    if not told:
+        return []
+    told.sort(key=lambda message: (bool(_GANG.search(message)), not _NODES.match(message)))
+    refused = volcano.not_let_in(cluster, group, told[0], known=known)
+    if refused is not None:
+        return refused
+    if _GANG.search(told[0]):
+        if known:
+            return []
+        told = [*_before(cluster, pods), *told]
+    return [Finding(one_line(f"the scheduler says: {told[0]}"))]
+
+
+def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
+    """What one of them lacked last: Coscheduling writes the state of their gang over it."""
+    failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
+    found = [event for event in sorted(failed, key=told_at) if not _GANG.search(event["message"])]
+    return [event["message"] for event in found][-1:]

@@ -1,0 +1,153 @@
+"""What Volcano says of a gang that it does not let in, and of a job whose pods it deletes.
+
+The messages are those of its plugins (v1.15.1, pkg/scheduler/plugins: proportion, capacity, overcommit); 1.10 writes
+them without names of resources. A resource that a queue's `capability` does not name is limited only by what the nodes
+offer (proportion.go and capacity.go: `realCapability.MinDimensionResource(attr.capability, api.Infinity)`); before
+1.8.2 the queue had none of it. The plugin overcommit lets in what fits into 1.2 times all nodes, together with gangs
+that have been let in and not placed (overcommit.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from config.facts.scheduling import VOLCANO_GROUP
+from diagnosis.cluster import POD_GROUP, Cluster, Kind, Object, condition
+from diagnosis.finding import Finding, listed, one_line
+from k8s.quantities import count
+
+QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues")
+UNSCHEDULABLE = "Unschedulable"
+_QUOTA = "queue resource quota insufficient"
+_OVERUSED = "resource in cluster is overused"
+_REFUSALS = (_QUOTA, _OVERUSED, "resource quota insufficient")
+_PENDING = "Pending"
+"""Phase of a PodGroup that Volcano has not let in; pods of its own jobs are made only afterwards."""
+_INQUEUE = "Inqueue"
+_CHANGES = {
+    "Restarting": "Volcano deletes its pods, and then starts it again",
+    "Aborting": "Volcano deletes its pods, since it is aborted",
+    "Terminating": "Volcano deletes its pods, since it is terminated",
+    "Completing": "Volcano deletes the pods that are left, since it is complete",
+}
+_MOST_RETRIES = 3
+"""Volcano's default of maxRetry (pkg/webhooks/admission/jobs/mutate/mutate_job.go)."""
+
+
+def gang(cluster: Cluster, pod: Object) -> Object | None:
+    """Returns the PodGroup that the pod names, if there is one."""
+    metadata = pod["metadata"]
+    wanted = (metadata.get("annotations") or {}).get(VOLCANO_GROUP)
+    groups = cluster.all(POD_GROUP, metadata.get("namespace", "")) if wanted else []
+    return next((group for group in groups if group["metadata"]["name"] == wanted), None)
+
+
+def said_of(cluster: Cluster, group: Object | None) -> list[str]:
+    """Returns what Volcano said of a gang last; refusals to let it in are over once it is in."""
+    if group is None:
+        return []
+    events = [event["message"] for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
+    said = [condition(group, UNSCHEDULABLE).get("message", ""), *events]
+    return [told for told in said if told and not (_is_in(group) and told.startswith(_REFUSALS))]
+
+
+def closed_queue(cluster: Cluster, group: Object | None) -> list[Finding]:
+    """Returns why the gang's queue takes no job at all: then Volcano writes nothing."""
+    name = ((group or {}).get("spec") or {}).get("queue")
+    queues = cluster.all(QUEUE) if name and group and not _is_in(group) else []
+    found = [queue for queue in queues if queue["metadata"]["name"] == name]
+    if queues and not found:
+        return [Finding(f"Volcano has no queue {name}", "kubectl get queues.scheduling.volcano.sh", lasts=True)]
+    state = (found[0].get("status") or {}).get("state") if found else ""
+    if state not in ("Closed", "Closing"):
+        return []
+    return [
+        Finding(f"Volcano's queue {name} is {state}", f"vcctl queue operate --action open --name {name}", lasts=True)
+    ]
+
+
+def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
+    """Returns what stands behind a refusal, or None where the message is not one.
+
+    `known` is whether the nodes are known to lack what the gang asks for.
+    """
+    if message.startswith(_OVERUSED):
+        return [_overused(cluster, group, message.removeprefix(_OVERUSED), known=known)]
+    if message.startswith(_QUOTA):
+        return _queue_full(cluster, group, message.removeprefix(_QUOTA), known=known)
+    return None
+
+
+def changing(job: Object) -> Iterator[Finding]:
+    """Yields what Volcano does with the pods of its job, while it neither waits nor runs."""
+    metadata, state = job["metadata"], (job.get("status") or {}).get("state") or {}
+    if state.get("phase") in _CHANGES:
+        why = ": ".join(filter(None, [restarts(job), state.get("reason"), state.get("message")]))
+        told = f"{_CHANGES[state['phase']]} ({why})" if why else _CHANGES[state["phase"]]
+        look = f"kubectl describe vcjob -n {metadata['namespace']} {metadata['name']}"
+        yield Finding(one_line(told), look, passing=state["phase"] != "Restarting")
+
+
+def restarts(job: Object) -> str:
+    """Returns how often Volcano has restarted its job; empty if never."""
+    count = (job.get("status") or {}).get("retryCount") or 0
+    return f"{count} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if count else ""
+
+
+def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> Finding:
+    if known or "cpu" in names or "memory" in names:
+        return Finding(f"Volcano lets it in once nodes have room for it{names}")
+    mine = group["metadata"].get("uid") if group else ""
+    others = [
+        each for each in cluster.all(POD_GROUP) if each["metadata"].get("uid") != mine and _phase(each) == _INQUEUE
+    ]
+    if others:
+        called = [f"{each['metadata'].get('namespace')}/{each['metadata']['name']}" for each in others]
+        why = f"it is promised to {listed(called, 'PodGroup')}, let in and not placed"
+        return Finding(f"nodes have room for it, and Volcano does not let it in: {why}", "kubectl get podgroups -A")
+    why = "its plugin overcommit counts the cluster as overused"
+    restart = (
+        "kubectl rollout restart -n volcano-system deployment/volcano-scheduler    # it counts again (volcano#4385)"
+    )
+    return Finding(f"nodes have room for it, and Volcano does not let it in: {why}{names}", restart)
+
+
+def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> list[Finding]:
+    spec = (group or {}).get("spec") or {}
+    name = spec.get("queue") or ""
+    queues = [queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name] if name else []
+    capability: dict[str, Any] = (queues[0]["spec"].get("capability") if queues else None) or {}
+    asked: dict[str, Any] = spec.get("minResources") or {}
+    large = [
+        f"{asked[each]} {each}, and its capability is {most}"
+        for each, most in capability.items()
+        if each in asked and count(asked[each]) > count(most)
+    ]
+    look = f"kubectl describe queues.scheduling.volcano.sh {name}"
+    if large:
+        never = f"it never fits in Volcano's queue {name}: it asks for {'; '.join(large)}"
+        return [Finding(never, f"{look}    # ask for less, or raise spec.capability", lasts=True)]
+    if known and not capability:  # a queue without limits has what all nodes offer, and they lack it
+        return []
+    if not capability:
+        return [
+            Finding(
+                " ".join(filter(None, ["the quota of its queue", name, f"is used up{names}"])),
+                "kubectl describe queues",
+            )
+        ]
+    limits = ", ".join(f"{most} {each}" for each, most in capability.items())
+    free = [each for each in asked if "/" in each and each not in capability]
+    open_end = (
+        f"; {' and '.join(free)} is not in its capability: unlimited, but none before Volcano 1.8.2" if free else ""
+    )
+    return [Finding(f"the quota of its queue {name} is used up{names} (its capability is {limits}{open_end})", look)]
+
+
+def _is_in(group: Object) -> bool:
+    return _phase(group) != _PENDING
+
+
+def _phase(group: Object) -> str:
+    return str((group.get("status") or {}).get("phase") or _PENDING)

@@ -1,0 +1,314 @@
+"""Each state in which Kueue holds a job back: what is reported of it, and whether waiting helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from diagnosis.cluster import QUEUED, Kind, Object
+from diagnosis.finding import Finding
+from diagnosis.kueue import CLUSTER_QUEUE
+from diagnosis.report import report
+from tests.units.diagnosis import objects as make
+
+LOOK = "kubectl describe workloads.v1beta2.kueue.x-k8s.io -n ai job-train"
+FLAVORS = "couldn't assign flavors to pod set main: "
+UNUSED = "insufficient unused quota for nvidia.com/gpu in flavor {}, 8 more needed"
+LARGE = (
+    "insufficient quota for nvidia.com/gpu in flavor {}, previously considered podsets requests ({}) + current podset "
+    "request (32) > maximum capacity (16)"
+)
+NOT_READY = "Exceeded the PodsReady timeout ai/job-train"
+PREEMPTED = (
+    "Preempted to accommodate a workload (UID: 1234, JobUID: 5678) due to prioritization in the ClusterQueue; "
+    "preemptor path: {}; preemptee path: /blue"
+)
+
+
+def conditions(**said: str | tuple[str, str, str]) -> list[Object]:
+    """Conditions as (status, reason, message); a text is the message of one that is False and Pending."""
+    parts = {kind: ("False", "Pending", each) if isinstance(each, str) else each for kind, each in said.items()}
+    names = ("status", "reason", "message")
+    return [{"type": kind, **dict(zip(names, each, strict=True))} for kind, each in parts.items()]
+
+
+def held(said: list[Object], *more: tuple[Kind, Object], active: bool | None = True, **status: Any) -> Finding:
+    """What is reported of a suspended Job whose Workload is in this state."""
+    kind, queued = make.queued("main", "")
+    queued["spec"]["active"], queued["status"] = active, {"conditions": said, **status}
+    cluster = make.cluster(make.job(suspend=True), (kind, queued), *more)
+    (finding,) = report(cluster, "ai", "train").findings
+    return finding
+
+
+NEVER = "it never fits in its queue main: "
+WAITS = "it has no quota in its queue main: "
+EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", NOT_READY)}
+
+
+@pytest.mark.parametrize(
+    ("message", "why", "lasts"),
+    [
+        (f"{FLAVORS}{UNUSED.format('h100')}", f"{WAITS}{FLAVORS}{UNUSED.format('h100')}", False),
+        (
+            f"{FLAVORS}{LARGE.format('h100', 0)}",
+            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most",
+            True,
+        ),
+        (
+            f"{FLAVORS}{LARGE.format('h100', 8)}",
+            f"{NEVER}it asks for 8 + 32 nvidia.com/gpu, and flavor h100 has 16 at most",
+            True,
+        ),
+        (
+            f"{FLAVORS}{LARGE.format('h100', 0)}, {LARGE.format('a100', 0)}",
+            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most, "
+            "it asks for 32 nvidia.com/gpu, and flavor a100 has 16 at most",
+            True,
+        ),
+        (
+            f"{FLAVORS}{LARGE.format('h100', 0)}, {UNUSED.format('a100')}",
+            f"{WAITS}{FLAVORS}{LARGE.format('h100', 0)}, {UNUSED.format('a100')}",
+            False,
+        ),
+        (
+            f"couldn't assign flavors to pod set a: {UNUSED.format('h100')}; "
+            f"couldn't assign flavors to pod set b: {LARGE.format('h100', 0)}",
+            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most",
+            True,
+        ),
+        (
+            f"{FLAVORS}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100",
+            f"{NEVER}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100",
+            True,
+        ),
+        (f"{FLAVORS}flavor h100 doesn't match node affinity", f"{NEVER}flavor h100 doesn't match node affinity", True),
+        (
+            f"{FLAVORS}resource example.com/x unavailable in ClusterQueue",
+            f"{NEVER}resource example.com/x unavailable in ClusterQueue",
+            True,
+        ),
+        (f'{FLAVORS}topology "t" doesn\'t allow to fit any of 2 pod(s)', None, False),
+        ("request (800) > maximum capacity (24)", f"{NEVER}request (800) > maximum capacity (24)", True),
+        ("LocalQueue main doesn't exist", None, True),
+        ("LocalQueue main is terminating or missing", None, True),
+        ("LocalQueue main is stopped", None, True),
+        ("ClusterQueue team doesn't exist", None, True),
+        ("ClusterQueue team is stopped", None, True),
+        ("ClusterQueue team is inactive", None, False),
+        ("Workload namespace doesn't match ClusterQueue selector", None, True),
+        ("resources validation failed: limits below requests", None, True),
+        ("Workload no longer fits after processing another workload", None, False),
+        ("waiting for all admitted workloads to be in PodsReady condition", None, False),
+        ("Pending the preemption of 2 workload(s)", None, False),
+        ("Admission is gated by: example.com/budget", None, False),
+    ],
+)
+def test_a_job_without_quota_is_told_whether_it_will_ever_have_it(message: str, why: str | None, lasts: bool) -> None:
+    found = held(conditions(QuotaReserved=message))
+    assert (found.why, found.lasts) == (why or f"{WAITS}{message}", lasts)
+
+
+def test_one_that_asks_for_too_much_is_told_which_setting_is_its_quota() -> None:
+    found = held(conditions(QuotaReserved=f"{FLAVORS}{LARGE.format('h100', 0)}"))
+    assert found.fix == f"{LOOK}    # ask for less, or have the quota raised (teams.<team>.gpus)"
+
+
+@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended"])
+def test_reasons_of_kueues_feature_gate_tell_too_that_waiting_does_not_help(reason: str) -> None:
+    assert held(conditions(QuotaReserved=("False", reason, "in other words"))).lasts
+    assert not held(conditions(QuotaReserved=("False", "WaitingForQuota", "in other words"))).lasts
+
+
+def test_an_inactive_queue_is_told_with_its_own_words() -> None:
+    said = conditions(Active=("False", "FlavorNotFound", "references missing ResourceFlavor(s): h100"))
+    queue = (CLUSTER_QUEUE, {"metadata": {"name": "team", "uid": "q"}, "status": {"conditions": said}})
+    found = held(conditions(QuotaReserved="ClusterQueue team is inactive"), queue)
+    assert found.why == f"{WAITS}ClusterQueue team is inactive: references missing ResourceFlavor(s): h100"
+    assert found.lasts
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "why", "lasts"),
+    [
+        (
+            EVICTED,
+            {"requeueState": {"count": 2, "requeueAt": "2026-11-22T10:20:00Z"}},
+            f"it had quota, but its pods were not ready in time ({NOT_READY}); "
+            "it is queued again in its queue main at 10:20 UTC (requeue 2)",
+            False,
+        ),
+        (
+            EVICTED,
+            {"requeueState": {"count": 2}},
+            f"it had quota, but its pods were not ready in time ({NOT_READY}); it waits in its queue main (requeue 2)",
+            False,
+        ),
+        (
+            {
+                "QuotaReserved": UNUSED.format("h100"),
+                "Evicted": ("True", "Preempted", PREEMPTED.format("/red")),
+                "Preempted": ("True", "InCohortReclamation", PREEMPTED.format("/red")),
+            },
+            {},
+            "it ran, and Kueue preempted it (InCohortReclamation) for a workload of /red; "
+            f"{WAITS}{UNUSED.format('h100')}",
+            False,
+        ),
+        (
+            {
+                "QuotaReserved": "Preempted to accommodate a workload (UID: 1234)",
+                "Evicted": ("True", "Preempted", "Preempted to accommodate a workload (UID: 1234)"),
+            },
+            {},
+            "it ran, and Kueue preempted it for workload 1234; it waits in its queue main",
+            False,
+        ),
+        (
+            {
+                "QuotaReserved": "The ClusterQueue is stopped",
+                "Requeued": ("False", "ClusterQueueStopped", ""),
+                "Evicted": ("True", "ClusterQueueStopped", "The ClusterQueue is stopped"),
+            },
+            {},
+            "Kueue evicted it (ClusterQueueStopped: The ClusterQueue is stopped); it waits in its queue main",
+            True,
+        ),
+        (
+            {
+                "QuotaReserved": "The LocalQueue is stopped",
+                "Requeued": ("True", "LocalQueueRestarted", ""),
+                "Evicted": ("True", "LocalQueueStopped", "The LocalQueue is stopped"),
+            },
+            {},
+            "Kueue evicted it (LocalQueueStopped: The LocalQueue is stopped); it waits in its queue main",
+            False,
+        ),
+        (
+            {
+                "QuotaReserved": 'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)',
+                "Evicted": (
+                    "True",
+                    "AdmissionCheck",
+                    'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)',
+                ),
+            },
+            {},
+            'Kueue evicted it (AdmissionCheck: Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)); '
+            "it waits in its queue main",
+            False,
+        ),
+        (
+            {"QuotaReserved": "node failed", "Evicted": ("True", "NodeFailures", "node failed")},
+            {},
+            "Kueue evicted it (NodeFailures: node failed); it waits in its queue main",
+            False,
+        ),
+        (
+            {
+                "QuotaReserved": "AdmissionGatedBy cleared",
+                "Requeued": ("True", "Reactivated", ""),
+                "Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated"),
+            },
+            {},
+            f"it was deactivated before (The workload is deactivated); {WAITS}AdmissionGatedBy cleared",
+            False,
+        ),
+        (
+            {"QuotaReserved": ("True", "QuotaReserved", ""), "Admitted": ("False", "UnsatisfiedChecks", "")},
+            {"admissionChecks": [{"name": "prov", "state": "Pending", "message": "no node yet"}]},
+            "it has quota in its queue main, and its admission check prov is Pending: no node yet",
+            False,
+        ),
+        (
+            {"QuotaReserved": ("True", "QuotaReserved", "")},
+            {"admissionChecks": [{"name": "prov", "state": "Rejected", "message": "refused"}]},
+            "it has quota in its queue main, and its admission check prov is Rejected: refused",
+            True,
+        ),
+        (
+            {"QuotaReserved": ("True", "QuotaReserved", ""), "Evicted": ("True", "NodeFailures", "node failed")},
+            {},
+            "Kueue evicted it (NodeFailures: node failed); its pods are being deleted",
+            False,
+        ),
+        (
+            {"Finished": ("True", "OutOfSync", "The prebuilt workload is out of sync with its user job")},
+            {},
+            "for Kueue it has finished (OutOfSync), so it is not started: "
+            "The prebuilt workload is out of sync with its user job",
+            True,
+        ),
+        ({}, {}, "it waits for its turn in its queue main", False),
+    ],
+)
+def test_what_has_happened_to_it_is_told_before_what_it_waits_for(
+    said: dict[str, Any], status: Object, why: str, lasts: bool
+) -> None:
+    found = held(conditions(**said), **status)
+    assert (found.why, found.lasts) == (why, lasts)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            {"Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to x")},
+            "The workload is deactivated due to x",
+        ),
+        (
+            {"DeactivationTarget": ("True", "MaximumExecutionTimeExceeded", "exceeding the maximum execution time")},
+            "exceeding the maximum execution time",
+        ),
+        ({}, "spec.active is false"),
+    ],
+)
+def test_a_deactivated_job_is_not_queued_again_before_somebody_activates_it(said: dict[str, Any], why: str) -> None:
+    found = held(conditions(**said), active=False)
+    assert (found.why, found.lasts) == (f"Kueue has deactivated it and does not queue it again: {why}", True)
+    assert found.fix == (
+        "kubectl patch workloads.v1beta2.kueue.x-k8s.io -n ai job-train --type merge "
+        """-p '{"spec":{"active":true}}'    # once the cause is fixed"""
+    )
+
+
+def test_a_newer_workload_of_the_job_counts_and_one_that_has_finished_does_not() -> None:
+    kind, old = make.queued("main", "of before")
+    old["metadata"] |= {"name": "old", "creationTimestamp": "2026-11-22T10:00:00Z"}
+    _, done = make.queued("main", "", reserved="True")
+    done["metadata"] |= {"name": "done", "creationTimestamp": "2026-11-22T12:00:00Z"}
+    done["status"]["conditions"] += conditions(Finished=("True", "Succeeded", ""))
+    now = conditions(QuotaReserved="of now")
+    _, new = make.queued("main", "")
+    new["metadata"] |= {"name": "new", "creationTimestamp": "2026-11-22T11:00:00Z"}
+    new["status"]["conditions"] = now
+    cluster = make.cluster(make.job(suspend=True), (kind, old), (kind, done), (kind, new))
+    assert make.told(report(cluster, "ai", "train"))[0] == f"waits: {WAITS}of now"
+
+
+@pytest.mark.parametrize(
+    ("runs", "why"),
+    [(True, "Kueue has not put it into its queue main yet"), (False, "Kueue does not run")],
+)
+def test_a_job_that_names_a_queue_and_has_no_workload(runs: bool, why: str) -> None:
+    kind, job = make.job(suspend=True)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "main"}
+    labels = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+    manager = make.pod("kueue", labels=labels, namespace="kueue-system", ready=runs)
+    assert report(make.cluster((kind, job), manager), "ai", "train").findings[0].why == why
+
+
+def test_pods_that_kueue_gates_are_told_in_its_words_and_others_by_their_gates() -> None:
+    pods = [make.pod(name, owner="train") for name in ("one", "two")]
+    for (_, pod), gate in zip(pods, ("kueue.x-k8s.io/admission", "example.com/license"), strict=True):
+        pod["spec"]["schedulingGates"] = [{"name": gate}]
+    queued = make.queued("main", "no room", owner="ai/one")
+    assert make.told(report(make.cluster(make.job(), *pods, queued), "ai", "train"))[::2] == [
+        f"waits: {WAITS}no room",
+        "waits: pod two has scheduling gate example.com/license: not scheduled before its controller removes it",
+    ]
+
+
+def test_kinds_are_read_from_the_version_that_the_chart_serves() -> None:
+    assert QUEUED.api_version == CLUSTER_QUEUE.api_version == "kueue.x-k8s.io/v1beta2"
