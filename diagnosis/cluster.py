@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from diagnosis.shapes import shaped
+
 Object = dict[str, Any]
 
 
@@ -64,7 +66,7 @@ class Cluster:
         if kind == POD and namespace and not self._only:
             return [pod for pod in self.all(POD) if pod["metadata"]["namespace"] == namespace]
         if (kind, namespace) not in self._known:
-            self._known[kind, namespace] = self._read(kind, namespace)
+            self._known[kind, namespace] = [shaped(kind.name, obj) for obj in self._read(kind, namespace) if obj]
         return self._known[kind, namespace]
 
     @property
@@ -92,14 +94,14 @@ class Cluster:
 
     def events(self, obj: Object) -> list[Object]:
         """What was told of an object, the latest last."""
-        uid, namespace = obj["metadata"].get("uid"), obj["metadata"].get("namespace", "")
+        uid, namespace = obj["metadata"]["uid"], obj["metadata"].get("namespace", "")
         found = [event for event in self.all(EVENT, namespace) if event["involvedObject"].get("uid") == uid]
         return sorted(found, key=told_at)
 
 
 def owners_of(obj: Object) -> set[str]:
     """Uids of what made it."""
-    return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])}
+    return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])} - {""}
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:
@@ -124,4 +126,5 @@ def has_ended(pod: Object) -> bool:
 def told_at(event: Object) -> str:
     """Times of events are RFC 3339 in UTC, which sorts as text; which of the fields has it depends on who told."""
     series: str | None = (event.get("series") or {}).get("lastObservedTime")
-    return series or str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"])
+    made = event["metadata"].get("creationTimestamp", "")
+    return series or str(event.get("lastTimestamp") or event.get("eventTime") or made)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _LONGEST = 400
+_LONGEST_S = 10**9
 _NAMED = 2
 _WIDTH = 80
 
@@ -80,7 +81,7 @@ def clock(time: str) -> str:
 
 def later(time: str, seconds: float) -> str:
     """So long after a time as Kubernetes has it, and in its form."""
-    then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=seconds)
+    then = datetime.datetime.fromisoformat(time) + datetime.timedelta(seconds=min(seconds, _LONGEST_S))
     return then.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -41,7 +41,7 @@ def read(kind: Kind, namespace: str) -> list[Object]:
     if kind == NODE:
         command.append("--show-managed-fields")  # which tell who has cordoned it
     try:
-        items: list[Object] = json.loads(_said(*command))["items"]
+        items: list[Object] = json.loads(_said(*command)).get("items") or []
     except KubectlFailed as error:
         if _NO_SUCH_KIND in str(error):
             return []

@@ -15,6 +15,7 @@ import yaml
 from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
 from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled
 from diagnosis.finding import Finding, clock, later, one_line
+from diagnosis.shapes import ANY, fit
 
 _LABEL = "workload.codeflare.dev/appwrapper"
 """Of its pods: its name."""
@@ -157,9 +158,12 @@ def _configured(cluster: Cluster) -> Object:
     """The controller's `faultTolerance`; empty where it cannot be read."""
     for found in cluster.all(CONFIG_MAP, WRAPPER_NAMESPACE):
         if found["metadata"]["name"] == WRAPPER_CONFIG:
-            read = yaml.safe_load(found.get("data", {}).get("config.yaml", "")) or {}
-            tolerance: Object = read.get("appwrapper", {}).get("faultTolerance", {})
-            return tolerance
+            try:
+                read = yaml.safe_load(found.get("data", {}).get("config.yaml", ""))
+            except yaml.YAMLError:
+                return {}
+            known = fit(read, {"appwrapper!": {"faultTolerance!": {"*": ANY}}}) or {}
+            return Object(known.get("appwrapper", {}).get("faultTolerance", {}))
     return {}
 
 

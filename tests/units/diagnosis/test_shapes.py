@@ -1,0 +1,179 @@
+"""Objects that other people made: with nulls, without fields, with values of other types, with anything beside them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from diagnosis.cluster import CLAIM, CONFIG_MAP, DEPLOYMENT, EVENT, NODE, POD, REPLICA_SET, Cluster, Kind, Object
+from diagnosis.nodes import requested
+from diagnosis.report import platform, report
+from tests.units.diagnosis import objects
+
+Objects = list[tuple[Kind, Object]]
+_AT = "2026-11-22T10:00:00Z"
+
+
+def _full(name: str) -> Objects:
+    """A workload of each kind by that name, with nodes and pods in the states that a diagnosis reads most of."""
+    gone = {"deletionTimestamp": _AT, "creationTimestamp": _AT}
+    metadata = {"name": name, "uid": name, "namespace": "ai", "annotations": {"a": "b"}}
+    lost = objects.node("lost", gpu=7, nics=8)
+    lost[1]["status"]["conditions"] = [
+        {"type": "Ready", "status": "Unknown", "message": "silent", "lastTransitionTime": _AT},
+        {"type": "ai-on-aks/GPUMissing", "status": "True", "message": "7 of 8"},
+    ]
+    lost[1]["spec"] |= {"unschedulable": True}
+    lost[1]["spec"]["taints"] = [
+        {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": _AT},
+        {"key": "aznhc", "value": "failed", "effect": "NoSchedule"},
+    ]
+    lost[1]["metadata"] |= {
+        "labels": {"node.kubernetes.io/instance-type": "Standard_ND96isr_H100_v5"},
+        "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}],
+    }
+    good = objects.node("good", gpu=8, nics=8)
+    good[1]["status"]["capacity"] = {"nvidia.com/gpu": "8", "rdma/ib": "1k", "cpu": "96", "memory": "1900Gi"}
+    good[1]["metadata"]["labels"] |= lost[1]["metadata"]["labels"]
+    terminating = objects.pod("t", owner=name, on="lost")
+    terminating[1]["metadata"] |= gone
+    failed = objects.pod("f", owner=name, on="good", **objects.waiting("CrashLoopBackOff", "back-off"))
+    failed[1]["status"]["containerStatuses"][0]["lastState"] = {"terminated": {"exitCode": 1, "finishedAt": _AT}}
+    mounting = objects.pod("m", owner=name, on="good", **objects.waiting("ContainerCreating"))
+    waiting = objects.worker("w", name, said="0/2 nodes are available: 2 Insufficient nvidia.com/gpu.")
+    waiting[1]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = (CLAIM, {"metadata": {"name": "data", "uid": "claim", "namespace": "ai"}, "status": {"phase": "Pending"}})
+    ray = objects.ray_job("Retrying", "FAILED", message="submission failed")
+    ray[1]["metadata"]["name"] = f"{name}-r"
+    ray[1]["status"]["failed"] = 1
+    template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
+    task = {"name": "worker", "replicas": 2, "template": template}
+    config = {"appwrapper": {"faultTolerance": {"retryLimit": 3}}}
+    return [
+        good, lost, terminating, failed, mounting, waiting, claim, objects.group(name, name),
+        objects.event(mounting, "FailedMount", "MountVolume.SetUp failed"), objects.event(claim, "FailedBinding", "no"),
+        objects.event(failed, "Unhealthy", "probe failed"), objects.cluster_policy("notReady", "OFED"),
+        objects.nic_policy("notReady", {"name": "state-OFED", "state": "notReady", "message": "wait"}),
+        *objects.operators(), objects.driver_pod("sriovdp", "good", generation="0"),
+        objects.driver_pod("sriovdp", "lost"),
+        objects.volcano_job(f"{name}-v", tasks=[task], schedulerName="volcano"),
+        objects.job(name, parallelism=2, template=template, backoffLimit=6, suspend=False),
+        objects.app_wrapper(f"{name}-a", "Resetting"), objects.pytorch_job(f"{name}-p", Running="True"),
+        ray, objects.ray_cluster(name),
+        objects.queued("queue", "no quota", owner=name),
+        (CONFIG_MAP, {"metadata": {"name": "appwrapper-operator-config", "uid": "c", "namespace": "appwrapper-system"},
+                      "data": {"config.yaml": str(config)}}),
+        (DEPLOYMENT, {"metadata": {**metadata, "name": f"{name}-d"}, "spec": {"template": template}, "status": {}}),
+        (REPLICA_SET, {"metadata": {**metadata, "uid": "rs", "ownerReferences": objects.owned_by(name)}, "spec": {}}),
+    ]  # fmt: skip
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        yield (*path, key)
+        yield from _paths(below, (*path, key))
+
+
+def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
+    """Sets what is at the path, or deletes it for the value `delete`."""
+    for key in path[:-1]:
+        obj = obj[key]
+    if value == "delete":
+        del obj[path[-1]]
+    else:
+        obj[path[-1]] = value
+
+
+def _cluster(given: Objects) -> Cluster:
+    def read(kind: Kind, namespace: str) -> list[Object]:
+        return [obj for of, obj in given if of == kind]
+
+    return Cluster(read)
+
+
+VALID = _full("train")
+PLACES = [(index, path) for index, (_, obj) in enumerate(VALID) for path in _paths(obj)]
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        "delete",
+        None,
+        "",
+        "-3",
+        "1k",
+        "text",
+        "9e999",
+        7,
+        -1,
+        10**12,
+        1.5,
+        True,
+        False,
+        [],
+        {},
+        [None],
+        [1],
+        {"a": None},
+        [{}],
+    ]
+)
+
+
+@given(changes=st.lists(st.tuples(st.sampled_from(PLACES), ODD), min_size=1, max_size=4))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any, ...]], Any]]) -> None:
+    objects_now = copy.deepcopy(VALID)
+    for (index, path), value in changes:
+        try:
+            _changed(objects_now[index][1], path, value)
+        except (KeyError, TypeError, IndexError):
+            continue  # an earlier change took it out
+    cluster = _cluster(objects_now)
+    assert platform(cluster).lines()
+    for workload in ("train", "train-v", "train-a", "train-p", "train-d", "train-r"):
+        assert report(cluster, "ai", workload).lines()
+
+
+@pytest.mark.parametrize("kind", [POD, NODE, EVENT])
+def test_an_object_with_nothing_in_it_crashes_no_diagnosis(kind: Kind) -> None:
+    assert platform(_cluster([*VALID, (kind, {}), (kind, {"metadata": None, "spec": None, "status": None})])).lines()
+
+
+def test_owners_and_events_without_a_uid_belong_to_no_object() -> None:
+    nameless: Object = {"metadata": {"name": "other", "namespace": "ai", "ownerReferences": [{"name": "x"}]}}
+    event: Object = {"metadata": {"namespace": "ai"}, "reason": "FailedMount", "message": "not ours"}
+    cluster = _cluster([objects.job(), (POD, nameless), (EVENT, event)])
+    (pod,) = cluster.all(POD)
+    assert not cluster.owned(POD, "ai", [""])
+    assert not cluster.events(pod)
+
+
+@pytest.mark.parametrize(
+    ("init", "containers", "devices"),
+    [
+        ([], [{"requests": {"nvidia.com/gpu": "1k"}}], {"nvidia.com/gpu": 1000}),
+        ([], [{"requests": {"rdma/ib": 2}}, {"limits": {"rdma/ib": "1"}}], {"rdma/ib": 3}),
+        ([{"limits": {"nvidia.com/gpu": "8"}}], [{"limits": {"nvidia.com/gpu": "1"}}], {"nvidia.com/gpu": 8}),
+        ([], [{"limits": {"nvidia.com/gpu": "0", "cpu": "4", "memory": "1Gi", "hugepages-2Mi": "1Gi"}}], {}),
+        ([], [{"limits": {"nvidia.com/gpu": "-1", "example.com/card": "many"}}], {}),
+    ],
+)
+def test_devices_of_a_pod_are_counted_as_the_scheduler_counts_them(
+    init: list[Object], containers: list[Object], devices: dict[str, int]
+) -> None:
+    spec = {
+        kind: [{"resources": each} for each in of]
+        for kind, of in (("initContainers", init), ("containers", containers))
+    }
+    assert requested({"spec": spec}) == devices
+
+
+def test_a_sidecar_holds_its_devices_beside_the_others() -> None:
+    one = {"resources": {"limits": {"example.com/card": "1"}}}
+    spec = {"initContainers": [{**one, "restartPolicy": "Always"}, one], "containers": [one]}
+    assert requested({"spec": spec}) == {"example.com/card": 2}
