@@ -10,6 +10,7 @@ import pulumi
 import operators
 import workloads
 from components import way_in
+from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
 from components.existing import check_existing
@@ -37,6 +38,7 @@ def main() -> None:
     for warning in warnings(settings):
         pulumi.log.warn(warning)
     report_plan(settings)
+    prepare_all(settings)
     made = _all_that_is_made()
     settings, platform = _platform(settings, known_operators)
     if isinstance(platform, Platform) and not platform.within:

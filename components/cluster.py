@@ -109,7 +109,7 @@ class Cluster(Component):
             ),
             auto_scaler_profile=_autoscaler_profile(self.settings),
             storage_profile=_storage_profile(self.settings.storage),
-            agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet)],
+            agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet, self.settings.tags)],
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
                 depends_on=own.needs if own else None,
@@ -255,7 +255,7 @@ def _storage_profile(storage: StorageSettings) -> containerservice.ManagedCluste
 
 
 def _system_pool(
-    pool: SystemPool, subnet: pulumi.Input[str] | None
+    pool: SystemPool, subnet: pulumi.Input[str] | None, tags: Mapping[str, str]
 ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
     """Without a version: AKS refuses one here unless all pools of the cluster are in the request with theirs.
 
@@ -273,4 +273,5 @@ def _system_pool(
         os_disk_type=SYSTEM_DISK_TYPE,
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
         vnet_subnet_id=subnet,
+        tags=tags or None,  # those of the cluster are not for its pools (AKS's page on tags)
     )

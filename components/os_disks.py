@@ -43,7 +43,7 @@ def _is_asked(disk: OsDisk, pool: PoolSettings) -> bool:
 
 
 def _told(settings: Settings, key: str, has: OsDisk, default: OsDisk) -> str:
-    change, keep = (Fix(tuple(_edits(settings, key, disk))).text(settings.stack) for disk in (default, has))
+    change, keep = (Fix(tuple(disk_edits(settings, key, disk))).text(settings.stack) for disk in (default, has))
     sooner = ", from which images start sooner" if default.type == "Ephemeral" else ""
     return (
         f"the nodes of pool {key} have OS disks of {has}, which stay; new pools get {default}{sooner}. For that "
@@ -52,7 +52,7 @@ def _told(settings: Settings, key: str, has: OsDisk, default: OsDisk) -> str:
     )
 
 
-def _edits(settings: Settings, key: str, disk: OsDisk) -> Iterator[Edit]:
+def disk_edits(settings: Settings, key: str, disk: OsDisk) -> Iterator[Edit]:
     """What says a pool's disk. The pool of `vmSku` and `nodeCount` has no key for it before it is one of `pools`."""
     path = ("pools", key)
     count, usual = settings.node_count, type(settings).model_fields["node_count"].default

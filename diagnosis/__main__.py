@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from config.rules.azure_errors import explain
 from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import POD, Cluster
@@ -30,13 +32,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         "-n", "--namespace", default=WORKLOAD_NAMESPACE, help=f"of the workloads ({WORKLOAD_NAMESPACE})"
     )
     parser.add_argument("workload", nargs="*", help="name of a Job, Volcano Job, Deployment, AppWrapper or PyTorchJob")
+    parser.add_argument(
+        "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
+    )
     options = parser.parse_args(argv)
+    if options.azure_error:
+        return _explain(Path(options.azure_error))
     try:
         _tell(options.namespace, options.workload)
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _explain(log: Path) -> int:
+    """Returns 1 for a log without an error of the table, which docs/azure-errors.md lists."""
+    found = explain(sys.stdin.read() if log.name == "-" else log.read_text(encoding="utf-8", errors="replace"))
+    print(found or "no error of Azure that this program can explain; docs/azure-errors.md lists those that it can")
+    return 0 if found else 1
 
 
 def _tell(namespace: str, workloads: Sequence[str]) -> None:

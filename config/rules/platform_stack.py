@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError
 from config.problems.fixes import Fix, remove_command, run, say, set_command
-from config.schema.models import SHARED, Lender, Lending, StackFile
+from config.schema.models import OVERRIDABLE, SHARED, Lender, Lending, StackFile
 from config.schema.names import StackName
 from config.schema.os_disk import FORMER_DISK, OsDisk
 from config.schema.pools import PoolSettings
@@ -28,7 +28,7 @@ _ALLOWED = (
 )
 _LIST = "pulumi stack ls shows the names"
 _PART = re.compile(r"[A-Za-z0-9_.-]{1,100}")
-LODGER_KEYS = ("workloads", "workloadOptions", "platformStack", "images")
+LODGER_KEYS = ("workloads", "workloadOptions", "platformStack", *OVERRIDABLE)
 """What a stack without a platform of its own may set, beside keys that workloads have at the top."""
 
 OutputsOf = Callable[[str], Mapping[str, Any]]

@@ -17,6 +17,7 @@ from config.rules.network import network_problems
 from config.rules.pools import pool_problems
 from config.rules.schedulers import second_schedulers
 from config.rules.shared_files import shared_files_problems
+from config.rules.tags import tag_problems
 from config.rules.teams import team_problems
 from config.rules.way_in import way_in_problems
 from config.schema.maintenance import ROLLING
@@ -194,5 +195,6 @@ RULES: tuple[Callable[[StackFile], Iterator[Problem]], ...] = (
     identity_problems,
     network_problems,
     shared_files_problems,
+    tag_problems,
     way_in_problems,
 )

@@ -12,7 +12,8 @@ from pydantic import BeforeValidator, SerializeAsAny, field_validator
 
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
-from config.schema.base import EMPTY_IS_UNSET, Model, Unfit, unfit, unfits
+from config.problems.fixes import text_of
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, unfit, unfits
 from config.schema.cluster import ClusterSettings
 from config.schema.names import Names, StackName
 from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
@@ -40,6 +41,8 @@ def _dollars(value: Any) -> float:
 
 Price = Annotated[float, BeforeValidator(_dollars)]
 """US dollars an hour."""
+TagValue = Annotated[str, BeforeValidator(lambda value: text_of(value) if isinstance(value, bool) else value), AS_TEXT]
+"""Text, also where YAML or Pulumi took it for a number or for true or false."""
 _PLAINLY = 0.9
 """How alike two names are of which one is the other mistyped (difflib's ratio)."""
 
@@ -112,6 +115,10 @@ class StackFile(Model):
     """The container registry for the images of `docker/`."""
     storage: StorageSettings = StorageSettings()
     """Blob storage: accounts, their containers and how they are mounted."""
+    tags: dict[str, TagValue] = {}
+    """Tags of all that the stack makes in Azure and of what AKS makes for it, such as `CostCenter: "4711"`; they change
+    in place. A stack with `platformStack` has its own, or else those of the platform.
+    """
     prices: dict[str, Price] = {}
     """What a node of a VM size costs you, US dollars an hour, in place of Azure's list price."""
 
@@ -159,8 +166,10 @@ class StackFile(Model):
 
 
 Shared = TypeVar("Shared", bound=StackFile)
-SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus")
+SHARED = ("vm_sku", "node_count", "pools", "operators", "storage", "images", "teams", "slack_gpus", "tags")
 """Settings of a platform that hold for workloads of other stacks too."""
+OVERRIDABLE = ("images", "tags")
+"""Those of them that another stack may set for itself."""
 
 
 class Lending(Model, Generic[Shared]):
@@ -185,7 +194,7 @@ class Lender:
 
     def furnish(self, lodger: StackFile) -> StackFile:
         """The lodger's settings with the platform's among them, as the rules for workloads read them."""
-        shared = {name for name in SHARED if name != "images" or name not in lodger.model_fields_set}
+        shared = {name for name in SHARED if name not in OVERRIDABLE or name not in lodger.model_fields_set}
         theirs = self.lending.settings
         values = dict(lodger) | {name: getattr(theirs, name) for name in shared}
         return type(lodger).model_construct((lodger.model_fields_set - shared) | theirs.model_fields_set, **values)

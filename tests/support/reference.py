@@ -1,5 +1,5 @@
 """What users read of the settings, from their models: docs/configuration.md's tables, Pulumi.yaml, stack files' schema;
-and of nodes' conditions, from their file.
+and of nodes' conditions and Azure's errors, from their files.
 
 After a change of a model: `python -m tests.support.reference`, and read the difference before committing it.
 """
@@ -18,6 +18,7 @@ from pydantic_core import PydanticUndefined
 
 import operators
 import workloads
+from config.rules.azure_errors import Place, entries
 from config.rules.platform_stack import LODGER_KEYS
 from config.schema.inventory import Inventory
 from config.schema.operators import OperatorSettings
@@ -29,6 +30,7 @@ from tests.support.stack_schema import first_paragraph, stack_schema
 
 PAGE = ROOT / "docs" / "configuration.md"
 CONDITIONS = ROOT / "docs" / "node-conditions.md"
+ERRORS = ROOT / "docs" / "azure-errors.md"
 PROJECT = ROOT / "Pulumi.yaml"
 SCHEMA = ROOT / "stack-file.schema.json"
 INVENTORY = Inventory(operators.find(), workloads.find())
@@ -36,6 +38,8 @@ STACK_FILE = INVENTORY.stack_file
 HEADER = "| key | default | meaning |\n|---|---|---|\n"
 TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
 """A table of the page, and what stands above it to say whose keys it has."""
+
+_ERROR_CODE = re.compile(r"[A-Z]\w*[a-z]\w*[A-Z]\w*")
 
 Row = tuple[str, str, str]
 """A key's path, its default and its meaning."""
@@ -158,10 +162,30 @@ def conditions_page(text: str) -> str:
     return re.sub(r"(?<=<!-- conditions -->\n\n)(?:\|.*\n)*", f"{made}\n", text)
 
 
+def errors_page(text: str) -> str:
+    """The page with its table of Azure's errors from their file."""
+    lines = ["| Azure's error | means | what to do |", "|---|---|---|"]
+    for entry in entries():
+        codes = [f"`{code}`" for code in dict.fromkeys(_ERROR_CODE.findall(entry.error))]
+        exits = [f"exit code {', '.join(map(str, entry.exit))}"] if entry.exit else []
+        fix = "<br>".join(f"`{each}`" if re.match("(az|pulumi|kubectl|{)", each) else each for each in entry.fix)
+        fix = fix.replace("`{set_tag}`", "the command that sets the tag under `tags`")
+        fix = fix.replace("{managed_disk}", Place.managed_disk).replace("{", "<").replace("}", ">").replace("|", "\\|")
+        says = (
+            f"{entry.says.replace(' (exit code {exit})', '')} ([source]({entry.source}))".replace("{", "<")
+            .replace("}", ">")
+            .replace("|", "\\|")
+        )
+        lines.append(f"| {'; '.join([*codes, *exits])} | {says} | {fix} |")
+    made = "\n".join(lines)
+    return re.sub(r"(?<=<!-- errors -->\n\n)(?:\|.*\n)*", lambda _: f"{made}\n", text)
+
+
 FILES: dict[Path, Callable[[str], str]] = {
     PROJECT: project,
     SCHEMA: lambda _: stack_schema(INVENTORY),
     CONDITIONS: conditions_page,
+    ERRORS: errors_page,
     PAGE: page,
 }
 """What makes of each file's text the one that it is to have. The page comes last: it may lack a line for a table."""

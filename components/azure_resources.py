@@ -1,0 +1,63 @@
+"""What every resource in Azure gets, whichever component declares it: the tags of the stack, and explained errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pulumi
+
+from components.os_disks import disk_edits
+from config.problems.fixes import Fix
+from config.rules.azure_errors import Place, explain
+from config.schema.models import Settings
+from config.schema.os_disk import OsDisk
+
+_TYPES = "azure-native:"
+_POOL = "pool-"
+
+
+def prepare_all(settings: Settings) -> None:
+    """Call it before any resource is declared."""
+    hooks = pulumi.ResourceHookBinding(on_error=[pulumi.ErrorHook("explain-azure-error", _explainer(settings))])
+
+    def prepare(declared: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if not declared.type_.startswith(_TYPES):
+            return None
+        props = tagged(declared.props, settings.tags)
+        opts = pulumi.ResourceOptions.merge(declared.opts, pulumi.ResourceOptions(hooks=hooks))
+        return pulumi.ResourceTransformationResult(props, opts)
+
+    pulumi.runtime.register_stack_transformation(prepare)
+
+
+def tagged(props: Any, tags: Mapping[str, str]) -> Any:
+    """The inputs of a resource with the tags among its own, if its type takes tags; its own tags win."""
+    inputs = props if isinstance(props, dict) else vars(props)
+    if tags and "tags" in inputs:
+        inputs["tags"] = {**tags, **(inputs["tags"] or {})}
+    return props
+
+
+def _explainer(settings: Settings) -> Callable[[pulumi.ErrorHookArgs], bool]:
+    """Returns a hook that prints what an error means, once for each resource, and never retries."""
+    printed: set[tuple[str, str]] = set()
+
+    def hook(args: pulumi.ErrorHookArgs) -> bool:
+        explanation = explain(args.errors[0], _place(settings, args.name))
+        if explanation and (args.urn, explanation.says) not in printed:
+            printed.add((args.urn, explanation.says))
+            pulumi.log.warn(f"{args.name}: {explanation}")
+        return False
+
+    return hook
+
+
+def _place(settings: Settings, resource: str) -> Place:
+    names, key = settings.names, resource.removeprefix(_POOL)
+    place = Place(settings.stack, settings.location, names.resource_group, names.cluster)
+    pool = settings.gpu_pools().get(key) if resource.startswith(_POOL) else None
+    if pool is None:
+        return place
+    managed = Fix(tuple(disk_edits(settings, key, OsDisk(pool.disk.gb, "Managed")))).text(settings.stack)
+    return Place(place.stack, place.region, place.group, place.cluster, key, managed)

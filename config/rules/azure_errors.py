@@ -1,0 +1,98 @@
+"""Explains errors of Azure in words, with what to do, from the table `config/facts/azure_errors.yaml`."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from config.facts import data
+from config.facts.skus import Facts
+from config.problems.fixes import set_command
+
+_CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
+_NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
+
+
+class Entry(Facts):
+    """One kind of error; the head of the data file explains the keys."""
+
+    error: str = ""
+    exit: list[int] = []
+    detail: str = ""
+    says: str
+    fix: list[str]
+    source: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """The resource that failed, as far as it is known; what is not known stands in commands as <name>."""
+
+    stack: str = "<stack>"
+    region: str = "<region>"
+    group: str = "<resource group>"
+    cluster: str = "<cluster>"
+    pool: str = "<pool>"
+    managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an error means and what to do."""
+
+    says: str
+    fixes: tuple[str, ...]
+    source: str
+
+    def __str__(self) -> str:
+        """One line, and one for each thing to do."""
+        return "\n".join([self.says, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
+
+
+class _Known(dict[str, str]):
+    """What templates may use; an unknown name becomes <name>."""
+
+    def __missing__(self, key: str) -> str:
+        return f"<{key}>"
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """The table, in its order."""
+    return tuple(Entry.model_validate(entry) for entry in data.read("azure_errors.yaml"))
+
+
+def explain(error: str, place: Place | None = None) -> Explanation | None:
+    """Returns what the first matching entry says of an error's text, or None for an error that is not in the table."""
+    exit_code = _exit_code(error)
+    for entry in entries():
+        if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):
+            return _explanation(entry, error, place or Place(), str(exit_code or "unknown"))
+    return None
+
+
+def _exit_code(error: str) -> int:
+    """The exit code of the script that sets nodes up; 0 where the text has none."""
+    found = _CODE.finditer(error) if _NODE_SETUP.search(error) else ()
+    return next((int(match[1]) for match in found if int(match[1])), 0)
+
+
+def _explanation(entry: Entry, error: str, place: Place, exit_code: str) -> Explanation:
+    known = {**asdict(place), "exit": exit_code}
+    details = list(_details(entry.detail, error)) or [dict[str, str]()]
+    says = entry.says.format_map(_Known(known | details[0]))
+    fixes = (fix.format_map(_Known(known | _commands(each, place) | each)) for each in details for fix in entry.fix)
+    return Explanation(says, tuple(dict.fromkeys(fixes)), entry.source)
+
+
+def _details(pattern: str, error: str) -> Iterator[dict[str, str]]:
+    for match in re.finditer(pattern, error) if pattern else ():
+        yield {name: value for name, value in match.groupdict().items() if value}
+
+
+def _commands(detail: Mapping[str, str], place: Place) -> dict[str, str]:
+    if "tag" not in detail:
+        return {}
+    return {"set_tag": set_command(("tags", detail["tag"]), "<value>").text(place.stack)}

@@ -1,0 +1,67 @@
+"""What Azure accepts as tags (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations).
+
+Reserved prefixes: Azure's REST reference of tags (Tags - Create Or Update). The cluster's tags go on to all that
+AKS makes for it, with AKS's own among them (https://learn.microsoft.com/azure/aks/use-tags).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from config.problems.errors import Problem
+from config.problems.fixes import Path, move_command, remove_command, say, set_command
+from config.schema.models import StackFile
+
+OWN_PREFIXES = ("ai-on-aks", "k8s.io_cluster-autoscaler_node-template_")
+"""Names with these, the program sets itself."""
+MAX_TAGS, MAX_TAGS_OF_ZONES = 50, 15
+"""Of most resources, and of private DNS zones."""
+MAX_NAME, MAX_VALUE = 128, 256
+"""Characters; names could have 512, but those of storage accounts have 128."""
+_OWN = 4
+"""So many tags a resource may have from the program or from AKS."""
+_FORBIDDEN = re.compile(r"[<>%&\\?/\x00-\x1f\x7f]")
+_RESERVED = ("microsoft", "azure", "windows", *OWN_PREFIXES)
+_PATH: Path = ("tags",)
+_NAMES = f"at most {MAX_NAME} characters, none of < > % & \\ ? /, and no prefix {', '.join(_RESERVED[:3])}"
+
+
+def tag_problems(stack: StackFile) -> Iterator[Problem]:
+    """All problems of the stack's tags."""
+    seen: dict[str, str] = {}
+    for name, value in stack.tags.items():
+        path = (*_PATH, name)
+        if what := _name_fault(name):
+            fix = move_command(path, (*_PATH, _better(name)), value) if name else remove_command(path)
+            yield Problem(path, what, _NAMES, fix)
+        elif name.lower() in seen:
+            what = f"is the same tag as {seen[name.lower()]}: Azure does not distinguish upper and lower case"
+            yield Problem(path, what, "each tag once", remove_command(path))
+        elif len(value) > MAX_VALUE:
+            what = f"has a value of {len(value)} characters"
+            yield Problem(path, what, f"at most {MAX_VALUE} characters", set_command(path, value[:MAX_VALUE]))
+        seen.setdefault(name.lower(), name)
+    most = (MAX_TAGS_OF_ZONES if stack.network.private or stack.entrances() else MAX_TAGS) - _OWN
+    if len(stack.tags) > most:
+        zones = "of private DNS zones " if most < MAX_TAGS - _OWN else ""
+        what = f"has {len(stack.tags)} tags, and Azure's limit {zones}leaves room for {most} beside those of AKS"
+        how = say(f"remove {len(stack.tags) - most} of them, by `pulumi config rm --path tags.<name>`")
+        yield Problem(_PATH, what, f"at most {most} tags", how, shows_value=False)
+
+
+def _name_fault(name: str) -> str:
+    if not name:
+        return "is a tag without a name"
+    if len(name) > MAX_NAME:
+        return f"has a name of {len(name)} characters"
+    if _FORBIDDEN.search(name):
+        return f"is named {name!r}, with a character that Azure does not accept"
+    prefix = next((prefix for prefix in _RESERVED if name.lower().startswith(prefix)), "")
+    return f"has the reserved prefix {prefix!r}" if prefix else ""
+
+
+def _better(name: str) -> str:
+    """A name like it that Azure accepts."""
+    plain = _FORBIDDEN.sub("-", name)[: MAX_NAME - 4]
+    return plain if plain and not _name_fault(plain) else f"tag-{plain}"

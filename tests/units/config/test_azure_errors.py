@@ -1,0 +1,134 @@
+"""Azure's errors, in the forms in which they arrive, are explained by their cause."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from config.rules.azure_errors import entries, explain
+
+CSE = (
+    "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
+    "'Linux.AKSNode'). Error message: 'Enable failed: failed to execute command: command terminated with "
+    'exit status={0} [stdout] {{"ExitCode": "{0}", "Output": "...", "Error": ""}}\'.'
+)
+QUOTA = "If you want to increase the quota, please follow this instruction: https://learn.microsoft.com/azure/quotas."
+CASES = {
+    # code, message: a part of what is said, and a part of the fix
+    ("RequestDisallowedByPolicy", 'expressions":[{"expression":"tags[Cost Center]","operator":"Exists"}]'): (
+        "requires a tag",
+        "'tags[\"Cost Center\"]'",
+    ),
+    ("RequestDisallowedByPolicy", 'Expressions\\":[{\\"expression\\":\\"tags[\'Owner\']\\"}]'): (
+        "requires a tag",
+        "tags.Owner",
+    ),
+    (
+        "RequestDisallowedByPolicy",
+        'Resource \'x\' was disallowed by policy. Policy identifiers: \'[{"policyAssignment":{"name":"Allowed regions",'
+        '"id":"/subscriptions/s/providers/Microsoft.Authorization/policyAssignments/a1"}}]\'.',
+    ): ("forbids the resource", "--name 'a1' --scope /subscriptions/s "),
+    ("ScopeLocked", "cannot perform delete operation because following scope(s) are locked: '/subscriptions/s/rg'."): (
+        "lock",
+        "'/subscriptions/s/rg/providers/Microsoft.Authorization/locks",
+    ),
+    (
+        "AuthorizationFailed",
+        "The client 'c' does not have authorization to perform action 'Microsoft.Authorization/roleAssignments/write' "
+        "over scope '/subscriptions/s/rg' or the scope is invalid.",
+    ): ("right Microsoft.Authorization/roleAssignments/write", "--scope /subscriptions/s/rg "),
+    ("MissingSubscriptionRegistration", "not registered to use namespace 'Microsoft.ContainerService'."): (
+        "provider",
+        "--namespace Microsoft.ContainerService ",
+    ),
+    ("OverconstrainedZonalAllocationRequest", "applied are:\n  - Availability Zone\n  - VM Size"): (
+        "all constraints at once",
+        "pulumi up",
+    ),
+    ("OverconstrainedAllocationRequest", "- Low Priority VMs\n  - VM Size"): ("Spot machine", "without `spot`"),
+    ("ZonalAllocationFailed", "We do not have sufficient capacity for the requested VM size in this zone."): (
+        "no machine",
+        "pulumi up",
+    ),
+    ("AllocationTimeout", "The allocation timed out."): ("no machine", "pulumi up"),
+    ("SkuNotAvailable", "The requested VM size 'Standard_ND96isr_H100_v5' is currently not available."): (
+        "does not offer",
+        "az vm list-skus",
+    ),
+    ("AKSCapacityHeavyUsage", "AKS is experiencing heavy usage"): ("no new clusters", "pulumi up"),
+    (
+        "ErrCode_InsufficientVCPUQuota",
+        "Insufficient regional vcpu quota left for location eastus. left regional vcpu quota 3, requested quota 4. "
+        + QUOTA,
+    ): ("surge node", "az vm list-usage"),
+    (
+        "QuotaExceeded",
+        "Operation could not be completed as it results in exceeding approved Total Regional Cores quota. Additional "
+        "details - Current Limit: 100, Current Usage: 100, Additional Required: 4, (Minimum) New Limit Required: 104.",
+    ): ("limit that is required", "Total Regional Cores: 104 or more"),
+    ("PublicIPCountLimitReached", "Cannot create more than 10 public IP addresses"): ("public IP", "az network"),
+    ("VMExtensionProvisioningError", CSE.format(50)): ("mcr.microsoft.com (exit code 50)", "aks-required-ports"),
+    ("VMExtensionProvisioningError", CSE.format(51)): ("API server (exit code 51)", "authorizedIpRanges"),
+    ("VMExtensionProvisioningError", CSE.format(52)): ("resolve the name", "168.63.129.16"),
+    ("VMExtensionProvisioningError", CSE.format(84)): ("GPU driver or device plugin (exit code 84)", "gpuProfile"),
+    ("VMExtensionProvisioningError", CSE.format(34)): ("kubelet or another service", "pulumi up"),
+    ("VMExtensionProvisioningError", CSE.format(124)): ("in time", "pulumi up"),
+    ("VMExtensionProvisioningError", CSE.format(41)): ("download on the node", "exit code|aks-required-ports"),
+    ("VMExtensionProvisioningError", CSE.format(199)): ("could not be set up (exit code 199)", "az vmss run-command"),
+    ("VMExtensionProvisioningError", "Unable to establish outbound connection from agents, please see ..."): (
+        "mcr.microsoft.com",
+        "aks-required-ports",
+    ),
+    ("VMExtensionProvisioningError", "CSE failed with 'VMExtensionError_K8SAPIServerDNSLookupFail', which means"): (
+        "resolve the name",
+        "168.63.129.16",
+    ),
+    (
+        "ExistingRouteTableNotAssociatedWithSubnet",
+        "An existing route table has not been associated with subnet /subscriptions/s/subnets/nodes. Please update the",
+    ): ("no route table", "--ids /subscriptions/s/subnets/nodes --route-table"),
+    ("OperationNotAllowed", "Operation is not allowed: Another agentpool operation (gpu - Updating) is in progress"): (
+        "busy",
+        "provisioningState",
+    ),
+    ("SubscriptionRequestsThrottled", "Number of 'write' requests exceeded."): ("too many requests", "pulumi up"),
+    ("StorageAccountAlreadyTaken", "The storage account named data is already taken."): ("this name", "registry.name"),
+    ("UpgradeFailed", "Drain node failed: Cannot evict pod as it would violate the pod's disruption budget."): (
+        "drained",
+        "poddisruptionbudgets",
+    ),
+}
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "autorest"])
+@pytest.mark.parametrize(("error", "expected"), CASES.items(), ids=[f"{code}-{n}" for n, (code, _) in enumerate(CASES)])
+def test_the_cause_is_explained(error: tuple[str, str], expected: tuple[str, str], as_json: bool) -> None:
+    code, message = error
+    body = {"status": 400, "error": {"code": code, "message": message}}
+    found = explain(json.dumps(body) if as_json else f'Status=400 Code="{code}" Message="{message}"')
+    assert found
+    assert expected[0] in found.says
+    assert any(re.search(re.escape(expected[1]).replace(r"\|", "|"), fix) for fix in found.fixes), found.fixes
+
+
+def test_every_failing_tag_is_named() -> None:
+    expressions = [{"expression": f"tags[{tag}]", "result": "False"} for tag in ("CostCenter", "Owner", "Owner")]
+    found = explain(json.dumps({"code": "RequestDisallowedByPolicy", "evaluatedExpressions": expressions}))
+    assert found
+    assert [fix.split()[-2] for fix in found.fixes] == ["tags.CostCenter", "tags.Owner"]
+
+
+def test_other_errors_are_not() -> None:
+    assert explain('Status=400 Code="InvalidParameter" Message="exit status=50 of something else"') is None
+    assert explain("") is None
+
+
+def test_no_exit_code_is_explained_twice() -> None:
+    codes = [code for entry in entries() for code in entry.exit]
+    assert len(codes) == len(set(codes))
+
+
+def test_every_entry_says_where_it_is_from() -> None:
+    assert all(entry.source.startswith("https://") and entry.fix for entry in entries())
