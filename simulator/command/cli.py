@@ -24,6 +24,7 @@ from simulator.command import daemon_state, environment, evictions, faults, imag
 from simulator.host import paths, ports
 from simulator.host.processes import end_leftovers, marked_environment
 from simulator.kube.client import ApiError
+from simulator.tools.progress import Progress
 from simulator.world.faults import FaultError
 
 _GIB = 2**30
@@ -121,7 +122,8 @@ def start() -> None:
         stop()
         running = None
     process = _launch() if running is None else None
-    with console.status("starting the simulator"):
+    began = time.time()
+    with Progress().showing(lambda: ("starting the simulator", began)):
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not (daemon_state.running_state() or {}).get("ready"):
             if process is not None and process.poll() is not None and daemon_state.running_state() is None:
@@ -172,7 +174,8 @@ def stop() -> None:
     _require_idle("the simulator would stop")
     state = daemon_state.running_state()
     if state is not None and state.get("pid"):
-        with console.status("stopping the simulator"):
+        began = time.time()
+        with Progress().showing(lambda: ("stopping the simulator", began)):
             os.kill(int(str(state["pid"])), signal.SIGTERM)
             deadline = time.monotonic() + _STOP_TIMEOUT_S
             while daemon_state.running_state() is not None and time.monotonic() < deadline:

@@ -17,7 +17,8 @@ from simulator.command import clusters, environment, images, jobs, networks, pul
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
 from simulator.kube.client import KubeClient
-from simulator.tools.progress import elapsed
+from simulator.tools.progress import elapsed, recorded
+from simulator.tools.store import Store
 
 JOBS_TIMEOUT_S = 600
 _WORKLOADS = "workloadDetails"
@@ -131,9 +132,17 @@ def _applied(stack: str) -> dict[str, Any]:
     recover(stack, console.print)
     with images.pushed_meanwhile():
         found = goes_on(stack, console.print)
-        pulumi_cli.run("up", "--yes", "--skip-preview", "--suppress-outputs", stack=stack, variables=found)
+        options = ("--yes", "--skip-preview", "--suppress-outputs")
+        pulumi_cli.run("up", *options, stack=stack, variables=found, held_up=_tools_being_made)
     outputs: dict[str, Any] = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     return outputs
+
+
+def _tools_being_made() -> list[str]:
+    """A line on the tools that are being made, as a pod may need one of them."""
+    store = Store(paths.cache())
+    step = recorded(store.step) if store.is_busy() else ""
+    return [f"  tools are being made: {step}"] if step else []
 
 
 def _go_inside(stack: str) -> bool:

@@ -23,6 +23,7 @@ _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
 _NOT_MADE = ("pulumi:pulumi:Stack", "pulumi:providers:", "ai-on-aks:")
 """Types of the engine's own resources, and of components."""
+_DELETE_OLD = "delete-replaced"
 _READS = ("read", "refresh", "discard")
 
 
@@ -30,12 +31,15 @@ class UpdateLog:
     """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
 
     def __init__(self, say: Callable[[str], None], held_up: Callable[[], Sequence[str]] = list) -> None:
-        """`held_up` gives lines of why objects are not gone yet that are being deleted."""
+        """`held_up` returns lines with the reasons for which the update takes long, as far as they are known."""
         self._say, self._held_up, self._start = say, held_up, time.monotonic()
         self._spoke = self._start
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
         """Resources by URN, with what is being done."""
+        self._replaced: set[str] = set()
+        self._old: set[str] = set()
+        """URNs of which the old resource is deleted. An interrupted update may have made the new one."""
         self._lock = threading.Lock()
 
     def read(self, lines: Iterable[str]) -> None:
@@ -62,20 +66,27 @@ class UpdateLog:
             if self._under_way and time.monotonic() - self._spoke >= _QUIET_S:
                 names = list(self._under_way.values())
                 more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-                deleting = any(name.startswith(_DOING["delete"]) for name in names)
-                why = self._held_up() if deleting else ()
-                self._tell("\n".join([f"{self._clock()} still {', '.join(names[:_NAMED])}{more}", *why]))
+                self._tell("\n".join([f"{self._clock()} still {', '.join(names[:_NAMED])}{more}", *self._held_up()]))
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]
         if step["op"] in ("same", *_READS) or types.rpartition("$")[2].startswith(_NOT_MADE):
             return
-        doing = "replacing" if "replace" in step["op"] else _DOING.get(step["op"], step["op"])
+        doing = self._doing(step["op"], step["urn"])
         self._under_way[step["urn"]] = f"{doing} {name}"
         phase = f"{doing} {_part(types)}"
         if phase not in self._phases:
             self._phases.add(phase)
             self._tell(f"{self._clock()} {phase}")
+
+    def _doing(self, op: str, urn: str) -> str:
+        if op == _DELETE_OLD and urn not in self._replaced:
+            self._old.add(urn)
+            return "deleting the old"
+        if "replace" in op:
+            self._replaced.add(urn)
+            return "replacing"
+        return _DOING.get(op, op)
 
     def _message(self, message: Mapping[str, Any]) -> None:
         """All but what the engine says to itself, and what it would show for a moment only."""
@@ -87,6 +98,8 @@ class UpdateLog:
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
+        if finished := len(self._old - self._replaced):
+            changes["old one deleted"] = finished  # which the engine counts with the interrupted update
         told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"
         self._tell(f"{self._clock()} resources: {told}")
 

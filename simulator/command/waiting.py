@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from diagnosis.finding import Finding, wrapped
 from simulator.command.jobs import Workload
@@ -38,7 +38,7 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
 
 
 class _Teller:
-    """What has been told of each workload, and when; causes that many share are the platform's, told once."""
+    """What has been told of each workload, and when. A cause that several have is told once, with all of them."""
 
     def __init__(self, tell: Callable[[str], None], start: float) -> None:
         self._tell, self._start, self._spoke = tell, start, start
@@ -48,29 +48,52 @@ class _Teller:
 
     def look(self, workloads: Sequence[Workload], now: float) -> None:
         shared: dict[Finding, None] = {}
+        news: dict[str, list[str]] = {}
         silent = now - self._spoke >= _HEARTBEAT_S
         for workload in workloads:
             changed = "\n".join(workload.head()) not in self._seen.get(workload.name, ())
             causes = [cause for cause in workload.report.findings if changed or silent or not cause.passing]
             shared |= dict.fromkeys(cause for cause in causes if cause.shared)
-            self._changes(workload.name, workload.head(), [cause for cause in causes if not cause.shared], now)
-        self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
+            news[workload.name] = self._changes(
+                workload.name, workload.head(), [cause for cause in causes if not cause.shared], now
+            )
+        news["platform"] = self._changes("platform", ["platform: NotReady"] if shared else [], list(shared), now)
+        self._tell_all({name: lines for name, lines in news.items() if lines})
         waiting = [f"{each.name} {each.phase}" for each in workloads if not each.settled]
         if waiting and now - self._spoke >= _HEARTBEAT_S:
             self._spoke = now
             self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
-    def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> None:
-        """Tells what is there now, was not at the last look, and has not been told lately."""
+    def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> list[str]:
+        """Returns the head, and what is there now, was not at the last look, and has not been told lately."""
         texts = ["\n".join(lines) for lines in (head, *map(Finding.lines, causes))]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
         lately = now - _REPEAT_S
         new = [part for part in parts if part not in seen and self._told_at.get((name, part), lately) <= lately]
-        if new and head:
-            self._spoke = now
-            self._told_at |= {(name, part): now for part in new}
-            self._tell("\n".join(dict.fromkeys([texts[0], *(parts[part] for part in new)])))
+        if not new or not head:
+            return []
+        self._spoke = now
+        known = {part: self._holder(name, part, now) for part in new}
+        self._told_at |= {(name, part): now for part in new}
+        waits = (f"  waits: for the same as {known[part]}" if known[part] else parts[part] for part in new)
+        return list(dict.fromkeys([texts[0], *waits]))
+
+    def _holder(self, name: str, part: str, now: float) -> str:
+        """Another workload that waits for the same, of which that was told at an earlier look; empty without one."""
+        others = (other for (other, told), at in self._told_at.items() if told == part and other != name and at < now)
+        return next((other for other in others if part in self._seen.get(other, ())), "")
+
+    def _tell_all(self, news: Mapping[str, Sequence[str]]) -> None:
+        """`news` has the head and the new causes of each workload."""
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, (_, *causes) in news.items():
+            for cause in causes:
+                groups.setdefault(tuple(each for each, lines in news.items() if cause in lines), []).append(cause)
+            if not causes:
+                groups[(name,)] = []
+        for names, causes in groups.items():
+            self._tell("\n".join([*(news[name][0] for name in names), *dict.fromkeys(causes)]))
 
 
 def _gist(text: str) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from diagnosis.cluster import Object
 from simulator.host import paths
 from simulator.host.processes import marked_environment
+from simulator.kubelet import events
 from simulator.kubelet.context import ContainerContext
 from simulator.kubelet.programs import Controller, HostProcess, OneShot
 from simulator.kubelet.shim_client import Shim, ShimError
@@ -101,7 +102,9 @@ def _make_tools(ctx: ContainerContext, names: Sequence[str], stop: Stop) -> int:
     if not missing:
         return 0
     command = [sys.executable, "-m", "simulator.tools", "--only", ",".join(missing)]
-    ctx.log(f"the simulator has no {', '.join(missing)} yet, and makes that once: {shlex.join(command[1:])}")
+    told = f"the simulator has no {', '.join(missing)} yet, and makes that once: {shlex.join(command[1:])}"
+    ctx.log(told)
+    events.warn(ctx.volumes.kube, ctx.pod, "ToolMissing", f"{told}. The container's log shows the progress")
     places = {name: value for name, value in os.environ.items() if name.startswith(_PLACES)}
     environment = marked_environment({"PYTHONPATH": str(paths.ROOT), **places})
     return _process(ctx, command, environment, stop, lambda: None)

@@ -68,14 +68,18 @@ def _environment(folder: Path, locks: list[Path]) -> Path:
         return environment
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # another run may be making the same one
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another run is making the Python environment; this one goes on after it.", file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX)
         if not (environment / _COMPLETE).exists():
             _make(environment, locks)
     return environment
 
 
 def _make(environment: Path, locks: list[Path]) -> None:
-    print("Making the Python environment, once: a minute or two.", file=sys.stderr)
+    print("Making the Python environment, once: one to five minutes.", file=sys.stderr)
     temporary = environment.parent / "tmp"  # what a killed pip leaves behind is removed by the next run
     for folder in (environment, temporary):
         shutil.rmtree(folder, ignore_errors=True)

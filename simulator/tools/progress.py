@@ -26,7 +26,8 @@ def elapsed(seconds: float) -> str:
 
 def recorded(file: Path) -> str:
     """The step that another process has written to the file, and for how long it lasts; empty without a file."""
-    return _line(lambda: _read(file)) if file.exists() else ""
+    step = _read(file)
+    return _line(lambda: step) if step else ""
 
 
 class Progress:
@@ -62,8 +63,9 @@ class Progress:
     @contextmanager
     def following(self, record: Path) -> Iterator[None]:
         """Shows the steps that another process writes to `record`."""
-        self.say("Another run is making the tools; this one goes on when that has finished. It is at:")
-        with self.showing(lambda: _read(record)):
+        self.say("Another run is making the tools; this one goes on when that has finished. Its step:")
+        start = time.time()
+        with self.showing(lambda: _read(record) or ("not reported", start)):
             yield
 
     @contextmanager
@@ -96,11 +98,12 @@ class Progress:
                 self.say(_line(step))
 
 
-def _read(file: Path) -> tuple[str, float]:
+def _read(file: Path) -> tuple[str, float] | None:
+    """None before the first step."""
     try:
         return file.read_text(encoding="utf-8"), file.stat().st_mtime
-    except FileNotFoundError:  # it has only just begun
-        return "starting", time.time()
+    except FileNotFoundError:
+        return None
 
 
 def _line(step: Step) -> str:

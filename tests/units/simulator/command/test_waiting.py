@@ -105,6 +105,21 @@ def test_what_all_workloads_share_is_told_once_as_the_platforms(monkeypatch: pyt
     assert told == ["olmo: Pending", "metaseq: Pending", f"platform: NotReady\n  waits: {policy.why}"]
 
 
+def test_a_cause_that_several_have_is_told_once_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    told: list[str] = []
+    first = [olmo("Pending", TAKEN, LACKING), olmo("Pending", TAKEN, name="metaseq"), olmo("Running", name="nccl")]
+    later = [*first[:2], olmo("Pending", TAKEN, name="nccl")]
+    looks = iter([first, later, []])
+    waiting.wait(lambda: next(looks), 600, told.append)
+    assert told == [
+        f"olmo: Pending\nmetaseq: Pending\n  waits: {TAKEN.why}",
+        f"olmo: Pending\n  waits: {LACKING.why}",
+        "nccl: Running",
+        "nccl: Pending\n  waits: for the same as olmo",
+    ]
+
+
 def test_what_alternates_is_not_told_each_time_and_not_forgotten(watch: Watch) -> None:
     """As ErrImagePull and ImagePullBackOff do."""
     one, other = olmo("Pending", LACKING), olmo("Pending", TAKEN)

@@ -38,6 +38,9 @@ def test_an_executable_that_is_missing_is_made_and_its_log_says_so(
     assert run(ctx, program, Stop(), lambda: None) == 0
     log = "".join(file.read_text() for file in logs_in(folders.logs_of(cluster.folder, pod) / "main"))
     assert "the simulator has no nfd-gc yet" in log
+    (event,) = cluster.kube.list("v1", "Event", "ai")
+    assert event["reason"] == "ToolMissing"
+    assert event["message"].startswith("the simulator has no nfd-gc yet, and makes that once: -m simulator.tools")
     assert "nfd-gc 0.19.0: built" in log
     assert log.endswith("stdout F collects\n")
     assert run(ctx, HostProcess(lambda _: [], tools=("nothing",)), Stop(), lambda: None) == 1
