@@ -15,6 +15,7 @@ from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
 from components.existing import check_existing
 from components.feature_check import check_infiniband
+from components.locks import check_locks
 from components.manifests import check_manifests
 from components.operators import Operator
 from components.os_disks import keep_disks
@@ -90,6 +91,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
             lambda: check_infiniband(kept.gpu_pools(), checked_before=within and kept.network.jump_box is not None),
             lambda: check_reservations(kept, reservations),
             lambda: check_subscription(kept, existing, reserved_nodes(kept, reservations)),
+            lambda: check_locks(kept, existing),
             lambda: check_manifests(kept, known if within else {}),
         )
     )

@@ -43,17 +43,18 @@ def check_subscription(settings: Settings, existing: Existing, reserved: Mapping
 
     `reserved` is how many nodes pools find reserved, by their keys.
     """
-    _tell(_objections(settings, existing, reserved))
+    tell(_objections(settings, existing, reserved))
 
 
 def check_rights(resource_group: str, region: str) -> None:
     """The same of the rights alone: an identity of a stack on another's platform has its roles in that one's group."""
     login = authorization.get_client_config()
     group = f"/subscriptions/{login.subscription_id}/resourceGroups/{resource_group}"
-    _tell(looked_up(list(_about_rights(group, login.object_id)), connect(region)))
+    tell(looked_up(list(_about_rights(group, login.object_id)), connect(region)))
 
 
-def _tell(found: Iterable[Objection]) -> None:
+def tell(found: Iterable[Objection]) -> None:
+    """Logs warnings. Raises pulumi.RunError with all that stops the update."""
     objections = list(found)
     for each in objections:
         if not each.stops:

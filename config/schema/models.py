@@ -79,9 +79,9 @@ class StackFile(Model):
     """What a user may set: the keys under the project's name in a stack file, as Pulumi.yaml describes them."""
 
     location: Region = "eastus"
-    """Azure region, of any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the stack
-    is refused. Previews print the region, the subscription and the tenant. One that Azure has opened since the date in
-    `config/facts/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
+    """Azure region, of any cloud. If it is unset, `azure-native:location` is used; if both are set and differ, the
+    stack is refused. Previews print the region, the subscription and the tenant. One that Azure has opened since the
+    date in `config/facts/regions.yaml` is one more word in that file. Refused for a platform that is up elsewhere.
     """
     vm_sku: GpuSku | None = None
     """VM size of the GPU pool; needed unless `pools` is set."""

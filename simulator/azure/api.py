@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from simulator.azure import faults, features, lookups, reservations
+from simulator.azure import faults, features, locks, lookups, reservations
 from simulator.azure.arm_world import World
 from simulator.azure.errors import (
     ArmError,
@@ -41,6 +41,7 @@ class Api:
             return self._above_groups(request)
         self._check_subscription(path)
         faults.check_rate(self._world, request.method)
+        locks.check(self._world, request.method, path)
         special = self._special(request, path)
         if special is not None:
             return special

@@ -1,4 +1,4 @@
-"""What can be looked up in a subscription and is no resource: vCPUs in use, VM sizes, resource providers, rights.
+"""What can be looked up in a subscription and is no resource: vCPUs, VM sizes, resource providers, rights, locks.
 
 In the shapes of azure-rest-api-specs: Tenants_List, Subscriptions_List and _Get, Usage_List, Providers_Get,
 ListAvailableResourceSkusForARegion, and Permissions_ListForResourceGroup, which a subscription answers too.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from config.facts.skus import VmSku, catalogue
-from simulator.azure import quota
+from simulator.azure import locks, quota
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, Problem, bad_request
 from simulator.azure.ids import Path
@@ -24,7 +24,7 @@ _SIZES = ("microsoft.compute", "skus")
 _USAGES = ("microsoft.compute/locations", "usages")
 _DISPLAYED = "Simulator"
 ACCOUNT = "Microsoft.Resources/subscriptions"
-_RIGHTS = ("microsoft.authorization", "permissions")
+_RIGHTS, _LOCKS = ("microsoft.authorization", "permissions"), ("microsoft.authorization", "locks")
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ def find(world: World, path: Path) -> Lookup | None:
     if kind == _RIGHTS:
         rights = {"value": [dict(role) for role in subscription.rights]}
         return Lookup("Microsoft.Authorization/permissions", ("2022-04-01",), lambda _: rights)
+    if kind == _LOCKS:
+        return Lookup(locks.TYPE, locks.API_VERSIONS, lambda _: locks.view(world, path))
     if "/" not in path.type and not path.tail:
         return Lookup("Microsoft.Resources/providers", ("2021-04-01",), lambda _: _provider(subscription, path.type))
     return None

@@ -11,13 +11,15 @@ import httpx
 from diagnosis.cluster import Object
 from diagnosis.finding import Finding
 from diagnosis.lost import never_ending
+from simulator.azure import locks
 from simulator.azure.store import records
 from simulator.azure.types.managed_cluster.rules import TYPE
 from simulator.command import jobs, pulumi_cli
 from simulator.host import paths
 from simulator.kube.client import ApiError, KubeClient
+from simulator.world.faults import FaultStore
 
-_PROVIDER = "pulumi:providers:kubernetes"
+_PROVIDER, _GROUP = "pulumi:providers:kubernetes", "azure-native:resources:ResourceGroup"
 DELETE_UNREACHABLE = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
 """For the kubernetes plugin, official or not: objects of a cluster that does not answer leave the state."""
 
@@ -31,6 +33,12 @@ def of_stack(stack: str) -> set[str]:
 def protected(stack: str) -> list[str]:
     """Names of resources that Pulumi would refuse to delete, after it has deleted others. Raises PulumiFailed."""
     return [each["urn"].rpartition("::")[2] for each in _resources(stack) if each.get("protect")]
+
+
+def locked(stack: str) -> list[str]:
+    """Returns the locks on the stack's resource groups, which Azure deletes nothing under. Raises PulumiFailed."""
+    groups = [each.get("id", "").rpartition("/")[2] for each in _resources(stack) if each.get("type") == _GROUP]
+    return locks.of_groups(FaultStore().load(), groups)
 
 
 def _resources(stack: str) -> list[Object]:

@@ -27,6 +27,10 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
     fault.add_argument("--usd", type=float, help="with price: what a Spot machine of the size costs in an hour")
+    fault.add_argument("--level", default="", help="of a lock: CanNotDelete or ReadOnly")
+    fault.add_argument(
+        "--scope", default="", help="of a lock: subscription, group (every one), or a resource group's name"
+    )
     fault.add_argument("--seconds", type=int, help="how long it lasts; until it is healed by default")
     fault.set_defaults(run=_fault)
     heal = commands.add_parser("heal", help="mend what was broken: all of it, or what matches")
@@ -41,12 +45,13 @@ def _fault(options: argparse.Namespace) -> None:
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
-        if any(given) or options.usd or options.code:
+        if any(given) or options.usd or options.code or options.level or options.scope:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
     gbps, seconds, code = (_amount(options, name) for name in ("gbps", "seconds", "code"))
     more = {"size": options.size, "spot": options.spot, "usd": options.usd or 0.0}
+    more |= {"level": options.level, "scope": options.scope}
     fault = new_fault(options.kind, options.node, options.device, gbps, seconds=seconds, code=code, **more)
     check(fault, known_nodes())
     store.fault(fault)

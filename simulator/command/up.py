@@ -106,6 +106,7 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
             f"{', '.join(protected)}: protected against deletion. To lose what is in there, with {stack}:\n"
             f"    pulumi state unprotect --all --yes -s {stack}    # in `make shell`"
         )
+    kept += [f"Azure deletes nothing under {lock}: `python -m simulator heal lock`" for lock in clusters.locked(stack)]
     if kept:
         raise UpFailed("\n  ".join([f"stack {stack} cannot go. Nothing was destroyed.", *kept]))
 

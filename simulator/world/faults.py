@@ -49,9 +49,11 @@ class FaultKind(StrEnum):
     """A Spot machine of a VM size costs so much an hour (`usd`)."""
     ROLES = "roles"
     """Role assignments made from now on do not act yet, and new identities are not found."""
+    LOCK = "lock"
+    """A management lock of a `level` on the subscription, on every resource group, or on one of them (`scope`)."""
 
 
-OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES})
+OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES, FaultKind.LOCK})
 """These concern no hardware."""
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 """These name no node."""
@@ -62,6 +64,7 @@ the bus that is inferred: it would take the bare metal's restart, which a virtua
 OF_GPU = frozenset({FaultKind.GPU, FaultKind.ECC, FaultKind.REMAP, FaultKind.XID, FaultKind.NVLINK, FaultKind.THERMAL})
 """The device of these is a GPU's index."""
 MAX_XID = 999
+LOCK_LEVELS = ("CanNotDelete", "ReadOnly")
 _SIZE = "the VM size, e.g. Standard_ND96isr_H100_v5"
 _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     **{kind: {"device": "the GPU's index, e.g. 3"} for kind in OF_GPU},
@@ -74,6 +77,7 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
     FaultKind.CAPACITY: {"size": _SIZE},
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
+    FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
 """Options that a kind cannot do without. Besides them faults of nodes take `node`, and all faults `seconds`."""
 
@@ -94,6 +98,10 @@ class Fault:
     seconds: int = 0
     code: int = 0
     """Of an Xid."""
+    level: str = ""
+    """Of a lock."""
+    scope: str = ""
+    """Of a lock: `subscription`, `group` for every resource group, or the name of one."""
     spot: int | None = field(default=None, compare=False)
     """Of capacity: machines for Spot pools."""
     usd: float = field(default=0.0, compare=False)
@@ -106,13 +114,13 @@ class Fault:
         code = f"Xid {self.code}" if self.code else ""
         spot = "" if self.spot is None else f"{self.spot} Spot"
         usd = f"{self.usd:g} USD" if self.usd else ""
-        parts = (self.kind, self.node, self.device, code, left, spot, usd, self.size, lasts)
+        parts = (self.kind, self.node, self.device, code, left, spot, usd, self.size, self.level, self.scope, lasts)
         return " ".join(part for part in parts if part)
 
     @property
-    def place(self) -> tuple[str, FaultKind, str, str, int]:
+    def place(self) -> tuple[str, FaultKind, str, str, int, str]:
         """Two faults at the same place replace each other."""
-        return self.node, self.kind, self.device, self.size, self.code
+        return self.node, self.kind, self.device, self.size, self.code, self.scope
 
     def remaining(self, now: float) -> float:
         """Seconds until it is over by itself."""
@@ -128,6 +136,8 @@ def new_fault(
     size: str = "",
     seconds: int = 0,
     code: int = 0,
+    level: str = "",
+    scope: str = "",
     spot: int | None = None,
     usd: float = 0.0,
     since: float = 0.0,
@@ -144,7 +154,10 @@ def new_fault(
         raise FaultError(f"--code {code}: Xids have three digits at most")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
         raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
+    if level and level not in LOCK_LEVELS:
+        raise FaultError(f"--level {level}: must be {' or '.join(LOCK_LEVELS)}")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "code": code, "usd": usd}
+    given |= {"level": level, "scope": scope}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]
         hint = _NEEDS.get(known, {}).get(option)
@@ -152,7 +165,7 @@ def new_fault(
             raise FaultError(f"a {known} fault needs --{option}, {hint}")
         if value and known not in takers:
             raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
-    return Fault(node, known, device, gbps, size, seconds, code, spot, usd, since)
+    return Fault(node, known, device, gbps, size, seconds, code, level, scope, spot, usd, since)
 
 
 def _takes(kind: FaultKind, option: str) -> bool:

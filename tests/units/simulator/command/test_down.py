@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simulator.command import cli, clusters, pulumi_cli, updates
 from simulator.command import up as simulator_up
+from simulator.world.faults import FaultStore, new_fault
 
 STACKS = [{"name": "organization/ai-on-aks/dev", "current": True, "resourceCount": 80}]
 
@@ -79,6 +81,7 @@ def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made
 ) -> None:
     monkeypatch.setattr(simulator_up, "_destroy", lambda *_: done.append("destroy"))
     monkeypatch.setattr(clusters, "protected", lambda _: [])
+    monkeypatch.setattr(clusters, "locked", lambda _: [])
     monkeypatch.setenv("STACK", "dev")
     assert cli.main(["down"]) == 0
     assert done == ["start", "destroy", "stop"]
@@ -89,13 +92,16 @@ def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made
 
 
 def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(
-    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """It is not tried: what a refused destroy leaves would be taken for leftovers of a killed one."""
     up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
     listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
     container = {"type": "azure-native:storage:BlobContainer", "urn": "urn:pulumi:dev::ai::x::data", "protect": True}
-    state = {"deployment": {"resources": [container, {**container, "protect": False}]}}
+    group = {"type": "azure-native:resources:ResourceGroup", "urn": "urn:pulumi:dev::ai::x::g", "id": "/groups/ai-dev"}
+    state = {"deployment": {"resources": [group, container, {**container, "protect": False}]}}
+    monkeypatch.setattr(clusters, "FaultStore", lambda: FaultStore(tmp_path))
+    FaultStore(tmp_path).fault(new_fault("lock", level="CanNotDelete", scope="ai-dev"))
     monkeypatch.setattr(pulumi_cli, "read", lambda *asked, **_: state if "export" in asked else listed)
     monkeypatch.setattr(simulator_up, "recover", lambda *_: pytest.fail("it is taken up"))
     monkeypatch.setenv("STACK", "dev")
@@ -107,6 +113,7 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
         "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
         "  data: protected against deletion. To lose what is in there, with dev:",
         "    pulumi state unprotect --all --yes -s dev    # in `make shell`",
+        "  Azure deletes nothing under lock CanNotDelete ai-dev: `python -m simulator heal lock`",
     ]
 
 
@@ -127,6 +134,7 @@ def destroyed(done: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str
         monkeypatch.setattr(simulator_up, step, lambda *_: {})
     monkeypatch.setattr(clusters, "of_stack", lambda _: {"a cluster"})
     monkeypatch.setattr(clusters, "protected", lambda _: [])
+    monkeypatch.setattr(clusters, "locked", lambda _: [])
     monkeypatch.setenv("STACK", "olmo")
     return given
 

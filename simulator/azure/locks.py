@@ -1,0 +1,84 @@
+"""Management locks (`python -m simulator fault lock`): what they keep from being changed, and how Azure lists them.
+
+Azure's page "Lock your resources to protect your infrastructure" (learn.microsoft.com, azure-resource-manager); the
+refusal is that of hashicorp/terraform#17478. The answer's shape: azure-rest-api-specs,
+ManagementLocks_ListAtResourceGroupLevel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+
+from simulator.azure.arm_world import World
+from simulator.azure.errors import ArmError
+from simulator.azure.ids import Path
+from simulator.azure.store import Body
+from simulator.world.faults import Fault, FaultKind
+
+TYPE = "Microsoft.Authorization/locks"
+API_VERSIONS = ("2016-09-01", "2020-05-01")
+_SUBSCRIPTION, _EVERY_GROUP = "subscription", "group"
+_GROUPS = "resourcegroups"
+
+
+def check(world: World, method: str, path: Path) -> None:
+    """Raises ArmError (409) for a change that a lock forbids: of a ReadOnly lock any, which POSTs are too."""
+    if method in ("GET", "HEAD"):
+        return
+    scope, group = path.id.text, _group(path.id.text)
+    deletes = method == "DELETE"
+    locks = [lock for lock in _here(world, group) if deletes or lock.level == "ReadOnly"]
+    if locks:
+        operation = "delete" if deletes else "write"
+        locked = ",".join(_scope(world, lock, group) for lock in locks)
+        message = (
+            f"The scope '{scope}' cannot perform {operation} operation because following scope(s) are locked: "
+            f"'{locked}'. Please remove the lock and try again."
+        )
+        raise ArmError(HTTPStatus.CONFLICT, "ScopeLocked", message)
+
+
+def view(world: World, path: Path) -> Body:
+    """Returns the locks of a resource group, or those of the subscription itself."""
+    group = _group(f"{path.scope}/")
+    return {"value": [_lock(world, lock, group) for lock in _here(world, group) if bool(group) != _is_above(lock)]}
+
+
+def of_groups(faults: Iterable[Fault], groups: Iterable[str]) -> list[str]:
+    """Returns the locks, as the user set them, that keep resource groups (by name) from being deleted."""
+    return [str(lock) for lock in faults if lock.kind is FaultKind.LOCK and any(_covers(lock, each) for each in groups)]
+
+
+def _here(world: World, group: str) -> list[Fault]:
+    return [lock for lock in world.faults.load() if lock.kind is FaultKind.LOCK and _covers(lock, group)]
+
+
+def _covers(lock: Fault, group: str) -> bool:
+    return _is_above(lock) or (bool(group) and lock.scope.lower() in (_EVERY_GROUP, group.lower()))
+
+
+def _is_above(lock: Fault) -> bool:
+    return lock.scope == _SUBSCRIPTION
+
+
+def _group(scope: str) -> str:
+    """Returns the name of the resource group in a scope, or nothing."""
+    parts = scope.split("/")
+    return parts[4] if len(parts) > 4 and parts[3].lower() == _GROUPS else ""
+
+
+def _scope(world: World, lock: Fault, group: str) -> str:
+    subscription = f"/subscriptions/{world.subscription.subscription_id}"
+    return subscription if _is_above(lock) else f"{subscription}/resourceGroups/{group}"
+
+
+def _lock(world: World, lock: Fault, group: str) -> Body:
+    name = f"simulated-{lock.level.lower()}"
+    properties = {"level": lock.level, "notes": "set by: python -m simulator fault lock"}
+    return {
+        "id": f"{_scope(world, lock, group)}/providers/{TYPE}/{name}",
+        "type": TYPE,
+        "name": name,
+        "properties": properties,
+    }

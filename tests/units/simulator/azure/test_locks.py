@@ -1,0 +1,61 @@
+"""Management locks in the simulated subscription."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.azure import locks
+from simulator.world.faults import FaultError, new_fault
+from tests.support.arm import CLUSTER, GROUP, SUBSCRIPTION, Arm, cluster_body
+
+SCOPE = f"/subscriptions/{SUBSCRIPTION.subscription_id}"
+LISTED = "providers/Microsoft.Authorization/locks"
+
+
+def lock(arm: Arm, level: str, scope: str) -> None:
+    arm.server.world.faults.fault(new_fault("lock", level=level, scope=scope))
+
+
+def listed(arm: Arm, scope: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = arm.call("GET", f"{scope}/{LISTED}", **{"api-version": "2016-09-01"}).json()["value"]
+    return found
+
+
+@pytest.mark.parametrize(("scope", "locked"), [("group", GROUP), ("rg", GROUP), ("subscription", SCOPE)])
+def test_nothing_is_deleted_under_a_lock(cluster: Arm, scope: str, locked: str) -> None:
+    lock(cluster, "CanNotDelete", scope)
+    message = (
+        f"The scope '{GROUP}' cannot perform delete operation because following scope(s) are locked: '{locked}'. "
+        "Please remove the lock and try again."
+    )
+    assert cluster.refusal(cluster.call("DELETE", GROUP)) == (409, "ScopeLocked", message)
+    assert cluster.refusal(cluster.call("DELETE", CLUSTER))[1] == "ScopeLocked"
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200, "it can be changed"
+    (found,) = listed(cluster, locked)
+    assert found["id"] == f"{locked}/{LISTED}/simulated-cannotdelete"
+    assert found["properties"]["level"] == "CanNotDelete"
+    assert cluster.server.world.faults.heal("lock")
+    assert listed(cluster, locked) == []
+
+
+def test_nothing_is_changed_under_a_read_only_lock_nor_are_credentials_handed_out(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "group")
+    assert cluster.refusal(cluster.put(CLUSTER, cluster_body()))[:2] == (409, "ScopeLocked")
+    answer = cluster.call("POST", f"{CLUSTER}/listClusterAdminCredential")
+    assert "cannot perform write operation" in cluster.refusal(answer)[2]
+    assert cluster.get(CLUSTER)["name"]
+
+
+def test_a_lock_of_another_group_forbids_nothing(cluster: Arm) -> None:
+    lock(cluster, "ReadOnly", "elsewhere")
+    assert cluster.put(CLUSTER, cluster_body()).status_code == 200
+    assert locks.of_groups(cluster.server.world.faults.load(), ["rg"]) == []
+    assert locks.of_groups(cluster.server.world.faults.load(), ["Elsewhere"]) == ["lock ReadOnly elsewhere"]
+
+
+@pytest.mark.parametrize("given", [{"level": "ReadOnly"}, {"scope": "group"}, {"level": "None", "scope": "group"}])
+def test_a_lock_has_a_level_and_a_scope(given: dict[str, str]) -> None:
+    with pytest.raises(FaultError, match="--level|--scope"):
+        new_fault("lock", **given)  # type: ignore[arg-type]
