@@ -11,11 +11,14 @@ from typing import Any
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, has_ended
 from diagnosis.nodes import allocatable, requested
+from k8s.quantities import count
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
 _REGISTERED = "simulator/device-plugins"
-"""Node annotation with the resources that plugins have registered: a real kubelet's `kubelet_internal_checkpoint`."""
+"""Node annotation with the resources that plugins have registered, and since when a plugin is gone (`name@seconds`)."""
+_GRACE_S = 300
+"""endpointStopGracePeriod of the kubelet's device manager."""
 
 
 class Unavailable(Exception):
@@ -75,16 +78,16 @@ class DeviceManager:
         here = [holding for holding in self._held.values() if holding.node == node]
         broken_gpus = {gpu.index for gpu in hardware.gpus if not gpu.healthy}
         broken_hcas = {hca.name for hca in hardware.hcas if not _works(hca)}
-        for name, count in wanted.items():
+        for name, asked in wanted.items():
             if not offered[name]:
                 raise Unavailable(f"no healthy devices present; cannot allocate unhealthy devices {name}")
             kind, broken = ("gpus", broken_gpus) if name == GPU_RESOURCE else ("hcas", broken_hcas)
             in_use = sum(holding.wanted.get(name, 0) for holding in here)
             # What is in use and broken is not offered: it counts once.
             both = sum(len(broken.intersection(h.devices[kind])) for h in here if name in h.wanted)
-            if (available := offered[name] - in_use + both) < count:
+            if (available := offered[name] - in_use + both) < asked:
                 raise Unavailable(
-                    f"requested number of devices unavailable for {name}. Requested: {count}, Available: {available}"
+                    f"requested number of devices unavailable for {name}. Requested: {asked}, Available: {available}"
                 )
 
     def _release(self) -> None:
@@ -104,22 +107,40 @@ class DeviceManager:
         return [device for device in devices if device not in taken]
 
 
-def status_patch(node: Object, offered: Mapping[str, int]) -> Object | None:
-    """The node status patch that makes it offer these extended resources; None where it does already.
+def status_patch(
+    node: Object, offered: Mapping[str, int], listed: Mapping[str, int] | None = None, now: float = 1.0
+) -> Object | None:
+    """Returns the patch of the node's status for what its device plugins give now, or None without a change.
 
-    A resource whose plugin went away stays with 0, as a real kubelet leaves it; one that no plugin has registered, such
-    as NFD's, is not its own.
+    Unhealthy devices count in capacity, not in allocatable. A plugin that starts again lists no device that is lost.
+    Devices of a plugin that is gone are unhealthy for five minutes; then the resource stays with a capacity of 0
+    (GetCapacity of pkg/kubelet/cm/devicemanager/manager.go and MachineInfo of pkg/kubelet/nodestatus/setters.go,
+    Kubernetes 1.35.4). Resources that no plugin has registered, such as those of NFD's rules, stay as they are.
+
+    Args:
+        node: The node as the API server has it.
+        offered: Healthy devices by resource, of the plugins that run.
+        listed: The same without any fault of the hardware; by default, no device is unhealthy.
+        now: Seconds since 1970.
     """
-    status, before = node.get("status", {}), _registered(node)
-    wanted = {name: str(offered.get(name, 0)) for name in sorted(before | offered.keys())}
-    if before == wanted.keys() and all(
-        status.get(kind, {}).get(name) == value
-        for kind in ("capacity", "allocatable")
-        for name, value in wanted.items()
-    ):
+    before, after = _registered(node), dict[str, float | None]()
+    amounts: dict[str, dict[str, str]] = {"capacity": {}, "allocatable": {}}
+    status = node.get("status", {})
+    for name in sorted(before | offered.keys()):
+        capacity, healthy, gone_since = count(status.get("capacity", {}).get(name, 0)), offered.get(name, 0), None
+        if name not in offered:
+            gone_since = before[name] or now
+            capacity = 0 if now - gone_since > _GRACE_S else capacity
+        elif name in before and before[name] is None:
+            capacity = min(max(capacity, healthy), (listed or offered).get(name, 0))
+        else:  # its plugin has just started
+            capacity = healthy
+        after[name] = gone_since
+        amounts["capacity"][name], amounts["allocatable"][name] = str(capacity), str(healthy)
+    if before == after and all(amounts[kind].items() <= status.get(kind, {}).items() for kind in amounts):
         return None
-    annotations = {_REGISTERED: ",".join(wanted)}
-    return {"metadata": {"annotations": annotations}, "status": {"capacity": wanted, "allocatable": wanted}}
+    registered = ",".join(name if since is None else f"{name}@{since:.0f}" for name, since in after.items())
+    return {"metadata": {"annotations": {_REGISTERED: registered}}, "status": amounts}
 
 
 def plugin_resources(node: Object) -> dict[str, int]:
@@ -127,9 +148,11 @@ def plugin_resources(node: Object) -> dict[str, int]:
     return {name: allocatable(node, name) for name in _registered(node)}
 
 
-def _registered(node: Object) -> set[str]:
-    names = node["metadata"].get("annotations", {}).get(_REGISTERED, "")
-    return {name for name in names.split(",") if name}
+def _registered(node: Object) -> dict[str, float | None]:
+    """Resources that plugins have registered, with the time since when their plugin is gone, if it is."""
+    entries = node["metadata"].get("annotations", {}).get(_REGISTERED, "").split(",")
+    pairs = (entry.partition("@") for entry in entries if entry)
+    return {name: float(since) if since else None for name, _, since in pairs}
 
 
 def _works(hca: Hca) -> bool:

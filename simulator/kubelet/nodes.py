@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -48,10 +49,11 @@ class NodeKeeper:
             name = node["metadata"]["name"]
             here = [pod for pod in pods if pod["spec"]["nodeName"] == name]
             self._mark_fault(node, here, up=hardware[name].up)
-            offered = self._offers(node, here, hardware[name], partial(self._file, context))
-            self._offered[name] = offered
-            patch = status_patch(node, offered)
-            if patch:
+            files = partial(self._file, context)
+            self._offered[name] = offered = self._offers(node, here, hardware[name], files)
+            whole = hardware[name].without_faults
+            listed = offered if whole == hardware[name] else self._offers(node, here, whole, files)
+            if patch := status_patch(node, offered, listed, time.time()):
                 self._patch_status(name, patch)
         self._show_world(nodes, pods, hardware)
 

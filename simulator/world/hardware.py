@@ -6,7 +6,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from config.facts import skus
 from simulator.world.faults import Fault, FaultKind
@@ -107,6 +107,12 @@ class NodeHardware:
     kernel: str = KERNEL
     os_id: str = OS_ID
     os_version: str = OS_VERSION
+
+    @property
+    def without_faults(self) -> NodeHardware:
+        """The same GPUs and HCAs, all of which work."""
+        gpus = tuple(replace(gpu, healthy=True) for gpu in self.gpus)
+        return replace(self, gpus=gpus, hcas=tuple(replace(hca, state="ACTIVE") for hca in self.hcas))
 
 
 def node_hardware(sku: skus.VmSku, node_name: str, faults: Iterable[Fault] = ()) -> NodeHardware:

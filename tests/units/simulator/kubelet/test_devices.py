@@ -112,20 +112,48 @@ def test_a_resource_that_no_plugin_has_registered_is_let_pass() -> None:
     assert DeviceManager(list).allocate(pod("a"), HARDWARE, {})["gpus"] == []
 
 
-def test_a_node_offers_what_plugins_register_and_leaves_what_others_wrote() -> None:
+def states(*steps: tuple[float, dict[str, int], int]) -> list[str]:
+    """Capacity and allocatable of GPUs after each step, in which plugins give so much, of GPUs that were once there."""
+    there: Object = {"metadata": {"name": NODE}, "status": {}}
+    found = []
+    for now, offered, listed in steps:
+        if patch := status_patch(there, offered, {GPU_RESOURCE: listed}, now):
+            there = {"metadata": {"name": NODE, **patch["metadata"]}, "status": patch["status"]}
+            assert status_patch(there, offered, {GPU_RESOURCE: listed}, now) is None
+        assert plugin_resources(there) == {GPU_RESOURCE: offered.get(GPU_RESOURCE, 0)}
+        found.append("/".join(there["status"][kind][GPU_RESOURCE] for kind in ("capacity", "allocatable")))
+    return found
+
+
+GPUS, SEVEN, NONE = {GPU_RESOURCE: 8}, {GPU_RESOURCE: 7}, dict[str, int]()
+
+
+def test_a_lost_device_counts_in_capacity_until_its_plugin_starts_again() -> None:
+    assert states((1, GPUS, 8), (2, SEVEN, 8), (3, NONE, 8), (4, SEVEN, 8)) == ["8/8", "8/7", "8/0", "7/7"]
+    assert states((1, SEVEN, 8), (2, SEVEN, 8), (3, GPUS, 8)) == ["7/7", "7/7", "8/8"]
+
+
+def test_a_plugin_that_lists_no_device_any_more_counts_them_all() -> None:
+    assert states((1, GPUS, 8), (2, {GPU_RESOURCE: 0}, 8), (3, GPUS, 8)) == ["8/8", "8/0", "8/8"]
+
+
+def test_the_devices_of_a_plugin_that_is_gone_count_for_five_minutes() -> None:
+    steps: list[tuple[float, dict[str, int], int]] = [(100, GPUS, 8), (200, NONE, 8), (500, NONE, 8), (501, NONE, 8)]
+    assert states(*steps, (900, NONE, 8), (901, GPUS, 8)) == ["8/8", "8/0", "8/0", "0/0", "0/0", "8/8"]
+
+
+def test_other_slices_are_no_lost_devices() -> None:
+    assert states((1, GPUS, 8), (2, {GPU_RESOURCE: 32}, 32), (3, GPUS, 8)) == ["8/8", "32/32", "8/8"]
+
+
+def test_a_node_leaves_what_others_wrote() -> None:
     """NFD writes the extended resources of its rules into a node's status itself."""
-    of_a_rule = "feature.node.kubernetes.io/sockets"
-    amounts = {of_a_rule: "2", "hugepages-2Mi": "0"}
-    there: Object = {"metadata": {"name": NODE}, "status": {"capacity": dict(amounts), "allocatable": dict(amounts)}}
+    amounts = {"feature.node.kubernetes.io/sockets": "2", "hugepages-2Mi": "0"}
+    there: Object = {"metadata": {"name": NODE}, "status": {"capacity": amounts, "allocatable": amounts}}
     assert status_patch(there, {}) is None
-    for offered in ({GPU_RESOURCE: 8}, {}):
-        patch = status_patch(there, offered)
-        assert patch
-        wanted = {GPU_RESOURCE: str(offered.get(GPU_RESOURCE, 0))}
-        assert patch["status"] == {"capacity": wanted, "allocatable": wanted}
-        there = {"metadata": {"name": NODE, **patch["metadata"]}, "status": patch["status"]}
-        assert status_patch(there, offered) is None
-        assert plugin_resources(there) == {GPU_RESOURCE: int(wanted[GPU_RESOURCE])}
+    patch = status_patch(there, GPUS)
+    assert patch
+    assert patch["status"] == {"capacity": {GPU_RESOURCE: "8"}, "allocatable": {GPU_RESOURCE: "8"}}
 
 
 def test_a_pod_that_runs_keeps_its_devices_when_the_simulator_starts_again() -> None:
