@@ -105,7 +105,7 @@ def _gpus(sku: VmSku, count: int) -> Iterator[Check]:
         yield "check_gpu_bw", f"{health.gpu_host_gbs:g} {health.gpu_peer_gbs:g}"
     yield "check_gpu_ecc", f"{ECC_ERRORS} {SRAM_ECC_ERRORS}"
     yield "check_gpu_clock_throttling", ""
-    if sku.gpus > 1:
+    if sku.gpus > 1 and not sku.gpu_nvlinks_unused:  # the check takes each inactive link for a fault
         yield "check_nvlink_status", ""
 
 

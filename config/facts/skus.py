@@ -11,6 +11,10 @@ from config.facts import data
 from config.facts.near import near
 
 
+def _tuples(value: object) -> object:
+    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
+
+
 class Facts(BaseModel):
     """Base of facts read from data files: immutable, and a key that nobody reads is an error."""
 
@@ -118,6 +122,8 @@ class VmSku(Facts):
     """Of a GPU's link to its host, GB/s in one direction; None where nothing is known."""
     gpu_nvlink_gbs: float | None = None
     """Of all its links to other GPUs; None where it has none, or nothing is known."""
+    gpu_nvlinks_unused: Annotated[tuple[int, ...], BeforeValidator(_tuples)] = ()
+    """The NVLinks of a GPU that are never active."""
     infiniband: InfiniBand | None = None
     topology: str | None = None
     """Entry of `topologies.yaml`."""
@@ -180,10 +186,6 @@ class Link(Facts):
 
     speed: str
     width: int
-
-
-def _tuples(value: object) -> object:
-    return tuple(_tuples(part) for part in value) if isinstance(value, list) else value
 
 
 class NumaNode(Facts):

@@ -91,7 +91,7 @@ function faults_seen(key) {
   for (key in seen) if (key ~ /^(fault|unknown)/) return 1
 }'
 
-events() { NODE_NAME=${NODE_NAME:-} LC_ALL=C awk "$EVENTS" "$1"; }
+events() { cat "$1" 2>/dev/null | NODE_NAME=${NODE_NAME:-} LC_ALL=C awk "$EVENTS" || true; }
 
 if [[ $1 == --failed ]]; then
   events "$2" | awk -F '\t' '$1 == "fault" && $2 != "" && !seen[$2]++ { print $2 }'
@@ -120,16 +120,19 @@ wanted() {
     read -r mask <<<"${line%%||*}"
     read -r check <<<"${line#*||}"
     if [[ -n $mask && $mask != '#'* && -n $check ]] && of_node "$mask"; then echo "$check"; fi
-  done <"$configuration"
+  done < <(cat "$configuration" 2>/dev/null)
 }
 
 found=$(events "$log")
 of_kind() { awk -F '\t' -v kind="$1" '$1 == kind { print $'"$2"' }' <<<"$found"; }
 faults=$(of_kind fault 3)
 unknown=$(of_kind unknown 3)
-checks=$(wanted | sort)
-missing=$(comm -23 <(echo -n "${checks:+$checks$'\n'}") <(of_kind ran 2 | sort))
-repeated=$(comm -13 <(echo -n "${checks:+$checks$'\n'}") <(of_kind ran 2 | sort) | grep -xF -m 1 -f <(echo "$checks") || true)
+checks=$(wanted)
+ran=$(of_kind ran 2)
+# Prints the lines of the second text that are more than in the first.
+beyond() { printf '%s\n\n%s\n' "$1" "$2" | awk 'below { if ($0 != "" && first[$0]-- <= 0) print; next } { first[$0]++ } $0 == "" { below = 1 }'; }
+missing=$(beyond "$ran" "$checks")
+repeated=$(beyond "$checks" "$ran")
 count=$(grep -c . <<<"$checks" || true)
 
 # Prints its arguments' first line, and how many more there are.
@@ -150,6 +153,6 @@ verdict() {
 [[ -z $unknown ]] || verdict 2 "UNKNOWN $(first "$unknown")"
 ((count > 0)) || verdict 2 "UNKNOWN there is no check in $configuration"
 [[ -z $missing ]] || verdict 2 "UNKNOWN the log does not show (nhc -v) that this ran: $(first "$missing")"
-[[ -z $repeated ]] || verdict 2 "UNKNOWN the log is of more than one run: $repeated"
-[[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not come to its end, it was at: $(of_kind ran 2 | tail -n 1)"
+[[ -z $repeated ]] || verdict 2 "UNKNOWN the log is of another run or configuration, too: $(first "$repeated")"
+[[ $found == *$'\nended\t'* ]] || verdict 2 "UNKNOWN nhc did not come to its end, it was at: ${ran##*$'\n'}"
 verdict 0 PASS

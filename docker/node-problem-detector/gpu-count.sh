@@ -14,6 +14,7 @@ case $code in
     unknown "nvidia-smi ended with exit code $code: ${found%%$'\n'*}"
     ;;
 esac
+! grep -q "requires reset" <<<"$found" || problem "a GPU requires a reset: $(grep -m 1 "requires reset" <<<"$found")"
 count=$(grep -c '^GPU [0-9]*: ' <<<"$found") || true # partitions (MIG) are lines below their GPU's
 ((count == expected)) || problem "$count of $expected GPUs are there"
 ok "all $expected GPUs are there"

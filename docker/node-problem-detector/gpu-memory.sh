@@ -10,6 +10,7 @@ if [[ $1 == errors ]]; then
   smi_or_unknown --query-gpu=index,ecc.errors.uncorrected.volatile.total --format=csv,noheader
   while IFS=', ' read -r gpu count; do
     case $count in
+      *"requires reset"*) wrong+=("GPU $gpu requires a reset") ;;
       0) ;;
       [1-9]*) wrong+=("GPU $gpu has errors that ECC did not correct") ;;
       *) unknown "GPU $gpu does not count errors: $count" ;;
@@ -22,6 +23,7 @@ declare -A asked=([errors]=pending [remapping]=failure) words=([pending]="waits 
 smi_or_unknown --query-remapped-rows="gpu_bus_id,remapped_rows.${asked[$1]}" --format=csv,noheader
 while IFS=', ' read -r gpu is; do
   case $is in
+    *"requires reset"*) wrong+=("GPU $gpu requires a reset") ;;
     0 | No) ;;
     1 | Yes) wrong+=("a row of GPU $gpu ${words[${asked[$1]}]}") ;;
     *) unknown "GPU $gpu does not tell of remapped rows: $is" ;;

@@ -8,6 +8,7 @@ smi_or_unknown --query-gpu="index,$reasons.hw_thermal_slowdown,$reasons.sw_therm
 wrong=()
 while IFS=, read -r gpu hardware software; do
   case "$hardware,$software" in
+    *"requires reset"*) unknown "GPU $gpu requires a reset" ;;
     " Not Active, Not Active") ;;
     *" Active"*) wrong+=("$gpu") ;;
     *) unknown "GPU $gpu does not tell why its clocks are as they are:$hardware,$software" ;;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether NVIDIA's driver has logged errors of GPUs (Xids) of a severity: critical ones since the node's boot, for nothing else
-# ends them; others, most of which are a job's own, within the hour. What is in a packed log is not seen: on AKS that is after
-# one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog). Usage: gpu-xid.sh critical|warning
+# Whether NVIDIA's drivers have logged errors of GPUs (Xids) or NVSwitches (SXids) of a severity: critical ones since the node's
+# boot, for nothing else ends them; others, most of which are a job's own, within the hour. What is in a packed log is not seen: on
+# AKS that is after one or two days (Azure/AgentBaker, parts/linux/cloud-init/artifacts/aks-rsyslog).
+# Usage: gpu-xid.sh critical|warning
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
@@ -14,17 +15,75 @@ while read -r number _; do
   [[ $number == [0-9]* ]] && critical[$number]=1
 done <"$here/xids.txt"
 
-hours=0
-[[ $severity == critical ]] || hours=1
-entries 'NVRM: Xid \(' "$hours"
+# Prints the severity of an Xid. Of 144 to 150 the word decides ("NETIR_LINK_EVT Fatal XC0 ...", NVIDIA's Xid catalog), and of one
+# without it another GPU's Xid that it was caused by, of which nothing more is known.
+severity_of() {
+  local number=$1 text=$2
+  if ((number >= 144 && number <= 150)); then
+    [[ $text =~ [Nn]on-?[Ff]atal|caused\ by\ previous ]] && echo warning || echo critical
+  else
+    [[ -z ${critical[$number]:-} ]] && echo warning || echo critical
+  fi
+}
 
-declare -A seen=()
+# What the driver says that a GPU needs, by number, since the words differ between drivers (nvml.h, nvmlDeviceGpuRecoveryAction_t):
+# 0 nothing, 1 a reset, 2 a reboot, 3 to be drained, 4 to be drained and reset. It holds until the driver says another.
+declare -A action=() seen=()
+recovery() {
+  local gpu=$1 text=$2
+  if [[ ! $text =~ to\ 0x0*([0-9a-f]+)(.*) ]]; then
+    action[$gpu]="critical unknown"
+    return
+  fi
+  case ${BASH_REMATCH[1]} in
+    0) unset "action[$gpu]" "action[unknown]" ;;
+    3 | 4) action[$gpu]="warning ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
+    *) action[$gpu]="critical ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
+  esac
+}
+
+note() { # SEVERITY TEXT
+  [[ $1 != "$severity" ]] || seen["$2"]=1
+}
+
+entry() { # LINE
+  local line=$1 gpu number text
+  if [[ $line =~ NVRM:\ Xid\ \((PCI:)?([0-9A-Fa-f:.]+)[^\)]*\):\ ([0-9]+)(.*) ]]; then
+    gpu=${BASH_REMATCH[2]%.0} number=${BASH_REMATCH[3]} text=${BASH_REMATCH[4]}
+    if ((number == 154)); then
+      recovery "$gpu" "$text"
+      return
+    fi
+    [[ ! $text =~ caused\ by\ previous\ Xid\ ([0-9]+) ]] || number=${BASH_REMATCH[1]}
+    note "$(severity_of "$number" "$text")" "$number of GPU $gpu"
+  elif [[ $line =~ SXid\ \(PCI:([^\)]*)\):\ 0*([0-9]+),?\ *(.*) ]]; then
+    gpu=${BASH_REMATCH[1]%.0} number=${BASH_REMATCH[2]} text=${BASH_REMATCH[3]}
+    # Lines below an error have its data.
+    [[ $text =~ ^(Severity|Data|Engine)\  ]] && return
+    if [[ $text =~ [Ff]atal && ! $text =~ [Nn]on-?[Ff]atal ]]; then
+      note critical "S$number of NVSwitch $gpu"
+    else
+      note warning "S$number of NVSwitch $gpu"
+    fi
+  elif [[ $line =~ NVRM:.*(Reset\ required|NV_ERR_RESET_REQUIRED|[Rr]equires\ reset) ]]; then
+    action[unknown]="critical (Reset required)"
+  fi
+}
+
+readonly ERRORS='NVRM: Xid \(|nvswitch[0-9]*:? SXid \(|NVRM:.*([Rr]eset required|NV_ERR_RESET_REQUIRED|requires reset)'
+entries "$ERRORS" 0
 for line in "${entries[@]}"; do
-  [[ $line =~ NVRM:\ Xid\ \(PCI:([^\)]*)\):\ ([0-9]+) ]] || continue
-  gpu=${BASH_REMATCH[1]} number=${BASH_REMATCH[2]}
-  is=warning
-  [[ -z ${critical[$number]:-} ]] || is=critical
-  [[ $is != "$severity" ]] || seen["$number of GPU $gpu"]=1
+  # Of others than critical ones, what holds still.
+  [[ $severity == critical || $line == *": 154, "* ]] && entry "$line"
+done
+if [[ $severity == warning ]]; then
+  entries "$ERRORS" 1
+  for line in "${entries[@]}"; do
+    [[ $line == *": 154, "* ]] || entry "$line"
+  done
+fi
+for gpu in "${!action[@]}"; do
+  note "${action[$gpu]%% *}" "154 of GPU $gpu: recovery action ${action[$gpu]#* }"
 done
 ((${#seen[@]})) || ok "no Xid that is $severity"
 found=$(printf '%s\n' "${!seen[@]}" | sort -n | paste -sd ';' -)

@@ -1,21 +1,69 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
+# Two sources: the node's log, in which systemd-networkd notes lost links that have an address (IP over InfiniBand), and the ports'
+# counters link_downed, which grow without one. Virtual functions of some hosts do not count: then their counter stays 0.
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
+times=$1 hours=$2
+sys=${SYSFS:-/sys} # tests have their own
 
-# systemd-networkd, of the links over InfiniBand: on AKS ibP257s154020 and the like, by domain and slot of their PCI function
+# What the counters were at the last look, and when they grew: lines `port <device>/<port> COUNT`, `grew <device>/<port> TIME BY`.
+# It lasts as long as the pod; the first look only notes.
+memory=${TMPDIR:-/tmp}/infiniband-flaps
+now=$(date +%s)
+declare -A last=() grown=()
+kept=()
+if [[ -r $memory ]]; then
+  while read -r kind port first by; do
+    if [[ $kind == port && $first =~ ^[0-9]+$ ]]; then
+      last[$port]=$first
+    elif [[ $kind == grew && $first =~ ^[0-9]+$ && $by =~ ^[0-9]+$ ]] && ((first >= now - hours * 3600)); then
+      kept+=("grew $port $first $by")
+      grown[$port]=$((${grown[$port]:-0} + by))
+    fi
+  done <"$memory"
+fi
+for counter in "$sys"/class/infiniband/*/ports/*/counters/link_downed; do
+  port=${counter%/counters/*}
+  [[ -r $counter && -r $port/link_layer && $(<"$port/link_layer") == InfiniBand ]] || continue
+  count=$(cat "$counter" 2>/dev/null) && [[ $count =~ ^[0-9]+$ ]] || continue # some functions have it, and cannot read it
+  port=${port#"$sys"/class/infiniband/} && port=${port/\/ports\//\/}
+  by=0
+  if [[ -n ${last[$port]:-} ]]; then
+    # A driver that is loaded again counts from 0.
+    by=$((count >= last[$port] ? count - last[$port] : count))
+  fi
+  if ((by)); then
+    kept+=("grew $port $now $by")
+    grown[$port]=$((${grown[$port]:-0} + by))
+  fi
+  kept+=("port $port $count")
+done
+printf '%s\n' "${kept[@]}" >"$memory.new"
+mv "$memory.new" "$memory"
+
+# On AKS these links are ibP257s154020 and the like, by domain and slot of their PCI function
 # (Azure/aks-rdma-infiniband, configs/nicclusterpolicy/ipoib/ipoib-network.yaml; microsoft/lisa, lisa/tools/ip.py).
-entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier' "$2"
 declare -A lost=()
+for port in "${!grown[@]}"; do
+  lost[${port%/1}]=${grown[$port]}
+done
+flapping() {
+  local link found=()
+  for link in "${!lost[@]}"; do
+    ((lost[$link] < times)) || found+=("$link")
+  done
+  ((${#found[@]} == 0)) ||
+    problem "links that were lost $times times or more within $hours hours: $(printf '%s\n' "${found[@]}" | sort | paste -sd ',' -)"
+}
+
+[[ -r $KERNEL_LOGS/syslog || -r $KERNEL_LOGS/messages ]] || flapping # what is known outweighs a log that cannot be read
+entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier' "$hours"
 for line in "${entries[@]}"; do
   [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier ]] || continue
   lost[${BASH_REMATCH[1]}]=$((${lost[${BASH_REMATCH[1]}]:-0} + 1))
 done
-flapping=()
-for link in "${!lost[@]}"; do
-  ((lost[$link] < $1)) || flapping+=("$link")
-done
-((${#flapping[@]})) || ok "no link was lost $1 times within $2 hours"
-problem "links that were lost $1 times or more within $2 hours: $(printf '%s\n' "${flapping[@]}" | sort | paste -sd ',' -)"
+flapping
+ok "no link was lost $times times within $hours hours"

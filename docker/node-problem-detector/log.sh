@@ -2,9 +2,11 @@
 # shellcheck shell=bash
 
 # entries PATTERN HOURS: what the kernel and others have logged since the last boot, within HOURS (0: whenever), into the array
-# $entries. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as `Mon dd hh:mm:ss`.
+# $entries; within hours, the last 500. Lines begin as rsyslog writes them: in ISO 8601 on Ubuntu 24.04, before it as
+# `Mon dd hh:mm:ss`.
 entries() {
   local pattern=$1 hours=$2 logs=${KERNEL_LOGS:?} name file line now seconds files=()
+  local boot='(kernel: ?|^)(\[[^]]*\] *)?Linux version '
   for name in syslog messages; do # Ubuntu, others; the one before may have been put aside since the boot
     for file in "$logs/$name.1" "$logs/$name"; do
       [[ -r $file && -s $file ]] && files+=("$file")
@@ -15,7 +17,7 @@ entries() {
   now=$(date +%s)
   entries=()
   while IFS= read -r line; do
-    if [[ $line =~ kernel:\ (\[[^]]*\]\ )?Linux\ version ]]; then
+    if [[ $line =~ $boot ]]; then
       entries=()
       continue
     fi
@@ -29,5 +31,5 @@ entries() {
       ((seconds >= now - hours * 3600)) || continue
     fi
     entries+=("$line")
-  done < <(grep -ahE "kernel: (\[[^]]*\] )?Linux version|$pattern" "${files[@]}" | tail -n 500)
+  done < <(grep -ahE "$boot|$pattern" "${files[@]}" | if ((hours)); then tail -n 500; else cat; fi)
 }

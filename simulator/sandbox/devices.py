@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from simulator.host import files
-from simulator.world.hardware import MELLANOX, Hca, NodeHardware, PciDevice
+from simulator.world.hardware import FLAPS, MELLANOX, Hca, NodeHardware, PciDevice
 
 # InfiniBand names of link rates in Gb/s with four lanes, as the kernel's `rate` file has them.
 RATE_NAMES = {50: "4X FDR10", 100: "4X EDR", 200: "4X HDR", 400: "4X NDR", 800: "4X XDR"}
@@ -50,6 +50,7 @@ def _write_hca(folder: Path, hca: Hca) -> None:
         "state": "4: ACTIVE" if active else "1: DOWN",
         "phys_state": "5: LinkUp" if active else "3: Disabled",
         "rate": f"{hca.gbps} Gb/sec ({RATE_NAMES.get(hca.gbps, '4X')})",
+        "counters/link_downed": str(FLAPS if hca.flapping and hca.link_layer == "InfiniBand" else 0),
         "pkeys/0": hca.pkey,
         "pkeys/1": "0x7fff",  # the limited default partition, which every port holds
         "gids/0": f"fe80:0000:0000:0000:{hca.guid}",

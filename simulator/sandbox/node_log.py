@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from simulator.host import files
-from simulator.world.hardware import NodeHardware
+from simulator.world.hardware import FLAPS, NodeHardware
 
 BOOT = "Linux version"
 _OF_NOBODY = "pid='<unknown>', name=<unknown>"
@@ -24,8 +24,17 @@ _TEXTS = {
 }
 """Of Xids, as NVIDIA's driver logs them (Xid Errors, its documentation); of others, and of 64 and 74, made up."""
 _NETWORKD = "systemd-networkd[801]: "
-_FLAPS = 3
-_OURS = re.compile(rf"kernel: NVRM: Xid \(\S+\): \d+, {re.escape(_OF_NOBODY)}, |{re.escape(_NETWORKD)}ib")
+_WITHOUT_PROCESS = {
+    145: "RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
+    149: "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x00000004 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)",
+    154: "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+}
+"""Of Xids that name no process (NVIDIA/open-gpu-kernel-modules#1150; NVIDIA/NVSentinel, tests of its Xid parser)."""
+_OURS = re.compile(
+    rf"kernel: NVRM: Xid \(\S+\): (\d+, {re.escape(_OF_NOBODY)}, |"
+    + "|".join(re.escape(f"{code}, {text}") for code, text in _WITHOUT_PROCESS.items())
+    + rf")|{re.escape(_NETWORKD)}ib"
+)
 """What a fault may have logged; other lines, of whoever wrote them, stay."""
 
 
@@ -48,7 +57,8 @@ def _xids(hardware: NodeHardware) -> Iterator[str]:
 
 
 def _xid(code: int) -> str:
-    return f"{code}, {_OF_NOBODY}, {_TEXTS.get(code, 'simulated')}"
+    by_nobody = f"{_OF_NOBODY}, {_TEXTS.get(code, 'simulated')}"
+    return f"{code}, {_WITHOUT_PROCESS.get(code, by_nobody)}"
 
 
 def _carriers(hardware: NodeHardware) -> Iterator[str]:
@@ -68,7 +78,7 @@ def _times(texts: Iterable[str]) -> Iterator[tuple[datetime, str]]:
         if not text.startswith(_NETWORKD):
             yield now, text
             continue
-        for flap in reversed(range(_FLAPS)):
+        for flap in reversed(range(FLAPS)):
             lost = now - timedelta(minutes=flap)
             yield lost, text
             yield lost, text.replace("Lost", "Gained")

@@ -58,6 +58,10 @@ class Gpu:
     """What NVIDIA's driver has logged of it since the boot, the worst last."""
 
 
+FLAPS = 3
+"""How many times a link that flaps has been lost."""
+
+
 @dataclass(frozen=True)
 class Hca:
     """`gbps` is the rate now, `rated_gbps` that of a healthy link (Gb/s); `pkey` is 0xffff on Ethernet.
@@ -189,7 +193,7 @@ def _gpu(sku: skus.VmSku, node: str, index: int, pci: str, faults: Sequence[Faul
         remap_pending=FaultKind.ECC in kinds,
         remap_failed=FaultKind.REMAP in kinds,
         slowed=FaultKind.THERMAL in kinds,
-        lost_links=(0,) if FaultKind.NVLINK in kinds else (),
+        lost_links=(*((0,) if FaultKind.NVLINK in kinds else ()), *sku.gpu_nvlinks_unused),
         xids=tuple(told),
     )
 

@@ -85,7 +85,7 @@ def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, con
         (FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
         (FIRST + FIRST + ENDED, "the log does not show (nhc -v) that this ran: check_ib_bw_gdr 380"),
         (FIRST.replace("8", "7") + SECOND + ENDED, "the log does not show (nhc -v) that this ran: check_gpu_count 8"),
-        (RAN + RAN + ENDED, "the log is of more than one run: check_gpu_count 8"),
+        (RAN + RAN + ENDED, "the log is of another run or configuration, too: check_gpu_count 8"),
         ("SUCCESS:  nhc:  Health check passed:  check_gpu_count: 8\n", "the log does not show (nhc -v)"),
         ("pod-a " + FIRST + "pod-b " + SECOND + "pod-b " + ENDED, "the log has lines of several nodes"),
         ("Checking node m\n" + RAN + ENDED, "the log is of another node: m"),

@@ -22,6 +22,7 @@ from tests.support.pools import A100, H100, T4
 from tests.units.simulator.sandbox.node import NAME, Node
 
 OK, PROBLEM, UNKNOWN = 0, 1, 2
+NC80 = "Standard_NC80adis_H100_v5"
 DRIVER, OFED = "run/nvidia/driver/usr/bin/nvidia-smi", "run/mellanox/drivers/.driver-ready"
 
 
@@ -97,7 +98,7 @@ def node(tmp_path: Path) -> Checked:
 
 
 @pytest.mark.parametrize(
-    ("sku", "condition"), [(sku, name) for sku in (H100, A100, T4) for name in of_size(skus.sku(sku), ofed=True)]
+    ("sku", "condition"), [(sku, name) for sku in (H100, A100, T4, NC80) for name in of_size(skus.sku(sku), ofed=True)]
 )
 def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str) -> None:
     code, message = Checked(tmp_path, sku).check(condition)
@@ -110,6 +111,9 @@ def test_a_healthy_node_has_no_problem(tmp_path: Path, sku: str, condition: str)
         ("GPUMissing", new_fault("gpu", NAME, "3"), "a GPU is lost: Unable to determine the device handle for GPU3"),
         ("GPUXidCritical", new_fault("gpu", NAME, "3"), "Xid 79 of GPU "),
         ("GPUXidCritical", new_fault("xid", NAME, "3", code=48), "Xid 48 of GPU "),
+        ("GPUXidCritical", new_fault("xid", NAME, "3", code=149), "Xid 149 of GPU "),
+        ("GPUXidCritical", new_fault("xid", NAME, "3", code=154), "Xid 154 of GPU "),
+        ("GPUXidWarning", new_fault("xid", NAME, "3", code=145), "Xid 145 of GPU "),
         ("GPUXidWarning", new_fault("xid", NAME, "3", code=31), "Xid 31 of GPU "),
         ("GPUMemoryErrors", new_fault("ecc", NAME, "5"), "GPU 5 has errors that ECC did not correct; a row of GPU "),
         ("GPURowRemapFailed", new_fault("remap", NAME, "5"), "a row of GPU "),
