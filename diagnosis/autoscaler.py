@@ -28,6 +28,7 @@ _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
 """What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
+_LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.<key>.autoscale.max' <nodes>    # then pulumi up"
 
 
@@ -41,8 +42,17 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
         events = cluster.events(pod) if pod["metadata"].get("uid") else []
         if told := [event for event in events if event.get("reason") in (_ADDS, _REFUSES)]:
             said.setdefault(told[-1]["reason"], []).append((pod, told[-1]))
-    refused = [_refusal(cluster, *said[_REFUSES][-1], there=there)] if _REFUSES in said else []
-    return [*refused, *(_growth(cluster, said[_ADDS][-1][1]) if _ADDS in said else ())]
+    found = list(_refusal(cluster, *said[_REFUSES][-1], there=there)) if _REFUSES in said else []
+    found += _growth(cluster, said[_ADDS][-1][1]) if _ADDS in said else []
+    return found if found or there or not pods else list(_on_its_way(cluster, pods[0]))
+
+
+def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
+    """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
+    for name, group in (_groups(cluster, pod) or {}).items() if chosen_pools(pod) else ():
+        if (group.get("scaleUp") or {}).get("status") == "InProgress":
+            target = (group.get("health") or {}).get("cloudProviderTarget", "more")
+            yield Finding(f"the autoscaler grows {_called(name)} to {target} nodes", "kubectl get nodes", passing=True)
 
 
 def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
@@ -56,36 +66,34 @@ def _growth(cluster: Cluster, event: Object) -> Iterator[Finding]:
         there = sum(node["metadata"]["name"].startswith(group) for node in cluster.all(NODE))
         size = f"from {each['now']} to {each['then']} nodes (max {each['most']})"
         if why := _azure_says(cluster, [group], since=told_at(event)):
-            yield Finding(one_line(f"the autoscaler cannot grow {called} {size}: {why}"), _look())
+            yield Finding(one_line(f"the autoscaler cannot grow {called} {size}: {why}"), _LOOK)
         elif there < int(each["then"]):
             yield Finding(f"the autoscaler grows {called} {size}", "kubectl get nodes", passing=True)
 
 
-def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Finding:
-    """Returns why no node comes: the reason that concerns the pod's own pools, before those of all others."""
+def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> Iterator[Finding]:
+    """Yields why no node comes: the reason that concerns the pod's own pools, before those of all others."""
     text = (event.get("message") or "").partition(":")[2].strip()
-    where = f"no node {choice(pod)}".rstrip()
     groups = _groups(cluster, pod)
-    if _BACKOFF in text:
-        why = _azure_says(cluster, list(groups)) or "a scale-up has failed"
-        return Finding(
-            one_line(f"the autoscaler adds {where} for now, and tries again within 30 minutes: {why}"), _look()
-        )
-    if _MAX in text:
-        sizes = {int(group["health"]["maxSize"]) for group in groups.values() if _is_full(group)}
+    if groups is None:
+        return
+    adds = f"the autoscaler adds no node {choice(pod)}".rstrip()
+    said = _azure_says(cluster, list(groups))
+    if _BACKOFF in text and (said or _MAX not in text):
+        why = f"{adds} for now, and tries again within 30 minutes: {said or 'a scale-up has failed'}"
+        yield Finding(one_line(why), _LOOK, lasts="quota" in said.lower())
+    elif _MAX in text:
+        sizes = {group["health"]["maxSize"] for group in groups.values() if _is_full(group)}
         most = f" ({', '.join(map(str, sorted(sizes)))})" if sizes else ""
-        return Finding(f"the autoscaler adds {where}: the pool has reached its autoscale.max{most}", _RAISE)
-    if _UNREADY in text:
-        return Finding(f"the autoscaler adds {where}: too many nodes of the pool are not ready", "kubectl get nodes")
-    if _LIMITS.search(text):
-        return Finding(one_line(f"the autoscaler adds {where}: {text}"), _look(), lasts=True)
-    why = f": {text}" if text else ""
-    unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
-    return Finding(
-        one_line(f"the autoscaler adds {where}, since the pod fits on no new one{why}"),
-        _look(),
-        lasts=unfit and not there,
-    )
+        yield Finding(f"{adds}: the pool has reached its autoscale.max{most}", _RAISE)
+    elif _UNREADY in text:
+        yield Finding(f"{adds}: too many nodes of the pool are not ready", "kubectl get nodes")
+    elif _LIMITS.search(text):
+        yield Finding(one_line(f"{adds}: {text}"), _LOOK, lasts=True)
+    elif not there:
+        unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
+        why = f"{adds}, since the pod would not fit on it{f': {text}' if text else ''}"
+        yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))
 
 
 def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
@@ -107,11 +115,14 @@ def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str
     return str(max(events, key=told_at)["message"]) if events else ""
 
 
-def _groups(cluster: Cluster, pod: Object) -> Mapping[str, Any]:
-    """Returns the status of node groups by their names: those of the pools that the pod asks for, else all."""
+def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
+    """Returns the status of the node groups that the pod may choose, by their names; None if it asks for a pool that
+    does not scale. Empty where the status cannot be read.
+    """
     status, wanted = _status(cluster), chosen_pools(pod)
-    mine = {name: group for name, group in status.items() if (found := _POOL.match(name)) and found[1] in wanted}
-    return mine or status
+    if not status or not wanted:
+        return status
+    return {name: each for name, each in status.items() if (of := _POOL.match(name)) and of[1] in wanted} or None
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
@@ -134,7 +145,3 @@ def _is_full(group: Mapping[str, Any]) -> bool:
 def _called(group: str) -> str:
     found = _POOL.match(group)
     return f"pool {found[1]}" if found else f"node group {group}"
-
-
-def _look() -> str:
-    return f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"

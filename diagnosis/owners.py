@@ -28,6 +28,7 @@ from diagnosis.cluster import (
 )
 from diagnosis.finding import Finding, one_line
 from diagnosis.wrappers import wrapped_pods
+from k8s.quantities import count
 
 _MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid|^ErrWorkloadCompose$")
@@ -39,6 +40,8 @@ _TIMEOUT = re.compile(r"timed? ?out|deadline exceeded|object has been modified")
 _COMBINED = "(combined from similar events): "
 _LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is")
 """Of a reason and its message: the object itself is refused, by the API server or by a LimitRange."""
+_QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
+"""Of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
 
 
 def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object]]:
@@ -73,8 +76,15 @@ def refusals(cluster: Cluster, workload: Object, pods: Sequence[Object]) -> Iter
         said = _condition(kind, maker, mine)
         reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)
         if message:
-            lasts = bool(_LASTING.search(message) or _LASTING.search(reason))
+            lasts = bool(_LASTING.search(message) or _LASTING.search(reason)) or _exceeds_alone(message)
             yield Finding(one_line(message), f"kubectl get events -n {metadata['namespace']}", lasts=lasts)
+
+
+def _exceeds_alone(message: str) -> bool:
+    """Returns whether a quota is smaller than the request itself, whatever else is used of it."""
+    found = _QUOTA.search(message)
+    asked, most = (dict(re.findall(r"([^,=\s]+)=([^,\s]+)", part)) for part in found.groups()) if found else ({}, {})
+    return any(count(value) > count(most[name]) for name, value in asked.items() if name in most)
 
 
 def _condition(kind: Kind | None, maker: Object, pods: Sequence[Object]) -> tuple[str, str]:

@@ -37,7 +37,7 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
     if scaled and not there:  # its words are the cause of the scheduler's, and of there being no node
         return [*gated, *scaled, *policies, *without_volume(cluster, pods)]
     said = schedulers.said(cluster, pods, known=bool(findings))
-    return [*gated, *scaled, *said, *findings, *policies, *without_volume(cluster, pods)]
+    return [*gated, *said, *findings, *scaled, *policies, *without_volume(cluster, pods)]
 
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:

@@ -92,5 +92,5 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
     """What one of them lacked last: Coscheduling writes the state of their gang over it."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
-    found = [event for event in sorted(failed, key=told_at) if not _GANG.search(event["message"])]
-    return [event["message"] for event in found][-1:]
+    told = [str(event.get("message") or "") for event in sorted(failed, key=told_at)]
+    return [message for message in told if message and not _GANG.search(message)][-1:]

@@ -47,8 +47,8 @@ def said_of(cluster: Cluster, group: Object | None) -> list[str]:
     """Returns what Volcano said of a gang last; refusals to let it in are over once it is in."""
     if group is None:
         return []
-    events = [event["message"] for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
-    said = [condition(group, UNSCHEDULABLE).get("message", ""), *events]
+    events = [event.get("message") for event in cluster.events(group) if event.get("reason") == UNSCHEDULABLE]
+    said = [condition(group, UNSCHEDULABLE).get("message"), *events]
     return [told for told in said if told and not (_is_in(group) and told.startswith(_REFUSALS))]
 
 

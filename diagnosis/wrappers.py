@@ -30,6 +30,7 @@ _PERIODS = {
 _NO_RETRY = "AutopilotNoExecute"
 """Reason for which it starts anew without counting that."""
 _GOING = ("Suspending", "Terminating")
+_ERRORED = "ComponentCreationErrored"
 _UNKNOWN_KIND = "no matches for kind"
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
@@ -56,10 +57,21 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
         until = _until(cluster, wrapper, "ResourcesDeployed", period)
         why = f"AppWrapper gives its pods time to {what}{until} ({period}), then it starts all of it anew"
         yield Finding(f"{why} ({retries(cluster, wrapper)})", look, passing=True)
+    elif phase == "Resuming" and (refused := _refused(wrapper)):
+        until = _until(cluster, wrapper, "ResourcesDeployed", "admissionGracePeriodDuration")
+        why = f"the API server refused {refused}; AppWrapper tries again{until} (admissionGracePeriodDuration)"
+        yield Finding(f"{why}, then it starts all of it anew ({retries(cluster, wrapper)})", look)
     elif phase == "Resetting":
         yield Finding(f"{_resetting(cluster, wrapper)} ({retries(cluster, wrapper)})", look)
     elif phase in _GOING:
         yield _going(cluster, wrapper, look)
+
+
+def _refused(wrapper: Object) -> str:
+    """Returns the kinds that could not be created; what the API server answered, only the controller's log has."""
+    parts = (wrapper.get("status") or {}).get("componentStatus") or []
+    failed = [part for part in parts if any(each.get("reason") == _ERRORED for each in part.get("conditions") or [])]
+    return " and ".join(str(part.get("kind")) for part in failed)
 
 
 def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:

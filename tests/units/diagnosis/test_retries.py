@@ -71,6 +71,29 @@ def test_a_job_that_has_ended_says_so_by_itself() -> None:
     assert diagnosed((kind, over)).remarks == ()
 
 
+def test_one_that_is_about_to_fail_says_why_while_its_pods_end() -> None:
+    kind, over = job(3)
+    target = {"type": "FailureTarget", "status": "True", "reason": "PodFailurePolicy", "message": "exit code 42"}
+    over["status"]["conditions"] = [target]
+    assert make.told(diagnosed((kind, over)))[0] == (
+        "waits: Job train has failed (PodFailurePolicy: exit code 42), and Kubernetes deletes its pods"
+    )
+
+
+def test_one_that_has_failed_without_a_message_says_its_reason() -> None:
+    kind, over = job(3)
+    over["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": ""}]
+    assert diagnosed((kind, over)).head() == ["train: Failed DeadlineExceeded"]
+
+
+def test_a_pytorchjob_that_is_restarted_says_for_what() -> None:
+    kind, again = make.pytorch_job(Created="True", Running="False", Restarting="True")
+    again["status"]["conditions"][-1]["message"] = "PyTorchJob train is restarting because 1 Worker replica(s) failed."
+    assert make.told(diagnosed((kind, again)))[-2] == (
+        "waits: the training operator restarts it: PyTorchJob train is restarting because 1 Worker replica(s) failed."
+    )
+
+
 def test_the_job_in_an_appwrapper_is_told_too() -> None:
     kind, inner = job(1, ready=1)
     inner["metadata"] |= {"uid": "inner", "ownerReferences": make.owned_by("train")}

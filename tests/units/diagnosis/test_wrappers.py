@@ -121,6 +121,37 @@ def test_what_is_taken_away_for_good(phase: str) -> None:
     assert told(going)[0] == "waits: AppWrapper takes all of it away, by force what has not ended by 10:44 UTC"
 
 
+NO_KIND = 'error creating components: no matches for kind "RayCluster" in version "ray.io/v1"'
+
+
+def test_one_of_a_kind_that_is_not_served_any_more_never_ends() -> None:
+    deleting = {"DeletingResources": ("True", "DeletionInitiated", ""), "Unhealthy": ("True", "CreateFailed", NO_KIND)}
+    kind, going = wrapper("Terminating", deleting, forcefulDeletionGracePeriodDuration="2m")
+    going["metadata"]["deletionTimestamp"] = "2026-11-22T10:40:00Z"
+    (finding,) = diagnosed((kind, going)).findings
+    assert finding.lasts
+    assert finding.why == (
+        "AppWrapper takes all of it away since 10:40 UTC, by force what has not ended by 10:44 UTC, and cannot finish: "
+        f"CreateFailed: {NO_KIND}"
+    )
+    assert finding.fix.startswith("kubectl patch appwrapper -n ai train --type merge -p ")
+
+
+def test_one_that_goes_for_a_failure_says_which() -> None:
+    going = wrapper("Suspending", {"Unhealthy": ("True", "FoundFailedPods", "")})
+    assert told(going)[0] == "waits: AppWrapper takes all of it away, for FoundFailedPods"
+
+
+def test_resources_that_the_api_server_refuses_are_tried_again_for_a_while() -> None:
+    kind, refused = wrapper("Resuming", DEPLOYED)
+    errored = {"type": "ResourcesDeployed", "status": "False", "reason": "ComponentCreationErrored"}
+    refused["status"]["componentStatus"] = [{"kind": "PyTorchJob", "conditions": [errored]}]
+    assert told((kind, refused))[0] == (
+        "waits: the API server refused PyTorchJob; AppWrapper tries again until 10:43 UTC "
+        "(admissionGracePeriodDuration), then it starts all of it anew (0 of 3 retries spent)"
+    )
+
+
 def test_one_that_runs_again_says_for_what() -> None:
     again = wrapper("Running", DEPLOYED | {"PodsReady": ("True", "SufficientPodsReady", "")}, spent=1)
     event = make.event(again, "Unhealthy", "FoundFailedPods: 1 failed pods")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Cluster, Object
+from diagnosis.report import report
 from simulator.azure.autoscaler.backoff import FIRST_S, MOST_S
 from simulator.azure.autoscaler.profile import PACE, Profile
 from simulator.azure.types.agent_pool import life
@@ -367,3 +368,33 @@ def test_times_of_the_profile_pass_twenty_times_as_fast() -> None:
     assert Profile({"scan-interval": "60"}).interval_s == 3
     assert Profile().interval_s == 2, "no oftener, whatever it says"
     assert Profile({"scale-down-delay-after-delete": "20s"}).after_delete_s == 1
+
+
+# -- diagnosis ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("capacity", "why"),
+    [
+        (True, "the autoscaler adds no node with ai-on-aks/gpu=true: the pool has reached its autoscale.max (2)"),
+        (
+            False,
+            "the autoscaler adds no node with ai-on-aks/gpu=true for now, and tries again within 30 minutes: "
+            "pool gpu: provisioning-state-failed: Azure failed to provision a node for this node group",
+        ),
+    ],
+    ids=["two nodes at most for three pods", "Azure has none"],
+)
+def test_diagnosis_reads_what_it_tells(scaled: ScaledCluster, capacity: bool, why: str) -> None:
+    make(scaled)
+    if not capacity:
+        scaled.arm.server.world.faults.fault(new_fault("capacity", size=H100))
+    owner = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train"}]
+    metadata = {"name": "train", "namespace": "ai", "uid": "train"}
+    scaled.add({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}})
+    for name in ("one", "two", "three"):
+        waiting = pod(name, gpu=8, mlnxnics=8)
+        scaled.add(waiting | {"metadata": waiting["metadata"] | {"ownerReferences": owner}})
+    scaled.looks(0, 2, 2)
+    cluster = Cluster(lambda kind, namespace: scaled.kube.list(kind.api_version, kind.name, namespace or None))
+    assert why in [finding.why for finding in report(cluster, "ai", "train").findings]
