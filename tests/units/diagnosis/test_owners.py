@@ -126,7 +126,12 @@ def test_with_pods_only_a_refusal_that_is_newer_than_they_are_counts(minute: int
     [
         (QUOTA, False),
         (WEBHOOK, False),
-        (QUOTA.replace("requested: pods=1", "requested: pods=1,requests.memory=2Ti").replace("limited: ", "limited: requests.memory=900Gi,"), True),
+        (
+            QUOTA.replace("requested: pods=1", "requested: pods=1,requests.memory=2Ti").replace(
+                "limited: ", "limited: requests.memory=900Gi,"
+            ),
+            True,
+        ),
         ('Pod "train-0" is invalid: spec.containers[0].image: Required value', True),
         ('no matches for kind "RayCluster" in version "ray.io/v1"', True),
         ('pods "train-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi', True),
