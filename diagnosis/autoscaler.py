@@ -16,6 +16,7 @@ import yaml
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
 from diagnosis.finding import Finding, one_line
 from diagnosis.nodes import choice, chosen_pools
+from diagnosis.shapes import fit
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
 _ADDS, _REFUSES = "TriggeredScaleUp", "NotTriggerScaleUp"
@@ -28,6 +29,16 @@ _UNFIT = re.compile(
     r"Insufficient |didn't match|untolerated taint|had taint|didn't satisfy|anti-affinity|free ports|Too many pods"
 )
 """What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
+_SHAPE = {
+    "nodeGroups": [
+        {
+            "name!": str,
+            "health!": {"maxSize": int, "cloudProviderTarget": int},
+            "scaleUp!": {"status": str, "backoffInfo": {"errorCode": str, "errorMessage": str}},
+        }
+    ]
+}
+"""What is read of the status."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
 _RAISE = "pulumi config set --path 'pools.<key>.autoscale.max' <nodes>    # then pulumi up"
 
@@ -39,8 +50,7 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
     """
     said: dict[str, list[tuple[Object, Object]]] = {}
     for pod in pods:
-        events = cluster.events(pod) if pod["metadata"].get("uid") else []
-        if told := [event for event in events if event.get("reason") in (_ADDS, _REFUSES)]:
+        if told := [event for event in cluster.events(pod) if event.get("reason") in (_ADDS, _REFUSES)]:
             said.setdefault(told[-1]["reason"], []).append((pod, told[-1]))
     found = list(_refusal(cluster, *said[_REFUSES][-1], there=there)) if _REFUSES in said else []
     found += _growth(cluster, said[_ADDS][-1][1]) if _ADDS in said else []
@@ -50,8 +60,8 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
     """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
     for name, group in (_groups(cluster, pod) or {}).items() if chosen_pools(pod) else ():
-        if (group.get("scaleUp") or {}).get("status") == "InProgress":
-            target = (group.get("health") or {}).get("cloudProviderTarget", "more")
+        if group["scaleUp"].get("status") == "InProgress":
+            target = group["health"].get("cloudProviderTarget", "more")
             yield Finding(f"the autoscaler grows {_called(name)} to {target} nodes", "kubectl get nodes", passing=True)
 
 
@@ -100,10 +110,10 @@ def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str
     """Returns why the cloud refused nodes for one of these groups: its status, or an event newer than `since`."""
     status = _status(cluster)
     for name in groups:
-        up = (status.get(name) or {}).get("scaleUp") or {}
-        info = up.get("backoffInfo") or {}
+        up = status[name]["scaleUp"] if name in status else {}
+        info = up.get("backoffInfo", {})
         if up.get("status") == "Backoff":
-            code, message = info.get("errorCode") or "", info.get("errorMessage") or ""
+            code, message = info.get("errorCode", ""), info.get("errorMessage", "")
             return f"{_called(name)}: {message if code in message else f'{code}: {message}'}"
     events = [
         event
@@ -129,17 +139,16 @@ def _status(cluster: Cluster) -> dict[str, Any]:
     for found in cluster.all(CONFIG_MAP, _NAMESPACE):
         if found["metadata"]["name"] == _STATUS:
             try:
-                read = yaml.safe_load((found.get("data") or {}).get("status") or "")
+                read = yaml.safe_load(found.get("data", {}).get("status", ""))
             except yaml.YAMLError:  # before 1.30 it was a text
                 return {}
-            groups = read.get("nodeGroups") if isinstance(read, dict) else None
-            return {str(group.get("name")): group for group in groups or [] if isinstance(group, dict)}
+            return {group["name"]: group for group in (fit(read, _SHAPE) or {}).get("nodeGroups", [])}
     return {}
 
 
 def _is_full(group: Mapping[str, Any]) -> bool:
-    health = group.get("health") or {}
-    return isinstance(health.get("maxSize"), int) and health.get("cloudProviderTarget", 0) >= health["maxSize"]
+    health = group["health"]
+    return "maxSize" in health and health.get("cloudProviderTarget", 0) >= health["maxSize"]
 
 
 def _called(group: str) -> str:

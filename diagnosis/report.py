@@ -242,6 +242,7 @@ def _templates(cluster: Cluster, workload: Object) -> list[Object]:
     for task in tasks:
         annotations = task["template"].get("metadata", {}).get("annotations", {})
         metadata = {
+            "uid": "",
             "name": workload["metadata"]["name"],
             "namespace": _namespace(workload),
             "annotations": {VOLCANO_GROUP: groups[0]} | annotations if groups else annotations,

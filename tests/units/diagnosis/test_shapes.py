@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from diagnosis.cluster import CLAIM, CONFIG_MAP, DEPLOYMENT, EVENT, NODE, POD, REPLICA_SET, Cluster, Kind, Object
 from diagnosis.nodes import requested
 from diagnosis.report import platform, report
+from diagnosis.volcano import QUEUE
 from tests.units.diagnosis import objects
 
 Objects = list[tuple[Kind, Object]]
@@ -53,6 +54,20 @@ def _full(name: str) -> Objects:
     ray[1]["status"]["failed"] = 1
     template = {"metadata": {}, "spec": {"containers": [{"name": "main"}]}}
     task = {"name": "worker", "replicas": 2, "template": template}
+    gang = objects.group(f"{name}-v", name)
+    gang[1]["spec"] = {"queue": "team", "minResources": {"nvidia.com/gpu": "16"}}
+    gated, scaling = objects.pod("g", owner=name), objects.worker("s", name)
+    gated[1]["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    cluster_of_ray = objects.ray_cluster(name)
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreateHeadPod", "message": "forbidden"}
+    cluster_of_ray[1]["status"] = {"reason": "forbidden", "conditions": [failure]}
+    evicted = objects.queued("queue", "no quota", owner="ai/g")
+    evicted[1]["spec"]["active"] = True
+    evicted[1]["status"] |= {"requeueState": {"count": 1, "requeueAt": _AT}, "admissionChecks": []}
+    evicted[1]["status"]["conditions"] += [
+        {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "by"}
+    ]
+    groups = [{"name": "aks-gpu4082-1-vmss", "health": {"maxSize": 2}, "scaleUp": {"status": "Backoff"}}]
     config = {"appwrapper": {"faultTolerance": {"retryLimit": 3}}}
     return [
         good, lost, terminating, failed, mounting, waiting, claim, objects.group(name, name),
@@ -64,8 +79,14 @@ def _full(name: str) -> Objects:
         objects.volcano_job(f"{name}-v", tasks=[task], schedulerName="volcano"),
         objects.job(name, parallelism=2, template=template, backoffLimit=6, suspend=False),
         objects.app_wrapper(f"{name}-a", "Resetting"), objects.pytorch_job(f"{name}-p", Running="True"),
-        ray, objects.ray_cluster(name),
-        objects.queued("queue", "no quota", owner=name),
+        ray, cluster_of_ray, evicted, gang, gated, scaling,
+        (QUEUE, {"metadata": {"name": "team"}, "spec": {"capability": {"nvidia.com/gpu": "8"}},
+                 "status": {"state": "Open"}}),
+        objects.event(gang, "Unschedulable", "queue resource quota insufficient"),
+        objects.event(scaling, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 in backoff after failed scale-up"),
+        objects.event(scaling, "TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu4082-1-vmss 0->1 (max: 2)}]"),
+        (CONFIG_MAP, {"metadata": {"name": "cluster-autoscaler-status", "uid": "s", "namespace": "kube-system"},
+                      "data": {"status": str({"nodeGroups": groups})}}),
         (CONFIG_MAP, {"metadata": {"name": "appwrapper-operator-config", "uid": "c", "namespace": "appwrapper-system"},
                       "data": {"config.yaml": str(config)}}),
         (DEPLOYMENT, {"metadata": {**metadata, "name": f"{name}-d"}, "spec": {"template": template}, "status": {}}),
