@@ -1,21 +1,24 @@
-"""What the user breaks in Azure itself (`python -m simulator fault throttle|capacity|price|roles`), in Azure's words.
+"""What the user breaks in Azure itself (`fault throttle|capacity|price|roles|policy|node-setup`), in Azure's words.
 
 Throttling: Azure's page "Understand how Azure Resource Manager throttles requests"; the text is in reports of it
 (aka.ms/arm-throttling). Capacity: AKS's page on ZonalAllocationFailed and AllocationFailed, and Azure/AKS#1272;
 of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and jenkins-infra/helpdesk#4337. Price:
 Azure's page "Error messages for Azure Spot Virtual Machines and scale sets"; one above the maximum evicts too
 (billingProfile's maxPrice in Microsoft.Compute's REST reference). Roles: Azure's page "Troubleshoot Azure
-RBAC", which gives assignments up to ten minutes, and its section on new principals.
+RBAC", which gives assignments up to ten minutes, and its section on new principals. On-demand machines with
+constraints: jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115. Policies: Azure's page on the error
+RequestDisallowedByPolicy; of the node resource group Azure/azure-cli#7573. Node set-up: Azure/AKS#4584.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
-from simulator.azure.errors import ArmError, conflict
+from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.store import Record
 from simulator.world.faults import FaultKind
 
@@ -24,12 +27,16 @@ CREATED = "created"
 _ANY_PRICE = -1
 _READS = ("GET", "HEAD")
 _ZONE, _EPHEMERAL = "Availability Zone", "Differencing (Ephemeral) Disks"
+_NETWORKING, _SIZE = "Networking Constraints (such as Accelerated Networking or IPv6)", "VM Size"
 _OF_SPOT = (
     "Low Priority VMs",
-    "Networking Constraints (such as Accelerated Networking or IPv6)",
+    _NETWORKING,
     "Preemptible VMs (VM might be preempted by another VM with a higher priority)",
-    "VM Size",
+    _SIZE,
 )
+_OF_REGULAR = (_NETWORKING, "Subscription Pinning", _SIZE)
+_TAG_POLICY = "/providers/Microsoft.Authorization/policyDefinitions/96670d01-0a4d-4649-9c89-2d3abc0a5025"
+"""Azure's built-in policy "Require a tag on resource groups"."""
 
 
 def check_rate(world: World, method: str) -> None:
@@ -48,6 +55,53 @@ def check_rate(world: World, method: str) -> None:
     raise ArmError(HTTPStatus.TOO_MANY_REQUESTS, code, message, headers={"Retry-After": str(seconds)})
 
 
+def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
+    """Raises ArmError where a resource group lacks a tag that a policy requires; `inner` is for the one that AKS makes.
+
+    Names of tags match whatever their case (Azure's page on tags).
+    """
+    has = {name.lower() for name in tags or {}}
+    for fault in world.faults.load():
+        if fault.kind is FaultKind.POLICY and fault.tag.lower() not in has:
+            raise _node_group_refusal(group, fault.tag) if inner else _policy_refusal(group)
+
+
+def _policy_refusal(group: str) -> ArmError:
+    name = "Require a tag on resource groups"
+    assignment = "/providers/Microsoft.Management/managementGroups/contoso/providers/Microsoft.Authorization"
+    ids = (
+        f'[{{"policyAssignment":{{"name":"{name}","id":"{assignment}/policyAssignments/require-tag"}},'
+        f'"policyDefinition":{{"name":"{name}","id":"{_TAG_POLICY}"}}}}]'
+    )
+    message = f"Resource '{group}' was disallowed by policy. Policy identifiers: '{ids}'."
+    return ArmError(HTTPStatus.FORBIDDEN, "RequestDisallowedByPolicy", message)
+
+
+def _node_group_refusal(group: str, tag: str) -> ArmError:
+    """What the operation of a cluster ends with, which ARM has accepted."""
+    refusal = _policy_refusal(group)
+    evaluated = f'[{{"expression":"tags[{tag}]","operator":"Exists","result":"False","targetValue":"true"}}]'
+    message = (
+        "reconcile resource group failed: resources.GroupsClient#CreateOrUpdate: Failure responding to request: "
+        "StatusCode=403 -- Original Error: autorest/azure: Service returned an error. "
+        f'Status={refusal.status} Code="{refusal.code}" Message="{refusal.message}" AdditionalInfo=[{{"info":'
+        f'{{"evaluationDetails":{{"evaluatedExpressions":{evaluated}}}}},"type":"PolicyViolation"}}]'
+    )
+    return bad_request(message, code="ReconcileResourceGroupError")
+
+
+def node_setup_failure(exit_code: int) -> ArmError:
+    """What a pool's operation ends with whose machines do not become nodes."""
+    output = f'{{"ExitCode": "{exit_code}", "Output": "...", "Error": ""}}'
+    message = (
+        "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
+        "'Linux.AKSNode'). Error message: 'Enable failed: failed to execute command: command terminated with exit "
+        f"status={exit_code}\n[stdout]\n{output}\n[stderr]\n'. More information on troubleshooting is available at "
+        "https://aka.ms/VMExtensionCSELinuxTroubleshoot."
+    )
+    return bad_request(message, code="VMExtensionProvisioningError")
+
+
 def too_dear(world: World, pool: Record) -> float | None:
     """What a machine of a Spot pool costs, where that is more than the pool would pay."""
     most = float(pool.properties.get("spotMaxPrice", _ANY_PRICE))
@@ -61,7 +115,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
     `spot` is how many Spot machines of its size there are in all pools. Machines that are reserved for it are there.
     """
-    if too_dear(world, pool):
+    if too_dear(world, pool) or world.faults.find(FaultKind.NODE_SETUP):
         return 0
     fault = world.faults.find(FaultKind.CAPACITY, pool.properties["vmSize"])
     if fault is None or (fault.spot is not None and pool.properties.get("scaleSetPriority") != "Spot"):
@@ -71,8 +125,13 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 
 
 def allocation_failure(world: World, pool: Record) -> ArmError:
-    """What the pool's operation ends with where there are fewer machines than it asks for."""
+    """What the pool's operation ends with where there are fewer machines than it asks for.
+
+    An on-demand pool is told of its constraints where an ephemeral OS disk is one: a managed one would have more hosts.
+    """
     properties = pool.properties
+    if setup := world.faults.find(FaultKind.NODE_SETUP):
+        return node_setup_failure(setup.code)
     if price := too_dear(world, pool):
         message = (
             f"Unable to perform operation 'Allocate' since the provided max price '{properties['spotMaxPrice']} USD' "
@@ -80,16 +139,16 @@ def allocation_failure(world: World, pool: Record) -> ArmError:
             f"'{properties['vmSize']}'."
         )
         return conflict(message, code="SpotPriceGreaterThanProvidedMaxPrice")
-    zonal = bool(properties.get("availabilityZones"))
-    if properties.get("scaleSetPriority") != "Spot":
+    zonal, spot = bool(properties.get("availabilityZones")), properties.get("scaleSetPriority") == "Spot"
+    ephemeral = properties.get("osDiskType") == "Ephemeral"
+    if not spot and not ephemeral:
         message = (
             f"Allocation failed. We do not have sufficient capacity for the requested VM size in this "
             f"{'zone' if zonal else 'region'}. Read more about improving likelihood of allocation success at "
             "https://aka.ms/allocation-guidance"
         )
         return conflict(message, code="ZonalAllocationFailed" if zonal else "AllocationFailed")
-    ephemeral = properties.get("osDiskType") == "Ephemeral"
-    applied = [_ZONE] * zonal + [_EPHEMERAL] * ephemeral + list(_OF_SPOT)
+    applied = [_ZONE] * zonal + [_EPHEMERAL] * ephemeral + list(_OF_SPOT if spot else _OF_REGULAR)
     message = (
         "Allocation failed. VM(s) with the following constraints cannot be allocated, because the condition is too "
         "restrictive. Please remove some constraints and try again. Constraints applied are:"

@@ -6,17 +6,33 @@ from config.facts import skus
 from config.rules.vcpu_quota import SPOT, TOTAL
 from simulator.azure import reservations
 from simulator.azure.arm_world import World
-from simulator.azure.errors import bad_request
+from simulator.azure.errors import ArmError, bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Body
 
 _POOLS = "Microsoft.ContainerService/managedClusters/agentPools"
+_MORE = (
+    "If you want to increase the quota, please follow this instruction: "
+    "https://learn.microsoft.com/en-us/azure/quotas/view-quotas. Surge nodes would also consume vcpu quota, please "
+    "consider use smaller maxSurge or use maxUnavailable to proceed upgrade without surge nodes, details: "
+    "aka.ms/aks/maxUnavailable."
+)
 
 
 def check(
-    world: World, resource: ResourceId, location: str, sku: skus.VmSku, properties: Body, *, surge: int = 0
+    world: World,
+    resource: ResourceId,
+    location: str,
+    sku: skus.VmSku,
+    properties: Body,
+    *,
+    surge: int = 0,
+    compute: bool = False,
 ) -> None:
-    """Raises ArmError if the pool's nodes, with `surge` more of an upgrade, are more than the quota has left."""
+    """Raises ArmError if the pool's nodes, with `surge` more of an upgrade, are more than the quota has left.
+
+    `compute` is for callers that ask for machines themselves, as the autoscaler does, and not AKS.
+    """
     family = SPOT if properties.get("scaleSetPriority") == "Spot" else sku.family
     machines = properties["count"] + surge
     wanted = max(machines - reservations.free(world, properties, resource), 0) * sku.vcpus
@@ -25,14 +41,32 @@ def check(
     own = before.get(family, 0) - used.get(family, 0)
     names = (family,) if family == SPOT else (family, TOTAL)
     for name in names:
-        remaining = world.subscription.quota.get(name, 0) - used.get(name, 0)
-        if wanted > own and wanted > remaining:  # what is there already may stay
-            message = (
-                f"Insufficient vcpu quota requested {wanted}, remaining {max(remaining, 0)} for family {name} "
-                f"for region {location}. Surge nodes would also consume vcpu quota. Please request more quota "
-                "(https://aka.ms/aks/quotas-skus-regions), ask for fewer nodes or use another VM size."
-            )
-            raise bad_request(message, code="ErrCode_InsufficientVCPUQuota")
+        limit = world.subscription.quota.get(name, 0)
+        if wanted > own and wanted > limit - used.get(name, 0):  # what is there already may stay
+            if compute:
+                raise _of_compute(name, location, limit, before.get(name, 0), wanted - own)
+            raise _of_aks(name, location, max(limit - used.get(name, 0), 0), wanted)
+
+
+def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
+    """AKS's words (Azure/karpenter-provider-azure#192, reports of 2025 and 2026), which differ for the region's."""
+    what = f"Insufficient vcpu quota requested {wanted}, remaining {left} for family {name} for region {location}."
+    if name == TOTAL:
+        left_there = f"left regional vcpu quota {left}, requested quota {wanted}."
+        what = f"Insufficient regional vcpu quota left for location {location}. {left_there}"
+    return bad_request(f"{what} {_MORE}", code="ErrCode_InsufficientVCPUQuota")
+
+
+def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) -> ArmError:
+    """The words of Microsoft.Compute (Azure/AKS#5808, Azure's page on quota errors)."""
+    what = "Total Regional Cores" if name == TOTAL else "LowPriorityCores" if name == SPOT else f"{name} Cores"
+    message = (
+        f"Operation could not be completed as it results in exceeding approved {what} quota. Additional details - "
+        f"Deployment Model: Resource Manager, Location: {location}, Current Limit: {limit}, Current Usage: {used}, "
+        f"Additional Required: {wanted}, (Minimum) New Limit Required: {used + wanted}. Setup Alerts when Quota "
+        "reaches threshold. Learn more at https://aka.ms/quotamonitoringalerting ."
+    )
+    return conflict(message, code="OperationNotAllowed")
 
 
 def usages(world: World, location: str, without: ResourceId | None) -> dict[str, int]:

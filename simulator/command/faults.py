@@ -22,7 +22,8 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     fault.add_argument("kind", nargs="?", help=", ".join(FaultKind))
     fault.add_argument("--node", default="", help="name as kubectl get nodes has it")
     fault.add_argument("--device", default="", help="of GPUs 3, of nvme nvme3n1, of InfiniBand mlx5_3")
-    fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48")
+    fault.add_argument("--code", type=int, help="of an xid fault: which, e.g. 48; of node-setup: the exit code")
+    fault.add_argument("--tag", default="", help="the tag that a policy requires on resource groups, e.g. CostCenter")
     fault.add_argument("--gbps", type=int, help="what is left of a slow link or rail, Gb/s")
     fault.add_argument("--size", default="", help="the VM size of which there is no capacity, or that has a price")
     fault.add_argument("--spot", type=int, help="with capacity: so many machines for Spot pools, and any for others")
@@ -45,13 +46,13 @@ def _fault(options: argparse.Namespace) -> None:
     store = FaultStore()
     if options.kind is None:
         given = options.node, options.device, options.gbps, options.size, options.seconds, options.spot is not None
-        if any(given) or options.usd or options.code or options.level or options.scope:
+        if any(given) or options.usd or options.code or options.level or options.scope or options.tag:
             raise FaultError(f"say what kind of fault: {', '.join(FaultKind)}")
         print("\n".join(map(str, store.load())) or "nothing is broken")
         return
     gbps, seconds, code = (_amount(options, name) for name in ("gbps", "seconds", "code"))
     more = {"size": options.size, "spot": options.spot, "usd": options.usd or 0.0}
-    more |= {"level": options.level, "scope": options.scope}
+    more |= {"level": options.level, "scope": options.scope, "tag": options.tag}
     fault = new_fault(options.kind, options.node, options.device, gbps, seconds=seconds, code=code, **more)
     check(fault, known_nodes())
     store.fault(fault)

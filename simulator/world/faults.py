@@ -51,9 +51,23 @@ class FaultKind(StrEnum):
     """Role assignments made from now on do not act yet, and new identities are not found."""
     LOCK = "lock"
     """A management lock of a `level` on the subscription, on every resource group, or on one of them (`scope`)."""
+    POLICY = "policy"
+    """A policy of the organization requires a tag (`tag`) on resource groups."""
+    NODE_SETUP = "node-setup"
+    """New machines cannot be set up as nodes: the script that does so ends with an exit code (`code`)."""
 
 
-OF_AZURE = frozenset({FaultKind.THROTTLE, FaultKind.CAPACITY, FaultKind.PRICE, FaultKind.ROLES, FaultKind.LOCK})
+OF_AZURE = frozenset(
+    {
+        FaultKind.THROTTLE,
+        FaultKind.CAPACITY,
+        FaultKind.PRICE,
+        FaultKind.ROLES,
+        FaultKind.LOCK,
+        FaultKind.POLICY,
+        FaultKind.NODE_SETUP,
+    }
+)
 """These concern no hardware."""
 OF_ALL_NODES = frozenset({*OF_AZURE, FaultKind.RAIL})
 """These name no node."""
@@ -76,6 +90,8 @@ _NEEDS: Mapping[FaultKind, Mapping[str, str]] = {
     FaultKind.NVME: {"device": "e.g. nvme3n1"},
     FaultKind.THROTTLE: {"seconds": "how long, e.g. 30"},
     FaultKind.CAPACITY: {"size": _SIZE},
+    FaultKind.POLICY: {"tag": "the tag's name, e.g. CostCenter"},
+    FaultKind.NODE_SETUP: {"code": "the exit code, e.g. 50"},
     FaultKind.PRICE: {"size": _SIZE, "usd": "what a Spot machine of it costs in an hour, e.g. 0.25"},
     FaultKind.LOCK: {"level": " or ".join(LOCK_LEVELS), "scope": "subscription, group, or a resource group's name"},
 }
@@ -97,11 +113,13 @@ class Fault:
     size: str = ""
     seconds: int = 0
     code: int = 0
-    """Of an Xid."""
+    """Of an Xid, or of the script that sets a node up."""
     level: str = ""
     """Of a lock."""
     scope: str = ""
     """Of a lock: `subscription`, `group` for every resource group, or the name of one."""
+    tag: str = ""
+    """The name of the tag that a policy requires."""
     spot: int | None = field(default=None, compare=False)
     """Of capacity: machines for Spot pools."""
     usd: float = field(default=0.0, compare=False)
@@ -111,16 +129,18 @@ class Fault:
 
     def __str__(self) -> str:
         left, lasts = (f"{self.gbps} Gb/s" if self.gbps else ""), (f"for {self.seconds} s" if self.seconds else "")
-        code = f"Xid {self.code}" if self.code else ""
+        code = f"{'exit code' if self.kind is FaultKind.NODE_SETUP else 'Xid'} {self.code}" if self.code else ""
         spot = "" if self.spot is None else f"{self.spot} Spot"
         usd = f"{self.usd:g} USD" if self.usd else ""
-        parts = (self.kind, self.node, self.device, code, left, spot, usd, self.size, self.level, self.scope, lasts)
+        of_azure = (usd, self.size, self.level, self.scope, self.tag)
+        parts = (self.kind, self.node, self.device, code, left, spot, *of_azure, lasts)
         return " ".join(part for part in parts if part)
 
     @property
     def place(self) -> tuple[str, FaultKind, str, str, int, str]:
         """Two faults at the same place replace each other."""
-        return self.node, self.kind, self.device, self.size, self.code, self.scope
+        code = self.code if self.kind is FaultKind.XID else 0
+        return self.node, self.kind, self.device, self.size, code, self.scope or self.tag
 
     def remaining(self, now: float) -> float:
         """Seconds until it is over by itself."""
@@ -138,6 +158,7 @@ def new_fault(
     code: int = 0,
     level: str = "",
     scope: str = "",
+    tag: str = "",
     spot: int | None = None,
     usd: float = 0.0,
     since: float = 0.0,
@@ -151,13 +172,13 @@ def new_fault(
         if not 0 <= number < float("inf"):
             raise FaultError(f"--{option} {number:g}: it is above 0")
     if code > MAX_XID:
-        raise FaultError(f"--code {code}: Xids have three digits at most")
+        raise FaultError(f"--code {code}: Xids and exit codes have three digits at most")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
         raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
     if level and level not in LOCK_LEVELS:
         raise FaultError(f"--level {level}: must be {' or '.join(LOCK_LEVELS)}")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "code": code, "usd": usd}
-    given |= {"level": level, "scope": scope}
+    given |= {"level": level, "scope": scope, "tag": tag}
     for option, value in given.items():
         takers = [taker for taker in FaultKind if _takes(taker, option)]
         hint = _NEEDS.get(known, {}).get(option)
@@ -165,7 +186,7 @@ def new_fault(
             raise FaultError(f"a {known} fault needs --{option}, {hint}")
         if value and known not in takers:
             raise FaultError(f"--{option} belongs to {', '.join(takers)} faults, not to {known}: leave --{option} out")
-    return Fault(node, known, device, gbps, size, seconds, code, level, scope, spot, usd, since)
+    return Fault(node, known, device, gbps, size, seconds, code, level, scope, tag, spot, usd, since)
 
 
 def _takes(kind: FaultKind, option: str) -> bool:

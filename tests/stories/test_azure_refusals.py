@@ -40,7 +40,8 @@ def test_up_bears_throttling_stops_for_want_of_machines_and_goes_on(new_stack: C
     stack.world.simulator("fault", "throttle", "--seconds", "10")
     said = stack.up(check=False)
     assert stack.returncode != 0
-    assert 'Code="AllocationFailed" Message="Allocation failed. We do not have sufficient capacity' in said
+    assert 'Code="OverconstrainedAllocationRequest"' in said
+    assert "pools.gpu.osDiskType Managed" in said, "the program explains it"
     assert "SubscriptionRequestsThrottled" not in said
     assert gpu_nodes(stack.kube) == []
     stack.world.simulator("heal", "capacity")

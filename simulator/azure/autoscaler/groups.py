@@ -111,7 +111,8 @@ def increase(world: World, operations: Operations, group: Group, count: int) -> 
             return False
         faults.check_rate(world, "PUT")
         now.properties["count"] = count
-        quota.check(world, now.id, now.facts["location"], skus.sku(now.properties["vmSize"]), now.properties)
+        size = skus.sku(now.properties["vmSize"])
+        quota.check(world, now.id, now.facts["location"], size, now.properties, compute=True)
         _begin(world, operations, now)
     return True
 

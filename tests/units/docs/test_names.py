@@ -80,7 +80,7 @@ def test_commands_of_the_simulator_exist(page: Path, capsys: pytest.CaptureFixtu
 
 
 def test_every_fault_is_among_the_commands() -> None:
-    kinds = {kind for text in code(COMMANDS) for kind in re.findall(r"^python -m simulator fault (\w+)", text)}
+    kinds = {kind for text in code(COMMANDS) for kind in re.findall(r"^python -m simulator fault ([a-z][a-z-]+)", text)}
     assert kinds == set(FaultKind)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
+from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, in_progress
 from simulator.azure.ids import ResourceId
@@ -75,6 +76,8 @@ class ManagedClusters(Kind):
         private.prepare(world, record)
 
     def settle(self, world: World, record: Record) -> None:
+        if record.busy:  # AKS makes the node resource group, with the cluster's tags, after it has accepted the cluster
+            faults.check_policy(world, record.properties["nodeResourceGroup"], record.body.get("tags"), inner=True)
         refused = life.boot(world, record.id)
         for pool in of_cluster(world, record.id):
             life.check_ready(refused, pool)

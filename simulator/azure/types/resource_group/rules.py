@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
+from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.errors import ArmError, conflict
 from simulator.azure.kind import Kind, envelope
@@ -30,6 +31,7 @@ class ResourceGroups(Kind):
                 f"The Resource group already exists in location '{existing.body['location']}'."
             )
             raise conflict(message, code="InvalidResourceGroupLocation")
+        faults.check_policy(world, record.id.name, body.get("tags"))
         record.body = body | {"location": location, "properties": {"provisioningState": "Succeeded"}}
         world.store.put(record)
 

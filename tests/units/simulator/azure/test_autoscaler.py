@@ -158,7 +158,7 @@ def test_the_priority_expander_takes_the_highest_number_that_matches(scaled: Sca
     [
         ({"spot": 0}, "Azure failed to provision a node for this node group"),
         ({"spot": 1}, "Azure failed to provision a node for this node group"),
-        (None, "ErrCode_InsufficientVCPUQuota: Insufficient vcpu quota"),
+        (None, "OperationNotAllowed: Operation could not be completed as it results in exceeding approved"),
     ],
     ids=["no Spot machine", "only one Spot machine", "no Spot quota"],
 )

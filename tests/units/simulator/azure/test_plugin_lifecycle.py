@@ -123,7 +123,9 @@ def test_failed_operation_leaves_the_resource_in_the_state(plugin: AzurePlugin, 
     arm.server.world.faults.fault(new_fault("capacity", size=H100))
     with pytest.raises(grpc.RpcError) as raised:
         plugin.create(POOL, pool_inputs())
-    assert failure(raised).startswith('Status=200 Code="AllocationFailed" Message="Allocation failed. We do not have ')
+    assert failure(raised).startswith(
+        'Status=200 Code="OverconstrainedAllocationRequest" Message="Allocation failed. VM'
+    )
     details = dict(raised.value.trailing_metadata())["grpc-status-details-bin"]
     failed = provider_pb2.ErrorResourceInitFailed()
     assert status_pb2.Status.FromString(details).details[0].Unpack(failed)

@@ -142,6 +142,52 @@ def test_a_pool_without_capacity_fails_and_goes_on_once_there_is_some(cluster: A
     assert len(cluster.node_names()) == 6
 
 
+def failure_of(cluster: Arm, path: str, body: dict[str, Any]) -> dict[str, str]:
+    """How the operation ends that a PUT begins."""
+    accepted = cluster.put(path, body)
+    cluster.done()
+    found: dict[str, str] = cluster.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]
+    return found
+
+
+def test_an_on_demand_pool_with_ephemeral_disks_is_told_its_constraints(cluster: Arm) -> None:
+    broken(cluster, "capacity", size=H100)
+    error = failure_of(cluster, pool_path(), pool_body(osDiskType="Ephemeral"))
+    assert error["code"] == "OverconstrainedAllocationRequest"
+    assert "\n  - Differencing (Ephemeral) Disks\n  - Networking Constraints" in error["message"]
+    assert "Low Priority" not in error["message"]
+    zonal = failure_of(cluster, pool_path("z"), pool_body(osDiskType="Ephemeral", availabilityZones=["1"]))
+    assert zonal["code"] == "OverconstrainedZonalAllocationRequest"
+    assert "applied are:\n  - Availability Zone\n" in zonal["message"]
+
+
+def test_machines_that_cannot_be_set_up_become_no_nodes(cluster: Arm) -> None:
+    before = cluster.node_names()
+    broken(cluster, "node-setup", code=50)
+    error = failure_of(cluster, pool_path(), pool_body())
+    assert error["code"] == "VMExtensionProvisioningError"
+    assert "exit status=50\n" in error["message"]
+    assert (pool_state(cluster), cluster.node_names()) == ("Failed", before)
+    healed(cluster)
+    cluster.put(pool_path(), pool_body())
+    cluster.done()
+    assert pool_state(cluster) == "Succeeded"
+
+
+def test_a_policy_wants_a_tag_of_resource_groups_and_of_the_one_that_aks_makes(arm: Arm) -> None:
+    assert arm.put(GROUP, {"location": "eastus"}).status_code == 201
+    broken(arm, "policy", tag="CostCenter")
+    other = f"{GROUP}-other"
+    assert arm.refusal(arm.put(other, {"location": "eastus"}))[:2] == (403, "RequestDisallowedByPolicy")
+    assert arm.put(other, {"location": "eastus", "tags": {"costcenter": "4711"}}).status_code == 201
+    error = failure_of(arm, CLUSTER, cluster_body())
+    assert error["code"] == "ReconcileResourceGroupError"
+    assert "tags[CostCenter]" in error["message"]
+    assert arm.put(CLUSTER, cluster_body() | {"tags": {"CostCenter": "4711"}}).status_code == 200
+    arm.done()
+    assert arm.get(CLUSTER)["properties"]["provisioningState"] == "Succeeded"
+
+
 def test_a_pool_that_cannot_grow_keeps_its_nodes_and_can_shrink(cluster: Arm) -> None:
     cluster.put(pool_path(), pool_body(count=2))
     cluster.done()
