@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import CLAIM, Cluster, Object, told_at
+from diagnosis.cluster import CLAIM, Cluster, Object
 from diagnosis.finding import Finding, one_line
+from diagnosis.messages import cause, most_telling
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "ProvisioningFailed")
 """Events of a claim: a provisioner is waited for, there is no class, or no volume could be made, which says most."""
@@ -19,8 +20,10 @@ def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
         if metadata["name"] not in mounted or claim.get("status", {}).get("phase") == "Bound":
             continue
         told = [event for event in cluster.events(claim) if event.get("reason") in _WHY]
-        for event in sorted(told, key=lambda each: (_WHY.index(each["reason"]), told_at(each)))[-1:]:
-            why = f"claim {metadata['name']} has no volume: {event['message']}"
+        if told:
+            most = max(_WHY.index(event["reason"]) for event in told)
+            event = most_telling([event for event in told if event["reason"] == _WHY[most]])
+            why = f"claim {metadata['name']} has no volume: {cause(event['message'])}"
             yield Finding(one_line(why), f"kubectl describe pvc -n {metadata['namespace']} {metadata['name']}")
 
 

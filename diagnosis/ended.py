@@ -41,8 +41,9 @@ def exits(pods: Iterable[Object]) -> Iterator[str]:
         for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
             ended = _end(container)
             if code := ended.get("exitCode"):
-                why = f" ({ended['reason']})" if ended.get("reason") not in (None, "Error") else ""
-                said = f"container {container['name']} ended with exit code {code}{why}"
+                why = ": ".join(filter(None, [ended.get("reason"), ended.get("message")]))
+                why = f" ({why})" if ended.get("reason") not in (None, "Error") else ""
+                said = one_line(f"container {container['name']} ended with exit code {code}{why}")
                 alike.setdefault(said, []).append(pod["metadata"]["name"])
     return (f"{listed(names, 'pod')}: {said}" for said, names in alike.items())
 

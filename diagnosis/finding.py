@@ -11,6 +11,8 @@ from dataclasses import dataclass
 _LONGEST = 400
 _LONGEST_S = 10**9
 _NAMED = 2
+_SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s,;&\"']+")
+"""Options of mounts and signed addresses, which drivers print in their errors."""
 _WIDTH = 80
 
 
@@ -91,9 +93,9 @@ def wrapped(text: str, indent: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """What somebody else said, without line breaks and not endless."""
-    words = re.sub(r"\s+", " ", text).strip()
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    """Another program's message without line breaks and secrets; a long one loses its middle, for causes come last."""
+    words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"
 
 
 def _since(obstacle: Obstacle) -> str:

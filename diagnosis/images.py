@@ -1,0 +1,153 @@
+"""Why a node cannot pull an image. The words are containerd's and the registries'."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from config.facts.content_tags import content_tag, image_names
+from diagnosis.cluster import Cluster, Object
+from diagnosis.finding import Finding, one_line
+from diagnosis.messages import cause
+
+PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
+NEVER = "ErrImageNeverPull"
+_DOCKER_HUB = "docker.io"
+_ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
+_REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
+_FAILED = "Failed to pull image"
+"""Begins the kubelet's event of a pull, which has the cause where the container's state only says Back-off."""
+_NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
+WRONG_PLATFORM = re.compile(
+    r"no match for platform|no matching manifest for|cannot be used on this platform|exec format error"
+)
+
+
+@dataclass(frozen=True)
+class _Pull:
+    """A pull that failed."""
+
+    cluster: Cluster
+    pod: Object
+    image: str
+    said: str
+    look: str
+    push: str
+
+    @property
+    def host(self) -> str:
+        """The registry, as containerd completes names."""
+        first, slash, _ = self.image.partition("/")
+        named = slash and (first == "localhost" or "." in first or ":" in first)
+        return first if named else _DOCKER_HUB
+
+
+def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str, push: str) -> Finding:
+    """Why the image of a pod cannot be pulled; `push` as in `report.report`."""
+    if not cause(message.replace(image, "").partition('""')[2]):  # Back-off pulling image "..." and nothing else
+        events = [event["message"] for event in cluster.events(pod)]
+        message = next((text for text in reversed(events) if _FAILED in text and image in text), message)
+    pull = _Pull(cluster, pod, image, one_line(_end(message)), look, push)
+    words = message.replace(image, "")
+    return next((found(pull) for pattern, found in _CAUSES if pattern.search(words)), _unknown(pull))
+
+
+def wrong_platform(cluster: Cluster, pod: Object, image: str) -> Finding:
+    """An image that is there, and was built for another CPU or operating system than the node's."""
+    node = cluster.node(pod["spec"].get("nodeName", "")) or {"metadata": {}}
+    labels = node["metadata"].get("labels", {})
+    platform = f"{labels.get('kubernetes.io/os', 'linux')}/{labels.get('kubernetes.io/arch', 'amd64')}"
+    why = f"image {image} is there, but not for the platform of its node, {platform}"
+    fix = f"docker buildx imagetools inspect {image}    # lists its platforms; build and push it for {platform}"
+    return Finding(why, fix, lasts=True)
+
+
+def never_pulled(image: str, look: str) -> Finding:
+    """An image that must be on the node already."""
+    why = f"image {image} is not on its node, and imagePullPolicy Never forbids to pull it"
+    return Finding(why, f"{look}    # then set imagePullPolicy: IfNotPresent", lasts=True)
+
+
+def _limited(pull: _Pull) -> Finding:
+    why = f"{pull.host} limits how often its nodes may pull {pull.image}: it is tried again and passes by itself"
+    more = "a pull secret, or a copy in the stack's registry (az acr import), avoids it"
+    return Finding(f"{why} ({pull.said})", f"{pull.look}    # {more}")
+
+
+def _firewall(pull: _Pull) -> Finding:
+    why = f"the firewall of registry {pull.host} refuses the address of its nodes ({pull.said})"
+    return Finding(why, f"az acr network-rule list --name {pull.host.partition('.')[0]}", lasts=True)
+
+
+def _certificate(pull: _Pull) -> Finding:
+    why = f"its node does not trust the certificate of registry {pull.host}, or of a proxy before it"
+    return Finding(f"{why} ({pull.said})", pull.look, lasts=True)
+
+
+def _full(pull: _Pull) -> Finding:
+    node = pull.pod["spec"].get("nodeName", "")
+    why = f"node {node} has no space left for image {pull.image} ({pull.said})"
+    return Finding(why, f"kubectl describe node {node}    # a larger OS disk: pools.<key>.osDiskGb")
+
+
+def _unreachable(pull: _Pull) -> Finding:
+    return Finding(f"its node does not reach registry {pull.host} for image {pull.image}: {pull.said}", pull.look)
+
+
+def _refused(pull: _Pull) -> Finding:
+    """Roles may act late, and then the pull works by itself; without an account's secret it never does."""
+    if _ACR.fullmatch(pull.host):
+        why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
+        return Finding(f"{why} ({pull.said})", pull.look)
+    meant = "is private, or does not exist (Docker Hub answers the same for both)"
+    what = meant if pull.host == _DOCKER_HUB else "is not for everybody, or its name is wrong"
+    names = [secret["name"] for secret in pull.pod["spec"].get("imagePullSecrets", [])]
+    absent = [event["message"] for event in pull.cluster.events(pull.pod) if event["reason"] == _NO_SECRET]
+    has = f"its pull secret {' or '.join(names)} does not open it" if names else "the pod has no pull secret"
+    has = one_line(absent[-1]) if absent else has
+    why = f"{pull.host} refuses image {pull.image}, which {what}: {has} ({pull.said})"
+    secret = f"kubectl create secret docker-registry -n {pull.pod['metadata']['namespace']} --help"
+    return Finding(why, f"{secret}    # then name it in podOverrides.spec.imagePullSecrets", lasts=True)
+
+
+def _missing(pull: _Pull) -> Finding:
+    """Images of `docker/` are pushed under the tag of their content; any other is the user's own."""
+    found = _REFERENCE.fullmatch(pull.image)
+    fix = f"{pull.look}    # then push it, or name another in the workload's options"
+    if found and found["name"] in image_names() and found["tag"] == content_tag(found["name"]):
+        fix = pull.push.format(registry=found["host"])
+    return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)
+
+
+def _unknown(pull: _Pull) -> Finding:
+    return Finding(f"image {pull.image} cannot be pulled: {pull.said}", pull.look)
+
+
+_CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Pull], Finding]], ...] = (
+    (WRONG_PLATFORM, lambda pull: wrong_platform(pull.cluster, pull.pod, pull.image)),
+    (re.compile(r"toomanyrequests|(?i:too many requests)|\b429\b|pull QPS exceeded|(?i:rate limit)"), _limited),
+    (re.compile(r"is not allowed access|aka\.ms/acr/firewall"), _firewall),
+    (re.compile(r"x509: |tls: failed to verify|certificate"), _certificate),
+    (re.compile(r"no space left on device"), _full),
+    (
+        re.compile(
+            r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable"
+            r"|no route to host|TLS handshake timeout|deadline exceeded|\b50[0-4]\b|: (unexpected )?EOF"
+        ),
+        _unreachable,
+    ),
+    (
+        re.compile(
+            r"\b40[13]\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope|no basic auth"
+        ),
+        _refused,
+    ),
+    (re.compile(r"not found|(?i:manifest.unknown|name.unknown)|not known to registry|\b404\b"), _missing),
+)
+"""The first pattern that is in a message decides: a registry that is not reached cannot be asked for a role."""
+
+
+def _end(message: str) -> str:
+    """Containerd says the reference three times before the cause."""
+    return cause(message).rpartition('": ')[2]

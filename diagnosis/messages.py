@@ -1,0 +1,50 @@
+"""Messages of other programs, in events and container states: the cause in them, without what hides it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from diagnosis.cluster import Object
+
+_NOTICES = re.compile(
+    r"\*{3}[^\n]*?(?:\*{3}|\n|$)"
+    r"|WARNING: Visit \S+ to see the list of known issues associated with your current version \[[^\]]*\]"
+    r"|(?:Please refer to \S*blobmounterror|Refer to the mount\.\w+\(8\) manual page)[^\n]*"
+)
+"""blobfuse2's notices of new versions (Azure/azure-storage-fuse, cmd/root.go), and where drivers say to read on."""
+_ENVELOPE = re.compile(
+    r"\(combined from similar events\): |rpc error: code = \w+ desc = |Mount failed with error: "
+    r"|Mounting command: .*?Output:|, output: *(?=\n|$)",
+    re.DOTALL,
+)
+"""What Kubernetes, gRPC and CSI drivers put around a cause; of a mount's command only the output says something."""
+_SYMPTOM = re.compile(
+    r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
+    r"|an operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
+)
+"""Says that something is late, as its cause made it."""
+_STATUS_ALONE = re.compile(r"[^:]*:?\s*exit status \d+[\s,:]*")
+
+
+def cause(message: str) -> str:
+    """Returns the message without notices and without what is put around a cause."""
+    return _ENVELOPE.sub("", _NOTICES.sub(" ", message)).strip()
+
+
+def is_symptom(message: str) -> bool:
+    """Returns whether the message only says that something did not come in time, or says nothing."""
+    return not message.strip() or bool(_SYMPTOM.search(message))
+
+
+def hidden_by_notice(message: str) -> bool:
+    """Returns whether nothing but blobfuse2's notice and an exit status is in the message of a mount."""
+    return "***" in message and bool(_STATUS_ALONE.fullmatch(cause(message)))
+
+
+def most_telling(events: Sequence[Object]) -> Object:
+    """Returns the last event with a cause; the last one with a message if all are symptoms."""
+    told = [event for event in events if event["message"].strip()] or events
+    causes = [event for event in told if not is_symptom(event["message"])]
+    named = [event for event in causes if not hidden_by_notice(event["message"])]
+    return (named or causes or told)[-1]

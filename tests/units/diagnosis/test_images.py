@@ -1,0 +1,198 @@
+"""Why images cannot be pulled, in the words of containerd, registries and the kubelet, and what advice follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from diagnosis.cluster import CLAIM, Kind, Object
+from diagnosis.finding import Finding
+from diagnosis.report import report
+from tests.units.diagnosis import objects as make
+
+ACR, NGC, HUB = "contoso4082.azurecr.io/team/train:1", "nvcr.io/4082/team/agent:1.2", "docker.io/example/trainer:2"
+_RESOLVE = 'failed to pull and unpack image "{0}": failed to resolve reference "{0}": '
+_TOKEN = _RESOLVE + "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to "
+
+
+def found(image: str, message: str, *more: tuple[Kind, Object], reason: str = "ErrImagePull") -> Finding:
+    pod = make.pod("train-0", owner="train", on="a", **make.waiting(reason, message.format(image), image))
+    (finding,) = report(make.cluster(make.job(), pod, *more), "ai", "train").findings
+    return finding
+
+
+CASES = [
+    (ACR, "no match for platform in manifest: not found", "is there, but not for the platform", True),
+    (ACR, "no matching manifest for linux/amd64 in the manifest list entries", "not for the platform", True),
+    (ACR, _TOKEN + "https://contoso4082.azurecr.io/oauth2/token: 401 Unauthorized", "the role AcrPull", False),
+    (ACR, _RESOLVE + "unexpected status from HEAD request to https://contoso4082.azurecr.io/v2/: 403 Forbidden",
+     "the role AcrPull", False),
+    (ACR, _RESOLVE + "denied: client with IP '20.1.2.3' is not allowed access. Refer https://aka.ms/acr/firewall",
+     "firewall of registry contoso4082.azurecr.io", True),
+    (ACR, _RESOLVE + "manifest unknown: manifest tagged by \"1\" is not found", "does not have the image", True),
+    (NGC, _TOKEN + "https://nvcr.io/proxy_auth?scope=repository: 403 Forbidden", "no pull secret", True),
+    (HUB, _RESOLVE + "pull access denied, repository does not exist or may require authorization: server message: "
+     "insufficient_scope: authorization failed", "is private, or does not exist", True),
+    ("example/trainer:2", _RESOLVE + "pull access denied", "docker.io refuses image example/trainer:2", True),
+    ("ghcr.io/example/x:1", _TOKEN + "https://ghcr.io/token?scope=x: 403 Forbidden", "ghcr.io refuses", True),
+    ("registry.example.com:5000/x:1", _RESOLVE + "unauthorized: authentication required", "com:5000 refuses", True),
+    ("notazurecr.io/x:1", _RESOLVE + "403 Forbidden", "notazurecr.io refuses", True),
+    (HUB, 'httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io: 429 Too Many Requests - '
+     'Server message: toomanyrequests: You have reached your pull rate limit.', "passes by itself", False),
+    ("mcr.microsoft.com/x:1", "pull QPS exceeded", "passes by itself", False),
+    ("corp.example.com/x:1", _RESOLVE + "failed to do request: Head \"https://corp.example.com/v2/x\": tls: failed to "
+     "verify certificate: x509: certificate signed by unknown authority", "does not trust the certificate", True),
+    ("corp.example.com/x:1", "dial tcp: lookup corp.example.com on 10.0.0.10:53: no such host", "not reach", False),
+    (ACR, "failed to authorize: failed to fetch oauth token: Post \"https://contoso4082.azurecr.io\": dial tcp "
+     "20.62.1.1:443: i/o timeout", "does not reach registry contoso4082.azurecr.io", False),
+    (NGC, _RESOLVE + "unexpected status from HEAD request to https://nvcr.io/v2/: 503 Service Unavailable",
+     "does not reach", False),
+    (HUB, "failed to extract layer sha256:4031: write /var/lib/containerd/x: no space left on device",
+     "node a has no space left", False),
+    ("example.com/forbidden/not-found-401:404", _RESOLVE + "something else", "cannot be pulled", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("image", "message", "why", "lasts"), CASES)
+@pytest.mark.parametrize("wrapped", ["{}", 'Back-off pulling image "{{0}}": ErrImagePull: {}'])
+def test_each_answer_of_a_registry_has_its_cause(image: str, message: str, why: str, lasts: bool, wrapped: str) -> None:
+    finding = found(image, wrapped.format(message))
+    assert why in finding.why
+    assert finding.lasts == lasts
+    assert ("AcrPull" in finding.why) == (image == ACR and "role" in why)
+
+
+def test_a_back_off_without_a_cause_takes_it_from_the_event_of_the_pull() -> None:
+    pod = make.pod("train-0", owner="train", on="a")
+    text = f'Failed to pull image "{NGC}": {_TOKEN.format(NGC)}https://nvcr.io/proxy_auth: 401 Unauthorized'
+    again = make.event(pod, "BackOff", f'Back-off pulling image "{NGC}"', at="2026-11-22T10:09:00Z")
+    finding = found(NGC, f'Back-off pulling image "{NGC}"', make.event(pod, "Failed", text), again)
+    assert finding.why.startswith(f"nvcr.io refuses image {NGC}")
+
+
+def test_a_pull_secret_that_is_not_there_is_named() -> None:
+    message = "Unable to retrieve some image pull secrets (ngc); attempting to pull the image may not succeed."
+    event = make.event(make.pod("train-0"), "FailedToRetrieveImagePullSecret", message)
+    assert "image pull secrets (ngc)" in found(NGC, "401 Unauthorized", event).why
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "why", "lasts"),
+    [
+        ("ErrImageNeverPull", "Container image is not present", "imagePullPolicy Never forbids to pull it", True),
+        ("InvalidImageName", 'invalid reference format', "is no name of an image", True),
+        ("ImageInspectError", "Failed to inspect image: EOF", "ImageInspectError", False),
+        ("CreateContainerConfigError", 'secret "sas" not found', 'CreateContainerConfigError: secret "sas"', False),
+        ("CreateContainerError", "container name is reserved", "CreateContainerError: container name is", False),
+        ("RunContainerError", "exec /bin/x: exec format error: unknown", "not for the platform of its node", True),
+    ],
+)  # fmt: skip
+def test_other_reasons_keep_their_message(reason: str, message: str, why: str, lasts: bool) -> None:
+    finding = found(ACR, message, reason=reason)
+    assert why in finding.why
+    assert finding.lasts == lasts
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ({"exitCode": 137, "reason": "OOMKilled"}, "it ended with OOMKilled (exit code 137)"),
+        ({"exitCode": 128, "reason": "StartError", "message": 'exec: "trian": not found'}, '"trian": not found'),
+        ({"exitCode": 127, "reason": "ContainerCannotRun", "message": "no nvidia runtime"}, "no nvidia runtime"),
+        ({"exitCode": 1, "reason": "Error"}, "it ended with exit code 1"),
+    ],
+)  # fmt: skip
+def test_a_container_that_loops_says_how_it_ended(end: Object, why: str) -> None:
+    status = make.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container")
+    status["containerStatuses"][0]["lastState"] = {"terminated": end}
+    pod = make.pod("train-0", owner="train", on="a", **status)
+    (finding,) = report(make.cluster(make.job(), pod), "ai", "train").findings
+    assert why in finding.why
+
+
+def test_a_container_that_fails_is_named_before_one_that_only_waits() -> None:
+    statuses = [
+        {"name": "main", "image": ACR, "state": {"waiting": {"reason": "ContainerCreating"}}},
+        {"name": "log", "image": NGC, "state": {"waiting": {"reason": "ErrImagePull", "message": "403 Forbidden"}}},
+    ]
+    pod = make.pod("train-0", owner="train", on="a", containerStatuses=statuses)
+    (finding,) = report(make.cluster(make.job(), pod), "ai", "train").findings
+    assert finding.why.startswith("nvcr.io refuses")
+
+
+MOUNT = 'MountVolume.MountDevice failed for volume "data" : rpc error: code = Internal desc = '
+NOTICE = "*** blobfuse2: A new version [2.5.0] is available. Consider upgrading to latest version. ***"
+LATE = "Unable to attach or mount volumes: unmounted volumes=[data]: timed out waiting for the condition"
+CIFS = (
+    "mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t cifs -o password=abc/d+=="
+    " //a.file.core.windows.net/s /x\nOutput: mount error(13): Permission denied\nRefer to the "
+    "mount.cifs(8) manual page (e.g. man mount.cifs) and kernel log messages (dmesg)"
+)
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([MOUNT + f"exit status 1 {NOTICE}\nError: failed to mount [no such host]"], "[no such host]"),
+        ([MOUNT + "the cause", LATE], "the cause"),
+        ([MOUNT + "the cause", f"(combined from similar events): {LATE}", ""], "the cause"),
+        ([f"(combined from similar events): {MOUNT}access denied by server"], "access denied by server"),
+        ([MOUNT + "the cause", MOUNT + "context deadline exceeded"], "the cause"),
+        ([MOUNT + "the cause", MOUNT + "an operation with the given Volume ID data already exists"], "the cause"),
+        ([MOUNT + "the cause", MOUNT + f"exit status 1 {NOTICE}"], "the cause"),
+        ([MOUNT + CIFS], "mount error(13): Permission denied"),
+        ([LATE], "timed out waiting for the condition"),
+        ([MOUNT + "x" * 900 + " the cause"], "the cause"),
+    ],
+)  # fmt: skip
+def test_of_several_events_of_a_mount_the_one_with_the_cause_is_shown(messages: list[str], why: str) -> None:
+    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
+    events = [make.event(pod, "FailedMount", text, f"2026-11-22T10:0{at}:00Z") for at, text in enumerate(messages)]
+    (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings
+    assert finding.why.rstrip(".").endswith(why)
+    assert "***" not in finding.why
+    assert "abc/d" not in finding.why
+
+
+def test_a_notice_alone_sends_to_the_log_of_blobfuse() -> None:
+    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
+    event = make.event(pod, "FailedMount", MOUNT + f"exit status 255 {NOTICE}\n, output: \nPlease refer to "
+                       "http://aka.ms/blobmounterror for possible causes and solutions for mount errors.")  # fmt: skip
+    (finding,) = report(make.cluster(make.job(), pod, event), "ai", "train").findings
+    assert finding.why.endswith("the cause is in the node's /var/log/blobfuse2.log")
+    assert finding.fix.startswith("kubectl debug node/a ")
+
+
+def test_a_failed_mount_before_a_step_that_succeeded_is_over() -> None:
+    pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
+    events = [make.event(pod, "FailedMount", "no"), make.event(pod, "Pulling", "Pulling x", "2026-11-22T10:01:00Z")]
+    (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings
+    assert finding.why == "pod train-0 is being started: Pulling x"
+
+
+def test_a_container_that_could_not_start_keeps_its_message_when_all_is_over() -> None:
+    end = {"exitCode": 128, "reason": "StartError", "message": "exec /bin/train: exec format error"}
+    statuses = [{"name": "main", "state": {"terminated": end}}]
+    kind, job = make.job()
+    job["status"] = {"conditions": [{"type": "Failed", "status": "True"}]}
+    pod = make.pod("train-0", owner="train", phase="Failed", containerStatuses=statuses)
+    told = report(make.cluster((kind, job), pod), "ai", "train")
+    assert told.exits == (
+        "pod train-0: container main ended with exit code 128 (StartError: exec /bin/train: exec format error)",
+    )
+
+
+def test_a_claim_keeps_the_cause_of_its_volume_that_could_not_be_made() -> None:
+    kind, pod = make.pod("train-0", owner="train")
+    pod["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    claim = (CLAIM, {"metadata": {"name": "data", "uid": "data", "namespace": "ai"}, "status": {"phase": "Pending"}})
+    first = "failed to provision volume: rpc error: code = Internal desc = QuotaExceeded: 250 of 250 accounts"
+    late = "failed to provision volume: rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    events = [
+        make.event(claim, "ProvisioningFailed", first, "2026-11-22T10:01:00Z"),
+        make.event(claim, "ExternalProvisioning", "Waiting for a volume", "2026-11-22T10:02:00Z"),
+        make.event(claim, "ProvisioningFailed", late, "2026-11-22T10:03:00Z"),
+    ]
+    findings = report(make.cluster(make.job(), (kind, pod), claim, *events), "ai", "train").findings
+    assert (
+        findings[-1].why == "claim data has no volume: failed to provision volume: QuotaExceeded: 250 of 250 accounts"
+    )
