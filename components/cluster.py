@@ -15,6 +15,7 @@ from components.listed_pools import PROFILES, report_pool_changes
 from components.role_delay import patience_to_join
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import set_command
+from config.rules.vcpu_quota import is_version
 from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.maintenance import MaintenanceWindow, reimages
 from config.schema.models import Settings
@@ -167,7 +168,7 @@ class Cluster(Component):
 
     def _warn_if_behind(self, runs: str | None, group: str, cluster: str) -> None:
         wanted = self.settings.cluster.kubernetes_version
-        if runs and not f"{runs}.".startswith(f"{wanted}."):
+        if runs and not is_version(runs, wanted):
             pulumi.log.warn(
                 f"the nodes of the system pool run Kubernetes {runs}, not {wanted}: cluster.kubernetesVersion upgrades "
                 "the control plane and the GPU pools. Upgrade them by: az aks nodepool upgrade "

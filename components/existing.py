@@ -82,7 +82,12 @@ class Existing:
         """What each pool of the cluster has now, by its name in ARM."""
         pools = (self.cluster.agent_pool_profiles if self.cluster else None) or ()
         return {
-            pool.name: Nodes(pool.vm_size or "", pool.count or 0, spot=pool.scale_set_priority == "Spot")
+            pool.name: Nodes(
+                pool.vm_size or "",
+                pool.count or 0,
+                spot=pool.scale_set_priority == "Spot",
+                version=pool.current_orchestrator_version or "",
+            )
             for pool in pools
         }
 

@@ -30,6 +30,8 @@ class Nodes:
     size: str
     count: int
     spot: bool = False
+    version: str = ""
+    """Of Kubernetes, where it is known."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,18 @@ class Growth:
     """The pool in whose place it comes."""
     first: bool = False
     """Whether that one goes first."""
+    surge: int = 0
+    """Nodes that AKS adds while it upgrades the pool."""
 
     def __str__(self) -> str:
-        nodes = "node" if self.now == 1 else "nodes"
-        return f"{self.now} {'more ' if self.there else ''}{nodes} of {self.sku.name}"
+        nodes = "node" if self.at_once == 1 else "nodes"
+        why = " with the surge node of its upgrade" if self.surge else ""
+        return f"{self.at_once} {'more ' if self.there else ''}{nodes} of {self.sku.name}{why}"
+
+    @property
+    def at_once(self) -> int:
+        """Nodes for which there must be quota during the update."""
+        return self.now + self.surge
 
     @property
     def quotas(self) -> tuple[str, ...]:
@@ -88,7 +98,7 @@ def growths(
     found += [_growth(settings, key, pool, there, reserved.get(key, 0)) for key, pool in settings.gpu_pools().items()]
     if settings.network.jump_box and not there:
         found.append(_jump_box_growth(settings.network.jump_box))
-    return [each for each in found if each.new or each.now or each.later]
+    return [each for each in found if each.new or each.at_once or each.later]
 
 
 def _system_growth(settings: Settings, has: Nodes | None, name: str) -> Growth:
@@ -119,7 +129,22 @@ def _growth(settings: Settings, key: str, pool: PoolSettings, there: Mapping[str
         new=has is None,
         replaced=None if has else next((old for name, old in there.items() if _is_of(key, name)), None),
         first=pool.replace == "delete-first",
+        surge=_surge(settings, pool, has),
     )
+
+
+def _surge(settings: Settings, pool: PoolSettings, has: Nodes | None) -> int:
+    """Without quota for one surge node, AKS refuses the upgrade (ErrCode_InsufficientVCPUQuota).
+
+    Spot pools and pools with InfiniBand have none (components/node_pools.py).
+    """
+    upgraded = has and has.count and has.version and not is_version(has.version, settings.cluster.kubernetes_version)
+    return 1 if upgraded and not pool.spot and pool.sku.infiniband is None else 0
+
+
+def is_version(version: str, wanted: str) -> bool:
+    """Whether a version with its patch is the wanted one, a minor version or one with its patch."""
+    return f"{version}.".startswith(f"{wanted}.")
 
 
 def _is_of(key: str, name: str) -> bool:
@@ -134,7 +159,7 @@ def _quotas(sku: VmSku, *, spot: bool) -> tuple[str, ...]:
 def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings) -> Iterator[Objection]:
     """Of nodes for which there is no quota: those that come at once stop an update, those of the autoscaler warn."""
     usages, region = dict(_usages(answer)), settings.location
-    more = [growth for growth in growing if growth.now or growth.later]
+    more = [growth for growth in growing if growth.at_once or growth.later]
     names = dict.fromkeys(quota for growth in more for quota in growth.quotas)
     for name in sorted(names, key=lambda name: name == TOTAL):
         mine = [growth for growth in more if name in growth.quotas]
@@ -143,7 +168,7 @@ def quota_objections(growing: Sequence[Growth], answer: Json, settings: Settings
             yield Objection(f"vCPU quota {name} could not be read: Azure lists none of that name", stops=False)
             continue
         left = usage.left + sum(growth.freed(name) for growth in mine if growth.first)
-        now = sum(growth.now * growth.sku.vcpus for growth in mine)
+        now = sum(growth.at_once * growth.sku.vcpus for growth in mine)
         most = now + sum(growth.later * growth.sku.vcpus for growth in mine)
         room = max(left, 0)
         if now > room:  # a limit that was lowered under what runs is none of this update's business
@@ -170,7 +195,7 @@ def _plain(family: str) -> str:
 
 
 def _needed(vcpus: int, quota: str, growing: Sequence[Growth], region: str) -> str:
-    who = ", ".join(f"{growth.pool}: {growth}" for growth in growing if growth.now)
+    who = ", ".join(f"{growth.pool}: {growth}" for growth in growing if growth.at_once)
     return f"{vcpus} vCPUs of quota {quota} are needed in {region} ({who})"
 
 
@@ -180,16 +205,16 @@ def _steps(region: str) -> tuple[str, ...]:
 
 def _fewer(growing: Sequence[Growth], room: int, stack: str) -> Iterator[str]:
     """As many nodes as there is quota for, where only one pool is in question."""
-    (growth, *others) = [each for each in growing if each.now]
-    fit = growth.there + room // growth.sku.vcpus
-    if fit and not others:
+    (growth, *others) = [each for each in growing if each.at_once]
+    fit = growth.there + room // growth.sku.vcpus - growth.surge
+    if fit > 0 and not others:
         yield f"{set_command(growth.key, fit).text(stack)}    # or fewer nodes"
 
 
 def _instead(growing: Sequence[Growth], quota: str, left: int, settings: Settings) -> Iterator[str]:
     """To let go of the old pool first, where that makes room."""
     waiting = [each for each in growing if each.replaced and not each.first and each.freed(quota)]
-    now = sum(each.now * each.sku.vcpus for each in growing)
+    now = sum(each.at_once * each.sku.vcpus for each in growing)
     if settings.vm_sku is None and waiting and left + sum(each.freed(quota) for each in waiting) >= now:
         for each in waiting:
             path: Path = ("pools", each.key[1], "replace")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from config.rules.vcpu_quota import SPOT, TOTAL, Nodes, growths, quota_objections
+from config.schema.cluster import ClusterSettings
 from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 from config.schema.pools import PoolSettings, agent_pool_name
@@ -232,3 +233,41 @@ def test_names_are_the_same_in_any_case() -> None:
     """As az prints them and as Azure's pages do differs."""
     lower = {"value": [usage(name.lower(), 0) for name in (SYSTEM, TOTAL, ND)]}
     assert quota_stops(settings(gpu={"vmSku": H100}), lower) == [True, True, True]
+
+
+A100X4 = "Standard_NC96ads_A100_v4"
+
+
+@pytest.mark.parametrize(
+    ("pool", "runs", "wanted", "needed"),
+    [
+        ({"vmSku": A100X4, "count": 2}, "1.34.2", "1.35", 192),  # a node more, and the surge node
+        ({"vmSku": A100X4, "count": 1}, "1.34.2", "1.35", 96),
+        ({"vmSku": A100X4, "count": 2}, "1.35.4", "1.35", 96),
+        ({"vmSku": A100X4, "count": 1}, "1.35.4", "1.35", 0),
+        ({"vmSku": A100X4, "count": 1}, "1.3.1", "1.35", 96),
+        ({"vmSku": A100X4, "count": 1}, "", "1.35", 0),
+        ({"vmSku": A100X4, "count": 1}, "1.35.4", "1.35.5", 96),
+        ({"vmSku": A100X4, "count": 1, "spot": True}, "1.34.2", "1.35", 0),
+        ({"vmSku": H100, "count": 1}, "1.34.2", "1.35", 0),  # in place
+    ],
+)
+def test_an_upgrade_counts_the_surge_node(pool: dict[str, Any], runs: str, wanted: str, needed: int) -> None:
+    chosen = settings(gpu=pool).model_copy(update={"cluster": ClusterSettings(kubernetes_version=wanted)})
+    name, spot = named(chosen), bool(pool.get("spot"))
+    there = {**UP, name: Nodes(pool["vmSku"], 1, spot=spot, version=runs)}
+    found = growths(chosen, there, "system", {})
+    assert sum(each.at_once * each.sku.vcpus for each in found) == needed
+    answer = {"value": [usage(name, 192, used=96) for name in (NC, ND, TOTAL, SPOT)]}
+    said = [str(each) for each in quota_objections(found, answer, chosen)]
+    assert len(said) == (2 if needed > 96 else 0), "of the family, and of the region"
+    assert all("with the surge node of its upgrade" in line for line in said)
+
+
+def test_an_upgrade_alone_is_refused_without_quota_for_its_surge_node() -> None:
+    chosen = settings(gpu={"vmSku": A100X4, "count": 2})
+    there = {**UP, named(chosen): Nodes(A100X4, 2, version="1.33.1")}
+    (line,) = told(chosen, there, **{NC: 95})
+    what, *steps = line.splitlines()
+    assert f"(pool gpu: 1 more node of {A100X4} with the surge node of its upgrade)" in what
+    assert steps[-1] == "    pulumi config set -s test --path pools.gpu.count 1    # or fewer nodes"
