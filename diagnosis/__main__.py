@@ -31,7 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "-n", "--namespace", default=WORKLOAD_NAMESPACE, help=f"of the workloads ({WORKLOAD_NAMESPACE})"
     )
-    parser.add_argument("workload", nargs="*", help="name of a Job, Volcano Job, Deployment, AppWrapper or PyTorchJob")
+    parser.add_argument(
+        "workload",
+        nargs="*",
+        help="name of a Job, Volcano Job, Deployment, AppWrapper, PyTorchJob, RayJob or RayCluster",
+    )
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
     )

@@ -8,6 +8,8 @@ from diagnosis.cluster import Object
 from diagnosis.finding import listed, one_line
 
 _VERDICT = "VERDICT:"
+_NOT_STARTED = ("StartError", "ContainerCannotRun")
+"""Reasons of containers that have no log: containerd's and CRI-O's."""
 _PASSED = f"{_VERDICT} PASS"
 
 
@@ -59,12 +61,14 @@ def _log(pod: Object) -> str:
     where, status = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}", pod.get("status", {})
     if not status.get("containerStatuses"):
         return f"kubectl describe pod {where}"
-    several = status["containerStatuses"] if len(status["containerStatuses"]) > 1 else []
-    for containers in (status.get("initContainerStatuses", []), several):
-        failed = [each for each in containers if _end(each).get("exitCode")]
-        if failed:
+    own = status["containerStatuses"]
+    for containers in (status.get("initContainerStatuses", []), own):
+        if failed := [each for each in containers if _end(each).get("exitCode")]:
             first = min(failed, key=lambda each: str(_end(each).get("finishedAt", "")))
-            return f"kubectl logs {where} -c {first['name']}"
+            if _end(first).get("reason") in _NOT_STARTED:
+                return f"kubectl describe pod {where}"
+            only = containers is own and len(own) == 1
+            return f"kubectl logs {where}" if only else f"kubectl logs {where} -c {first['name']}"
     return f"kubectl logs {where}"
 
 

@@ -16,6 +16,8 @@ from diagnosis.finding import Finding, clock, one_line
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
+_REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep")
+"""Events of a job for which Kueue cannot make a Workload (pkg/controller/jobframework/events.go)."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
 """Reasons of QuotaReserved with the feature gate UnadmittedWorkloadsObservability; without it, messages tell."""
@@ -50,7 +52,9 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
     if found:
         newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")
         return list(_held(cluster, newest))
-    queue = (metadata.get("labels") or {}).get(QUEUE_LABEL)
+    if refused := [event["message"] for event in cluster.events(job) if event["reason"] in _REFUSED]:
+        return [Finding(one_line(refused[-1]), f"kubectl get events -n {metadata['namespace']}")]
+    queue = metadata.get("labels", {}).get(QUEUE_LABEL)
     if not queue:
         return []
     if not cluster.runs(_MANAGER):

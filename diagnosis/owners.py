@@ -1,8 +1,8 @@
 """The objects that a workload makes on the way to its pods, and why one of them cannot make the next.
 
 Events and conditions are those of Kubernetes' controllers (pkg/controller), the training operator 1.9.4
-(pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go), Volcano 1.15.1
-(pkg/controllers/job) and Kueue 0.19.2 (pkg/controller/jobframework/events.go).
+(pkg/controller.v1/control), KubeRay 1.6.2 (ray-operator/controllers/ray/utils/constant.go) and Volcano 1.15.1
+(pkg/controllers/job).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from diagnosis.wrappers import wrapped_pods
 from k8s.quantities import count
 
 _MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
-_CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid|^ErrWorkloadCompose$")
+_CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
 """Reasons of events of an object that could not be made, though not all of them are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. What stands behind PodGroupPending, the PodGroup says."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
 _TIMEOUT = re.compile(r"timed? ?out|deadline exceeded|object has been modified")
 _COMBINED = "(combined from similar events): "
-_LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is")
-"""Of a reason and its message: the object itself is refused, by the API server or by a LimitRange."""
+_LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity")
+"""Of a reason and its message: the object itself is refused, by the API server or by a rule of its namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
 """Of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""
 
@@ -68,16 +68,19 @@ def pods_of(cluster: Cluster, namespace: str, uid: str) -> list[Object]:
     return [*owned, *(pod for each in wrappers for pod in wrapped_pods(cluster, each) if pod not in owned)]
 
 
-def refusals(cluster: Cluster, workload: Object, pods: Sequence[Object]) -> Iterator[Finding]:
-    """Yields why pods of the workload, or what makes them, cannot be made; `pods` are those that are there."""
-    metadata = workload["metadata"]
-    for kind, maker in ((None, workload), *chain(cluster, metadata["namespace"], metadata["uid"])):
+def refusals(cluster: Cluster, made: Sequence[tuple[Kind, Object]], pods: Sequence[Object]) -> Iterator[Finding]:
+    """Yields why pods, or what makes them, cannot be made: of a workload, and of all that it has made.
+
+    `pods` are those that are there.
+    """
+    for kind, maker in made:
         mine = [pod for pod in pods if maker["metadata"]["uid"] in owners_of(pod)]
         said = _condition(kind, maker, mine)
         reason, message = said if said[1] else _event(cluster, maker, mine, alone=not pods)
         if message:
             lasts = bool(_LASTING.search(message) or _LASTING.search(reason)) or _exceeds_alone(message)
-            yield Finding(one_line(message), f"kubectl get events -n {metadata['namespace']}", lasts=lasts)
+            look = f"kubectl get events -n {maker['metadata']['namespace']}"
+            yield Finding(one_line(message), look, lasts=lasts)
 
 
 def _exceeds_alone(message: str) -> bool:
@@ -87,7 +90,7 @@ def _exceeds_alone(message: str) -> bool:
     return any(count(value) > count(most[name]) for name, value in asked.items() if name in most)
 
 
-def _condition(kind: Kind | None, maker: Object, pods: Sequence[Object]) -> tuple[str, str]:
+def _condition(kind: Kind, maker: Object, pods: Sequence[Object]) -> tuple[str, str]:
     """From its status, which is current, and outlives events."""
     failure = condition(maker, "ReplicaFailure")
     if failure.get("status") == "True" and failure.get("message"):

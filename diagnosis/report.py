@@ -13,9 +13,11 @@ from diagnosis.cluster import (
     JOB,
     POD_GROUP,
     PYTORCH_JOB,
+    RAY_CLUSTER,
     RAY_JOB,
     VOLCANO_JOB,
     Cluster,
+    Kind,
     Object,
     condition,
     has_ended,
@@ -50,6 +52,7 @@ _KINDS = {
     "job": JOB,
     "deployment": DEPLOYMENT,
     "pytorchjob": PYTORCH_JOB,
+    "raycluster": RAY_CLUSTER,
 }
 """By their names for kubectl; of those of one name, that which has made the other comes first."""
 _CONTROLLER_PODS = {"app": "volcano-controller"}
@@ -147,9 +150,10 @@ def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | No
 
 def _phase(workload: Object) -> tuple[str, str]:
     status = workload.get("status") or {}
-    if "state" in status:  # Volcano
-        state = status["state"]
+    if isinstance(state := status.get("state"), dict):  # Volcano
         return state.get("phase") or PENDING, state.get("message", "")
+    if state is not None:  # a RayCluster
+        return (RUNNING if state == "ready" else PENDING), ""
     if "jobDeploymentStatus" in status:
         return ray.phase(status)
     if "phase" in status:  # AppWrapper
@@ -166,7 +170,7 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     yield from lost_pods(cluster, pods)
     if kind == _WRAPPER:
         yield from holding(cluster, workload)
-    if workload["spec"].get("suspend") or workload["spec"].get("runPolicy", {}).get("suspend"):
+    if _is_suspended(workload):
         yield from _suspended(cluster, workload, kind)
         return
     # Volcano makes no other pod for one that failed; Kubernetes does, and only while that waits the failed one matters.
@@ -187,8 +191,7 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
         yield from (*started_anew(cluster, workload), *kept(workload))
     if kind == "vcjob" and (spent := volcano.restarts(workload)):
         yield f"Volcano has restarted it: {spent}"
-    made = [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
-    for of, each in made:
+    for of, each in _made(cluster, workload, kind):
         again = condition(each, "Restarting") if of == PYTORCH_JOB else {}
         if again.get("status") == "True":
             yield one_line(f"the training operator restarts it: {again.get('message') or again.get('reason', '')}")
@@ -198,8 +201,17 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
 
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
     """In Kueue's words, where it is Kueue that holds it back."""
-    held = [*kueue.held(cluster, workload), *refusals(cluster, workload, [])]
-    yield from held or [Finding("it is suspended", f"kubectl get {kind} -n {_namespace(workload)} {_name(workload)}")]
+    look = f"kubectl get {kind} -n {_namespace(workload)} {_name(workload)}"
+    yield from kueue.held(cluster, workload) or [Finding("it is suspended", look)]
+
+
+def _made(cluster: Cluster, workload: Object, kind: str) -> list[tuple[Kind, Object]]:
+    """The workload and all that it has made on the way to its pods."""
+    return [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+
+
+def _is_suspended(obj: Object) -> bool:
+    return bool(obj["spec"].get("suspend") or obj["spec"].get("runPolicy", {}).get("suspend"))
 
 
 def _controllers(
@@ -210,14 +222,16 @@ def _controllers(
         yield from volcano.changing(workload)
         if not pods and not cluster.runs(_CONTROLLER_PODS):
             yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
-    made = [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    made = _made(cluster, workload, kind)
     for of, each in made:
+        if _is_suspended(each):
+            yield from _suspended(cluster, each, of.resource)
         if of == RAY_JOB:
             yield from ray.waiting(each)
         if of == JOB and (why := failing(each)):
             yield Finding(why, f"kubectl describe job -n {_namespace(each)} {_name(each)}")
     if phase == PENDING or not pods:
-        yield from refusals(cluster, workload, pods)
+        yield from refusals(cluster, made, pods)
 
 
 def _under_way(

@@ -38,5 +38,5 @@ def _state(cluster: Cluster, pod: Object) -> str:
         return "not placed yet"
     if pod.get("status", {}).get("phase") != "Running":
         return "being started"
-    told = [event["message"] for event in cluster.events(pod) if event.get("reason") == _UNHEALTHY]
+    told = [event["message"] for event in cluster.events(pod) if event["reason"] == _UNHEALTHY and event["message"]]
     return "running, and not ready yet" + (f": {told[-1]}" if told else "")

@@ -299,6 +299,25 @@ def test_a_job_that_names_a_queue_and_has_no_workload(runs: bool, why: str) -> N
     assert report(make.cluster((kind, job), manager), "ai", "train").findings[0].why == why
 
 
+def test_a_job_that_kueue_cannot_put_into_a_queue_says_why() -> None:
+    job = make.job(suspend=True)
+    refused = make.event(job, "ErrWorkloadCompose", "invalid podset: topology")
+    assert report(make.cluster(job, refused), "ai", "train").findings[0].why == "invalid podset: topology"
+
+
+def test_what_kept_pods_from_being_made_is_over_once_the_job_is_suspended() -> None:
+    job = make.job(suspend=True)
+    before = make.event(job, "FailedCreate", "exceeded quota")
+    found = report(make.cluster(job, before, make.queued("main", "no room")), "ai", "train").findings
+    assert [each.why for each in found] == [f"{WAITS}no room"]
+
+
+def test_what_a_running_appwrapper_has_made_may_be_suspended() -> None:
+    kind, inner = make.pytorch_job(owner="train", Suspended="True")
+    found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train").findings
+    assert "it is suspended" in [each.why for each in found]
+
+
 def test_pods_that_kueue_gates_are_told_in_its_words_and_others_by_their_gates() -> None:
     pods = [make.pod(name, owner="train") for name in ("one", "two")]
     for (_, pod), gate in zip(pods, ("kueue.x-k8s.io/admission", "example.com/license"), strict=True):

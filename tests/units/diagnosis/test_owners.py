@@ -134,6 +134,7 @@ def test_with_pods_only_a_refusal_that_is_newer_than_they_are_counts(minute: int
         ),
         ('Pod "train-0" is invalid: spec.containers[0].image: Required value', True),
         ('no matches for kind "RayCluster" in version "ray.io/v1"', True),
+        ('pods "train-0" is forbidden: violates PodSecurity "baseline:latest": host namespaces', True),
         ('pods "train-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi', True),
     ],
 )
@@ -141,12 +142,6 @@ def test_what_is_refused_for_its_own_sake_lasts(message: str, lasts: bool) -> No
     objects = made(JOB)
     (finding,) = report(make.cluster(*objects, warned(objects[0], "FailedCreate", message)), "ai", "train").findings
     assert finding.lasts is lasts
-
-
-def test_a_job_that_kueue_cannot_put_into_a_queue_says_why() -> None:
-    job = make.job(suspend=True)
-    refused = warned(job, "ErrWorkloadCompose", "invalid podset: topology")
-    assert told(job, refused) == ["invalid podset: topology"]
 
 
 def test_the_chain_of_owners_is_followed_to_its_end_and_ends_in_a_circle() -> None:

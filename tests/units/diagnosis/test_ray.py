@@ -86,3 +86,14 @@ def test_one_in_an_appwrapper_tells_its_attempts_too() -> None:
     inner["spec"]["backoffLimit"] = 2
     found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train")
     assert found.remarks == ("1 of at most 3 attempts have failed",)
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"), [("ready", "Running"), ("", "Pending"), ("failed", "Pending"), ("suspended", "Pending")]
+)
+def test_a_raycluster_of_its_own_is_a_workload_too(state: str, phase: str) -> None:
+    kind, found = make.ray_cluster()
+    found["status"] = {"state": state, "reason": "" if state == "ready" else "no room for its head"}
+    told = report(make.cluster((kind, found)), "ai", "train-abcde")
+    assert (told.kind, told.phase) == ("raycluster", phase)
+    assert [each.why for each in told.findings] == ([] if state == "ready" else ["no room for its head"])

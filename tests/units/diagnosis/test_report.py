@@ -86,6 +86,19 @@ def test_a_job_in_an_appwrapper_is_told_with_its_pods() -> None:
     assert found.exits == ("pod train-0: container main ended with exit code 3",)
 
 
+def test_a_container_that_could_not_start_has_a_message_and_no_log() -> None:
+    why = 'exec: "train.sh": executable file not found in $PATH'
+    start = {"terminated": {"exitCode": 128, "reason": "StartError", "message": why}}
+    pod = make.pod(
+        "train-0", owner="train", on="a", phase="Failed", containerStatuses=[{"name": "main", "state": start}]
+    )
+    assert [line.strip() for line in ended("Failed", pod).lines()[1:]] == [
+        "pod train-0: container main ended with exit code 128 (StartError: exec:",
+        '"train.sh": executable file not found in $PATH)',
+        "look at it: kubectl describe pod -n ai train-0",
+    ]
+
+
 def test_a_pod_that_never_ran_has_no_log() -> None:
     said: Object = {"reason": "UnexpectedAdmissionError", "message": "no devices"}
     pods = [make.pod(f"train-{number}", owner="train", on="a", phase="Failed", **said) for number in range(3)]
