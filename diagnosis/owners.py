@@ -27,6 +27,7 @@ from diagnosis.cluster import (
     told_at,
 )
 from diagnosis.finding import Finding, one_line
+from diagnosis.messages import cause, is_symptom
 from diagnosis.wrappers import wrapped_pods
 from k8s.quantities import count
 
@@ -36,8 +37,6 @@ _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Erro
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. What stands behind PodGroupPending, the PodGroup says."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
-_TIMEOUT = re.compile(r"timed? ?out|deadline exceeded|object has been modified")
-_COMBINED = "(combined from similar events): "
 _LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity")
 """Of a reason and its message: the object itself is refused, by the API server or by a rule of its namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
@@ -101,9 +100,9 @@ def _condition(kind: Kind, maker: Object, pods: Sequence[Object]) -> tuple[str, 
 
 def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bool) -> tuple[str, str]:
     """The event that has the cause; with pods, one that is newer than they are. `alone`: the workload has no pods."""
-    newest = max((pod["metadata"].get("creationTimestamp") or "" for pod in pods), default="")
+    newest = max((pod["metadata"].get("creationTimestamp", "") for pod in pods), default="")
     told = [
-        (event.get("reason") or "", (event.get("message") or "").replace(_COMBINED, ""))
+        (event["reason"], cause(event["message"]))
         for event in cluster.events(maker)
         if told_at(event) > newest and _explains(event, alone=alone)
     ]
@@ -112,12 +111,11 @@ def _event(cluster: Cluster, maker: Object, pods: Sequence[Object], *, alone: bo
 
 
 def _explains(event: Object, *, alone: bool) -> bool:
-    reason = event.get("reason") or ""
-    if _SYMPTOM.search(reason):
+    if _SYMPTOM.search(event["reason"]):
         return False
-    return bool(_CREATION.search(reason)) or (alone and event.get("type") == "Warning")
+    return bool(_CREATION.search(event["reason"])) or (alone and event.get("type") == "Warning")
 
 
 def _rank(told: tuple[str, str]) -> tuple[bool, bool]:
     """Orders a cause before its symptoms; among equals the latest is taken."""
-    return bool(_CAUSE.search(told[1])), not _TIMEOUT.search(told[1])
+    return bool(_CAUSE.search(told[1])), not is_symptom(told[1])

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from diagnosis.cluster import Cluster, Object, has_ended, is_ready
 from diagnosis.finding import Finding, listed, one_line
+from diagnosis.messages import cause, most_telling
 
 _UNHEALTHY = "Unhealthy"
 """Event of a probe that failed."""
@@ -38,5 +39,5 @@ def _state(cluster: Cluster, pod: Object) -> str:
         return "not placed yet"
     if pod.get("status", {}).get("phase") != "Running":
         return "being started"
-    told = [event["message"] for event in cluster.events(pod) if event["reason"] == _UNHEALTHY and event["message"]]
-    return "running, and not ready yet" + (f": {told[-1]}" if told else "")
+    told = [event for event in cluster.events(pod) if event["reason"] == _UNHEALTHY]
+    return "running, and not ready yet" + (f": {cause(most_telling(told)['message'])}" if told else "")
