@@ -44,7 +44,7 @@ shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the s
 env: ## the same environment as shell lines: eval "$$(make -s env)"
 	@$(RUN) exec "$$python" -m simulator env $(ENTER)
 
-tools: ## the tools alone, with those of the operators of STACK
+tools: stack-file ## the tools alone, with those of the operators of STACK
 	@$(RUN) exec "$$python" -m simulator.tools --stack "$(STACK)"
 
 team-tools demo-mlbatch: export STACK := mlbatch

@@ -56,7 +56,10 @@ class Installer:
         """Returns when all tools are in the store's bin folder; optional ones that cannot be had are only named."""
         if self.missing(tools):
             waiting = partial(self.progress.following, self.store.step)
-            with self.store.exclusively(waiting), _temporary_files_in(self.store.temporary):
+            with (
+                self.store.exclusively(waiting, lambda: bool(self.missing(tools))),
+                _temporary_files_in(self.store.temporary),
+            ):
                 self._make(self.missing(tools))
         for tool in tools:
             folder = self.store.folder(self.catalogue.key(tool))

@@ -10,12 +10,25 @@ from __future__ import annotations
 
 import fcntl
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from simulator.host import files
+
+_LOOK_S = 0.2
+
+
+def _locked(file: IO[str]) -> bool:
+    """Takes the lock of the file, unless another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -63,15 +76,22 @@ class Store:
         return False
 
     @contextmanager
-    def exclusively(self, waiting: Callable[[], AbstractContextManager[object]]) -> Iterator[None]:
-        """Holds the store's lock, which the kernel frees if the process dies; in `waiting` while another run has it."""
+    def exclusively(
+        self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
+    ) -> Iterator[None]:
+        """Holds the store's lock, which the kernel frees if the process dies; in `waiting` while another run has it.
+
+        As soon as nothing is `needed` any more, because the other run has made it, the block runs without the lock.
+        """
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / "tools.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _locked(lock):
                 with waiting():
-                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    while needed() and not _locked(lock):
+                        time.sleep(_LOOK_S)
+            if not needed():
+                yield
+                return
             shutil.rmtree(self.staging, ignore_errors=True)  # what a killed run left half-made
             self.temporary.mkdir(parents=True)
             try:

@@ -17,6 +17,7 @@ import pytest
 
 from simulator.host import interrupts
 from simulator.tools.errors import ToolError
+from tests.support.waiting import eventually
 from tests.units.simulator.tools.conftest import NOWHERE, Site, Workshop
 
 
@@ -163,6 +164,21 @@ def test_two_runs_side_by_side_build_once(workshop: Workshop, monkeypatch: pytes
     assert waited.count("[1/1] hello 1.0: building (0:0") == 2, "the other run's step, and its own words for it"
 
 
+def test_a_run_waits_for_no_more_than_it_needs(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = workshop.root / "held"
+    monkeypatch.setenv("FAKE_GO_THEN", f"while [ -e {held} ]; do sleep 0.1; done; touch {held}")
+    first, second = workshop.tool("first"), workshop.tool("second")
+    both = workshop.installer(first, second)
+    other = threading.Thread(target=both.install, args=([first, second],))
+    other.start()
+    eventually(lambda: workshop.builds == 2)
+    workshop.installer(first, second).install([first])
+    made = run(workshop.root / "cache" / "bin" / "first"), other.is_alive()
+    held.unlink()
+    other.join()
+    assert made == ("made", True)
+
+
 def test_temporary_files_of_builds_are_the_stores_and_go_with_it(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +196,7 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 from simulator.tools import __main__ as cli, catalogue
+from tests.support.waiting import eventually
 from tests.units.simulator.tools.conftest import Workshop, NOWHERE
 root = Path(sys.argv[1])
 tool = Workshop.tool(None)
