@@ -154,6 +154,9 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     cluster = existing.cluster
+    if cluster and cluster.power_state and cluster.power_state.code == "Stopped":
+        yield stopped_refusal(existing.group, cluster.name, settings.stack)
+        return
     if found := cluster or next(iter(existing.accounts.values()), None):
         place = Place(region_name(found.location), existing.group, existing.cluster_name)
         if place != chosen_place(settings):
@@ -242,6 +245,17 @@ def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
         yield ("pools", key, "count")
     if pool.autoscale and pool.autoscale.min:
         yield ("pools", key, "autoscale", "min")
+
+
+def stopped_refusal(group: str, cluster: str, stack: str) -> str:
+    """Returns the error for a cluster whose API server does not run. Only starting or deleting it is possible."""
+    return "\n".join(
+        [
+            f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
+            f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
+            f"    az aks start --resource-group {group} --name {cluster}",
+        ]
+    )
 
 
 def account_refusal(name: str, account: Account, stack: str) -> str:

@@ -126,7 +126,8 @@ class Api:
             if request.method != "POST":
                 raise not_allowed(request.method, "an action")
             record = self._find(ResourceId(path.scope, _schema(path).type, path.names))
-            return Response(HTTPStatus.OK, act(self._world, record, request.query, request.body or {}))
+            answer = act(self._world, record, request.query, request.body or {})
+            return Response(HTTPStatus.OK, answer) if answer else Response(HTTPStatus.NO_CONTENT)
         if request.method != "GET":
             raise not_allowed(request.method, "a list")
         self._check_group(path)

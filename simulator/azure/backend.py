@@ -20,6 +20,9 @@ class ClusterBackend(Protocol):
     def delete(self, cluster_id: str) -> None:
         """Stops the control plane and removes all of its state; nothing to do when there is none."""
 
+    def halt(self, cluster_id: str) -> None:
+        """Stops the control plane and keeps its state; nothing to do when it does not run."""
+
     def admin_kubeconfig(self, cluster_id: str) -> str:
         """A kubeconfig (YAML) with an administrator's client certificate; KeyError while the cluster is down.
 

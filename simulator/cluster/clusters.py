@@ -92,6 +92,12 @@ class Clusters:
             if (folder := paths.cluster(cluster_id)).exists():
                 shutil.rmtree(folder)
 
+    def halt(self, cluster_id: str) -> None:
+        """Stops what runs; `create` starts it again."""
+        name = _name(cluster_id)
+        with self._locks[name]:
+            self._end(name)
+
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return yaml.safe_dump(self.running(cluster_id).plane.for_users(), sort_keys=False)
 

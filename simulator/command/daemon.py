@@ -26,6 +26,7 @@ from simulator.azure.server import Server, serve
 from simulator.azure.spot import Evictor
 from simulator.azure.store import BadRecords, Store
 from simulator.azure.tokens import AKS
+from simulator.azure.types.agent_pool.life import stopped
 from simulator.azure.types.managed_cluster import credentials
 from simulator.azure.types.managed_cluster.rules import TYPE as CLUSTERS
 from simulator.cluster.clusters import Clusters
@@ -65,6 +66,8 @@ class KubeconfigFile:
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
         ways = {name: (running.plane, name in closed) for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
+        if any(stopped(record) for record in records):
+            return  # kubectl keeps the way to a cluster that is stopped
         if not ways:
             file.unlink(missing_ok=True)
         elif ways != self._written:
@@ -144,7 +147,7 @@ def _simulated_azure(parts: contextlib.ExitStack) -> tuple[Clusters, Server]:
 
 def _resume(server: Server, clusters: Clusters) -> None:
     """Returns when its clusters run again and it answers. Raises NotReady, NotResumed or ports.PortTaken."""
-    made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy]
+    made = [record.id.text for record in server.world.store.all(CLUSTERS) if not record.busy and not stopped(record)]
     with ThreadPoolExecutor() as boots:
         list(boots.map(clusters.create, made))
     server.start()

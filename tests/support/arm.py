@@ -46,6 +46,7 @@ class FakeBackend:
     storage: dict[str, dict[str, Any]] = field(default_factory=dict)
     admins: dict[str, list[str]] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
+    halted: list[str] = field(default_factory=list)
     api_ports: dict[str, int] = field(default_factory=dict)
     gate: threading.Event = field(default_factory=threading.Event)
     failure: str = ""
@@ -64,6 +65,9 @@ class FakeBackend:
         self.gate.wait(PATIENCE_S)
         self.nodes.pop(cluster_id, None)
         self.deleted.append(cluster_id)
+
+    def halt(self, cluster_id: str) -> None:
+        self.halted.append(cluster_id)
 
     def admin_kubeconfig(self, cluster_id: str) -> str:
         return yaml.safe_dump(

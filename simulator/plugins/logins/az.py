@@ -1,4 +1,4 @@
-"""Simulated Azure CLI: `az login`, `az logout` and `az account get-access-token`, which kubelogin runs; nothing else.
+"""Simulated Azure CLI: `az login`, `az logout`, `az account get-access-token`, `az aks start` and `az aks stop`.
 
 Who has not logged in is who deploys. Who has stands in AZURE_CONFIG_DIR, as with the real one. Options and texts:
 azure-cli (profile/__init__.py, core/_profile.py) and its page "Sign in with the Azure CLI".
@@ -26,7 +26,9 @@ _LOGIN = "simulated-login.json"
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise LoginFailed(f"the simulator's az knows login, logout and account get-access-token: {message}")
+        raise LoginFailed(
+            f"of az only login, logout, account get-access-token, aks start and aks stop are simulated: {message}"
+        )
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
         match list(arguments):
             case ["account", "get-access-token", *options]:
                 _show(_access_token(options))
+            case ["aks", "start" | "stop" as action, *options]:
+                _power(action, options)
             case ["login", *options]:
                 _log_in(options)
             case ["logout"]:
@@ -78,7 +82,7 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
     for option in ("-t/--tenant", "-s/--subscription"):
         parser.add_argument(*option.split("/"), default="")
     asked = parser.parse_args(options)
-    login: dict[str, str] = json.loads(_file().read_text()) if _file().exists() else {"identity": ""}
+    login = _logged_in()
     if "identity" in login and asked.tenant:
         raise LoginFailed("Tenant shouldn't be specified for managed identity account")
     known, server = subscription.load(), asked.scope.removesuffix("/.default") or asked.resource
@@ -91,6 +95,22 @@ def _access_token(options: Sequence[str]) -> dict[str, Any]:
         "tenant": known.tenant_id,
         "tokenType": "Bearer",
     }
+
+
+def _power(action: str, options: Sequence[str]) -> None:
+    parser = _Parser(prog=f"az aks {action}")
+    for option in ("-g/--resource-group", "-n/--name"):
+        parser.add_argument(*option.split("/"), required=True)
+    asked = parser.parse_args(options)
+    group = f"/subscriptions/{subscription.load().subscription_id}/resourceGroups/{asked.resource_group}"
+    cluster = f"{group}/providers/Microsoft.ContainerService/managedClusters/{asked.name}"
+    arm = os.environ.get(_ARM, "")
+    entra.post(f"{arm}{cluster}/{action}?api-version=2025-09-01", _token(_logged_in(), arm)[0])
+
+
+def _logged_in() -> dict[str, str]:
+    found: dict[str, str] = json.loads(_file().read_text()) if _file().exists() else {"identity": ""}
+    return found
 
 
 def _token(login: dict[str, str], server: str) -> tuple[str, float]:

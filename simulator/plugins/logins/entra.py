@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 _SCOPE = "/.default"
-_TIMEOUT_S = 30
+_TIMEOUT_S, _BOOT_S = 30, 600
 
 
 class LoginFailed(Exception):
@@ -35,12 +35,17 @@ def by_form(server: str, tenant: str, form: Mapping[str, str]) -> tuple[str, flo
     return answer["access_token"], time.time() + answer["expires_in"]
 
 
-def _answer(url: str, form: bytes | None, headers: dict[str, str]) -> dict[str, Any]:
+def post(url: str, token: str) -> None:
+    """Sends an empty request with this token, and waits while a cluster boots."""
+    _answer(url, b"", {"Authorization": f"Bearer {token}"}, _BOOT_S)
+
+
+def _answer(url: str, form: bytes | None, headers: dict[str, str], timeout_s: int = _TIMEOUT_S) -> dict[str, Any]:
     trusting = ssl.create_default_context(cafile=_variable("SSL_CERT_FILE"))
     try:
         request = Request(url, form, headers)  # noqa: S310 - of our own, by HTTPS
-        with urlopen(request, timeout=_TIMEOUT_S, context=trusting) as answer:  # noqa: S310
-            found: dict[str, Any] = json.load(answer)
+        with urlopen(request, timeout=timeout_s, context=trusting) as answer:  # noqa: S310
+            found: dict[str, Any] = json.loads(answer.read() or b"{}")
     except HTTPError as error:
         said = json.load(error)
         raise LoginFailed(said.get("error_description") or said["error"]["message"]) from None

@@ -54,6 +54,14 @@ def test_an_account_that_would_be_replaced_is_kept_by_a_line(there: bool | None,
     assert "with all data in it" in account_refusal("models", Account("", StorageSettings()), "dev")
 
 
+def test_a_stopped_cluster_is_refused_with_the_command_that_starts_it() -> None:
+    check(Azure(cluster=True, profiles={"powerState": {"code": "Running"}}))
+    with pytest.raises(pulumi.RunError, match="is stopped") as refused:
+        check(Azure(cluster=True, profiles={"powerState": {"code": "Stopped"}}), size=D8)
+    assert "az aks start --resource-group ai-on-aks-test --name ai-on-aks-test\n" in f"{refused.value}\n"
+    assert "systemPool" not in str(refused.value)
+
+
 def test_a_system_pool_of_another_size_is_told_the_way() -> None:
     check(Azure(cluster=True, pools={"system": {"vmSize": D4}, "gpu1234": {"vmSize": D8}}))
     check(Azure(cluster=True, pools={"system": {"vmSize": D4.lower()}}))  # ARM keeps the case that it was given

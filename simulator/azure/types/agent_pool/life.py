@@ -8,7 +8,7 @@ from config.facts import skus
 from simulator.azure import faults
 from simulator.azure.arm_world import World
 from simulator.azure.backend import Node
-from simulator.azure.errors import bad_request
+from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
 from simulator.azure.types.agent_pool import nodes
@@ -17,6 +17,7 @@ from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
 """Of a pool's facts: the numbers of its machines in the scale set, and from where on new ones are numbered."""
+STOPPED = {"code": "Stopped"}
 ALLOCATION_S = 3.0
 """How long machines are looked for in vain; on Azure minutes."""
 
@@ -102,12 +103,26 @@ def _add(pool: Record, there: list[int], more: int) -> None:
     pool.facts |= {INSTANCES: [*there, *added], NEXT: number}
 
 
+def stopped(cluster: Record) -> bool:
+    """Whether `az aks stop` has stopped it."""
+    return bool(cluster.properties.get("powerState") == STOPPED)
+
+
+def check_runs(cluster: Record, doing: str) -> None:
+    """Raises ArmError for a cluster that is stopped, with AKS's words (MicrosoftDocs/azure-docs#85161)."""
+    if stopped(cluster):
+        state = f"Provisioning State({cluster.state}) and Power State(Stopped)"
+        raise conflict(f"managed cluster is in {state}, {doing} cannot be performed")
+
+
 def boot(world: World, cluster: ResourceId) -> Mapping[str, str]:
     """Runs the control plane with the nodes that the pools ask for; what runs already stays.
 
     Returns why nodes are not there, by their names.
     """
     record = world.store.get(cluster)
+    if record and stopped(record):
+        return {}
     world.backend.create(cluster.text)
     properties = record.properties if record else {}
     world.backend.set_storage(cluster.text, properties.get("storageProfile", {}))

@@ -44,6 +44,7 @@ class AgentPools(Kind):
             raise ValueError(f"{record.id.text} without its cluster")
         if cluster.busy:
             raise in_progress(f"operation ({cluster.state})")
+        life.check_runs(cluster, "updating")
         store(world, cluster, record, body, existing)
 
     def check_idle(self, world: World, record: Record) -> None:

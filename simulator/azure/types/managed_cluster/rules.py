@@ -19,6 +19,7 @@ from simulator.azure.types.agent_pool import rules as pools
 from simulator.azure.types.agent_pool.life import of_cluster
 from simulator.azure.types.managed_cluster import checks, credentials, networks, private
 from simulator.azure.types.user_assigned_identity import rules as user_identities
+from simulator.world.boots import BootStore
 
 TYPE = "Microsoft.ContainerService/managedClusters"
 _SHOWN_TYPE = "Microsoft.ContainerService/ManagedClusters"  # so AKS writes it in answers, and its ids as TYPE has it
@@ -33,6 +34,8 @@ class ManagedClusters(Kind):
         "listclusterusercredential": lambda world, record, query, _body: credentials.user(
             world, record, query.get("format")
         ),
+        "stop": lambda world, record, _query, _body: _stop(world, record),
+        "start": lambda world, record, _query, _body: _start(world, record),
     }
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
@@ -58,6 +61,7 @@ class ManagedClusters(Kind):
     def check_idle(self, world: World, record: Record) -> None:
         """Pools may change side by side (Azure/AKS#1913), but not while their cluster does."""
         super().check_idle(world, record)
+        life.check_runs(record, "updating")
         for pool in world.store.within(record.id):
             if pool.busy:
                 raise in_progress(f"agentpool operation ({pool.id.name} - {pool.state})")
@@ -102,6 +106,26 @@ class ManagedClusters(Kind):
 
 
 KIND = ManagedClusters()
+
+
+def _stop(world: World, record: Record) -> Body:
+    """At once, on Azure in minutes: machines are deallocated, and the API server answers nobody."""
+    life.check_runs(record, "stopping")
+    KIND.check_idle(world, record)
+    record.properties["powerState"] = life.STOPPED
+    world.store.put(record)
+    world.backend.halt(record.id.text)
+    return {}
+
+
+def _start(world: World, record: Record) -> Body:
+    """Boots all nodes."""
+    record.properties.pop("powerState", None)
+    world.store.put(record)
+    for node in life.by_node(of_cluster(world, record.id)):
+        BootStore().boot(node)
+    life.boot(world, record.id)
+    return {}
 
 
 def _store_pools(world: World, cluster: Record, profiles: list[Body]) -> None:
@@ -186,6 +210,7 @@ def _host(record: Record) -> str:
 def _properties(world: World, record: Record) -> Body:
     """What the request set and what ARM adds."""
     properties, location = record.properties, record.body["location"]
+    power = {"powerState": life.STOPPED} if life.stopped(record) else {}
     version = world.subscription.kubernetes(properties["kubernetesVersion"])
     host = _host(record)
     group = f"/subscriptions/{record.id.subscription}/resourcegroups/{properties['nodeResourceGroup']}"
@@ -208,11 +233,11 @@ def _properties(world: World, record: Record) -> Body:
         "resourceUID": guid(record.id.text, "uid").replace("-", "")[:24],
         "servicePrincipalProfile": properties.get("servicePrincipalProfile") or {"clientId": "msi"},
         "agentPoolProfiles": [
-            {"name": pool.id.name, **pools.view_properties(pool)}
+            {"name": pool.id.name, **pools.view_properties(pool), **power}
             # In another order than that of the request, as AKS does too (pulumi-azure-native#1298).
             for pool in sorted(of_cluster(world, record.id), key=lambda pool: pool.id.name)
         ],
     }
     if url := issuer(world, record):
         outputs["oidcIssuerProfile"] = {"enabled": True, "issuerURL": url}
-    return properties | outputs
+    return properties | outputs | power

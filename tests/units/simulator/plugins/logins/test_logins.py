@@ -43,6 +43,19 @@ def az_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join([str(environment.LOGINS), os.environ["PATH"]]))
 
 
+def test_az_stops_and_starts_a_cluster(
+    arm: Arm, capsys: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    arm.put(CLUSTER, cluster_body())
+    arm.done()
+    for action, state in (("stop", "Stopped"), ("start", "Running")):
+        assert az.main(["aks", action, "-g", "rg", "--name", "aks"]) == 0, capsys.readouterr().err
+        assert arm.get(CLUSTER)["properties"]["powerState"]["code"] == state
+    assert az.main(["aks", "stop", "-g", "rg", "-n", "other"]) == 1
+    assert "ERROR: The Resource" in capsys.readouterr().err
+
+
 def test_a_managed_identity_is_who_deploys_or_the_one_that_the_environment_names(
     arm: Arm, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
