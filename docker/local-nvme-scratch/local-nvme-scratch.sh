@@ -3,11 +3,13 @@
 # makes its folder `scratch`, for which pods wait. Safe to run again at any time: what is there is kept, what a kill left
 # half done is done anew. Runs privileged, with the host's /dev, with the folder above the mount point (mount propagation
 # Bidirectional) and with the host's /proc under /host/proc, as only there the host's own mounts are seen.
+# A disk with a signature that it did not make is refused, unless WIPE_FOREIGN is true; a disk in use always is.
 set -euo pipefail
 shopt -s inherit_errexit
 
 mount_point=${MOUNT_POINT:-/mnt/nvme}
 filesystem=${FILESYSTEM:-xfs}
+wipe_foreign=${WIPE_FOREIGN:-false}
 host_mounts=/host/proc/1/mounts
 # Name of the array and label of the file system: by these it knows what it made. XFS labels have at most 12 characters.
 mark=nvme-scratch
@@ -59,7 +61,7 @@ superblock() {
 
 is_ours() { [[ $(superblock "$1" MD_NAME) == *":$mark" ]]; }
 
-# Devices made of a disk: arrays, volumes of LVM, encrypted ones.
+# Devices made of a disk or its partition: arrays, volumes of LVM, encrypted ones.
 holders() {
     local entry
     for entry in "/sys/block/$1/holders"/*; do
@@ -67,15 +69,75 @@ holders() {
     done
 }
 
-# Ends the script if a disk serves anything else.
-refuse_what_is_not_ours() {
-    local disk=$1 holder places
-    if compgen -G "/sys/block/$disk/${disk}p*" >/dev/null; then
-        fail "/dev/$disk has partitions, which this script never makes: it is left alone"
+label() { blkid --probe --output value --match-tag LABEL "$1" || true; }
+
+# Types of the signatures on a device that this script did not make, in one line; nothing on a blank one. Ends the script if
+# they cannot be read. wipefs shows them all, also where several leave it open what a device is (then blkid shows none).
+foreign() {
+    local found type mine
+    found=$(wipefs --noheadings --output TYPE "$1" 2>&1) || fail "the signatures on $1 cannot be read, it is left alone: $found"
+    mine=$(label "$1")
+    for type in $found; do
+        case $type in
+            linux_raid_member) is_ours "${1#/dev/}" || echo "$type" ;;
+            xfs | ext4) [[ $mine == "$mark" ]] || echo "$type" ;;
+            *) echo "$type" ;;
+        esac
+    done | sort -u | paste -sd' '
+}
+
+partitions() {
+    local entry
+    for entry in "/sys/block/$1/$1"p*; do
+        if [[ -e $entry ]]; then basename "$entry"; fi
+    done
+}
+
+# Names of disks and their partitions that hold what this script did not make, and why, one line each.
+foreign_disks() {
+    local disk parts found
+    for disk in "$@"; do
+        if [[ -n $(holders "$disk") ]]; then continue; fi # of the scratch array
+        parts=$(partitions "$disk")
+        found=$(foreign "/dev/$disk")
+        [[ -z $parts ]] || echo "/dev/$disk has partitions: ${parts//$'\n'/ }"
+        [[ -z $found ]] || echo "/dev/$disk has the signature of $found"
+    done
+}
+
+# Ends the script if the disks have data of others, or wipes them if the stack asks for it.
+refuse_or_wipe() {
+    local found disk part devices=()
+    found=$(foreign_disks "$@")
+    [[ -n $found ]] || return 0
+    for disk in "$@"; do
+        [[ $found == *"/dev/$disk has "* ]] || continue
+        for part in $(partitions "$disk"); do devices+=("/dev/$part"); done
+        devices+=("/dev/$disk")
+    done
+    if [[ $wipe_foreign != true ]]; then
+        fail "${found//$'\n'/; }: this script did not make that, and it is left alone. To give it up, on this node:" \
+            "kubectl debug node/<node> -it --profile sysadmin --image ubuntu -- chroot /host wipefs --all ${devices[*]}" \
+            "(or, on all nodes: pulumi config set --path operators.localNvmeScratch.wipeForeign true && pulumi up)"
     fi
+    say "wiping, as wipeForeign is true: ${found//$'\n'/; }"
+    wipefs --quiet --all "${devices[@]}" # refuses what is in use
+}
+
+# Ends the script if a disk serves anything else.
+refuse_what_is_in_use() {
+    local disk=$1 part holder places stop
+    for part in $(partitions "$disk"); do
+        if [[ -n $(holders "$disk/$part")$(mounts_of "/dev/$part") ]]; then
+            fail "/dev/$disk has partitions, and /dev/$part is in use: it is left alone"
+        fi
+    done
     for holder in $(holders "$disk"); do
         if [[ $holder != md* ]] || ! is_ours "$disk"; then
-            fail "/dev/$disk is part of /dev/$holder, which is not the scratch array: it is left alone"
+            stop="dmsetup remove /dev/$holder"
+            [[ $holder != md* ]] || stop="mdadm --stop /dev/$holder"
+            fail "/dev/$disk is part of /dev/$holder, which is not the scratch array: it is left alone. To give up what is on it," \
+                "on this node: $stop && wipefs --all /dev/$disk"
         fi
     done
     places=$(mounts_of "/dev/$disk")
@@ -127,19 +189,23 @@ start_array() {
 
 create_array() {
     say "creating a RAID 0 of $# disks: $*"
-    # Leftovers of another use of the disks, or of a start that was killed, are no data of anyone's.
+    # Only what this script has made is left there: of a start that was killed, or an array whose disk was replaced.
     wipefs --quiet --all "${@/#//dev/}"
     # Without a home host the array has the same name in every pod, whatever that pod is called.
     mdadm --quiet --create "/dev/md/$mark" --run --homehost=any --name="$mark" --level=0 --raid-devices=$# "${@/#//dev/}"
+    created=true
 }
 
 format() {
     local found
-    found=$(blkid --probe --output value --match-tag LABEL "$1" || true)
-    if [[ $found == "$mark" ]]; then
+    found=$(foreign "$1")
+    if [[ -n $found && $wipe_foreign != true ]]; then
+        fail "$1 has the signature of $found, which this script did not make: it is left alone. To give up its data: wipefs --all $1"
+    elif [[ -z $found && $(label "$1") == "$mark" ]]; then
         say "keeping the file system of $1"
         return
     fi
+    wipefs --quiet --all "$1"
     say "formatting $1 as $filesystem"
     # Discarding tens of terabytes takes minutes and brings nothing: the disks come erased.
     case $filesystem in
@@ -165,15 +231,17 @@ mount_on_host() {
 }
 
 main() {
-    local disks disk device
+    local disks disk device created=false
     [[ $filesystem == @(xfs|ext4) ]] || fail "FILESYSTEM is '$filesystem'; allowed: xfs, ext4"
+    [[ $wipe_foreign == @(true|false) ]] || fail "WIPE_FOREIGN is '$wipe_foreign'; allowed: true, false"
     [[ -r $host_mounts ]] || fail "$host_mounts is not there: mount the host's /proc at /host/proc"
     mapfile -t disks < <(local_disks)
     ((${#disks[@]})) ||
         fail "this node has no disk of model '$local_disk': take the label local-nvme-scratch off its pool"
     for disk in "${disks[@]}"; do
-        refuse_what_is_not_ours "$disk"
+        refuse_what_is_in_use "$disk"
     done
+    refuse_or_wipe "${disks[@]}"
     if ((${#disks[@]} == 1)); then
         device=/dev/${disks[0]}
     else
@@ -183,6 +251,8 @@ main() {
             device=$(running_array "${disks[@]}")
         fi
         [[ -n $device ]] || fail "the array of ${disks[*]} did not start"
+        # What an array before this one had may lie at the same place.
+        [[ $created == false ]] || wipefs --quiet --all "$device"
     fi
     format "$device"
     mount_on_host "$device"

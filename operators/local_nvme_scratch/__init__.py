@@ -15,15 +15,24 @@ from config.schema.operators import NODE_TOOLS_NAMESPACE, Capability, Installati
 from operators.local_nvme_scratch.component import NAME, LocalNvmeScratch
 
 
-class _LocalNvmeScratch(Operator[OperatorSettings]):
+class LocalNvmeScratchSettings(OperatorSettings):
+    """What it may do to disks."""
+
+    wipe_foreign: bool = False
+    """Whether it wipes local NVMe disks that hold data of others (LVM, RAID, file systems, partition tables), on all
+    nodes; by default it refuses them. Disks in use are refused in any case.
+    """
+
+
+class _LocalNvmeScratch(Operator[LocalNvmeScratchSettings]):
     name = NAME
     title = "local NVMe scratch"
     summary = "Makes and mounts NVMe scratch, on pools that have it."
     has_chart = False
     namespace = NODE_TOOLS_NAMESPACE
-    settings = OperatorSettings
+    settings = LocalNvmeScratchSettings
 
-    def provides(self, settings: OperatorSettings) -> Mapping[Capability, str]:
+    def provides(self, settings: LocalNvmeScratchSettings) -> Mapping[Capability, str]:
         return {"NVMe scratch": SCRATCH_FOLDER}
 
     def is_wanted(self, stack: StackFile) -> bool:
@@ -40,8 +49,8 @@ class _LocalNvmeScratch(Operator[OperatorSettings]):
                 what = f"is false, but pools.{key}.localNvmeScratch is true, and nothing else makes it"
                 yield Problem(path, what, f"true, or a pool {key} without localNvmeScratch", set_command(path, True))
 
-    def install(self, site: Site, settings: OperatorSettings, opts: pulumi.ResourceOptions) -> Installed:
-        return LocalNvmeScratch(self.name, site, opts)
+    def install(self, site: Site, settings: LocalNvmeScratchSettings, opts: pulumi.ResourceOptions) -> Installed:
+        return LocalNvmeScratch(self.name, site, opts, wipe_foreign=settings.wipe_foreign)
 
 
 OPERATOR = _LocalNvmeScratch()

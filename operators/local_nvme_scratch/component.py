@@ -21,13 +21,15 @@ _NOBODY = 65534
 class LocalNvmeScratch(Installed):
     """The DaemonSet, on nodes that carry the label. A pod of it is Ready when its node's scratch is mounted."""
 
-    def __init__(self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, site: Site, opts: pulumi.ResourceOptions | None = None, *, wipe_foreign: bool = False
+    ) -> None:
         super().__init__(name, opts)
-        daemon_set(NAME, site, pod_spec(site.image(NAME)), parent=self)
+        daemon_set(NAME, site, pod_spec(site.image(NAME), wipe_foreign=wipe_foreign), parent=self)
         self.register_outputs({})
 
 
-def pod_spec(image: str) -> dict[str, Any]:
+def pod_spec(image: str, *, wipe_foreign: bool = False) -> dict[str, Any]:
     """A pod whose init container makes and mounts the file system, and whose container only shows that it is there.
 
     The file system stays when the pod goes: jobs use it, and the next pod finds it.
@@ -39,7 +41,7 @@ def pod_spec(image: str) -> dict[str, Any]:
         "priorityClassName": "system-node-critical",
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": 1,
-        "initContainers": [_setup(image)],
+        "initContainers": [_setup(image, wipe_foreign)],
         "containers": [_witness(image)],
         "volumes": [
             {"name": "dev", "hostPath": {"path": "/dev", "type": "Directory"}},
@@ -49,12 +51,13 @@ def pod_spec(image: str) -> dict[str, Any]:
     }
 
 
-def _setup(image: str) -> Manifest:
+def _setup(image: str, wipe_foreign: bool) -> Manifest:
+    wipe = [{"name": "WIPE_FOREIGN", "value": "true"}] if wipe_foreign else []
     return {
         "name": "setup",
         "image": image,
         "command": ["local-nvme-scratch"],
-        "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}],
+        "env": [{"name": "MOUNT_POINT", "value": SCRATCH_MOUNT}, *wipe],
         "resources": _SMALL,
         # It opens the node's disks and mounts on the node (propagation Bidirectional), which only this allows.
         "securityContext": {"privileged": True},

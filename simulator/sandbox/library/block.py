@@ -1,9 +1,10 @@
 """The simulated block layer: what is written on disks, which arrays run, what is mounted. Shared by its commands.
 
 A disk is a file in /run/simulator/dev. Empty, it is blank; else it holds as JSON either `raid`, the superblock of a
-member, or `filesystem`. An array is like a disk; its content is kept in `.arrays` under its UUID, for its name may be
-another after a restart. The files of a file system are kept in `.contents`, and moved to where it is mounted. What the
-kernel knows is in /sys/block and /run/simulator/proc, as on a real node.
+member, or `filesystem`, or `signatures`, the types of others (LVM2_member, gpt). An array is like a disk; its content
+is kept in `.arrays` under its UUID, for its name may be another after a restart. The files of a file system are kept
+in `.contents`, and moved to where it is mounted. What the kernel knows is in /sys/block and /run/simulator/proc, as
+on a real node.
 """
 
 from __future__ import annotations

@@ -119,21 +119,88 @@ def raid(**fields: Any) -> str:
     return json.dumps({"raid": {"name": "any:nvme-scratch", "uuid": "u", "devices": DISKS, "number": 0, **fields}})
 
 
-LEFTOVERS: dict[str, dict[str, str]] = {
+OURS_BEFORE: dict[str, dict[str, str]] = {
     "an array that was never finished": {"nvme0n1": raid(), "nvme1n1": raid(number=1)},
-    "a superblock of somebody's array": {"nvme1n1": raid(name="host:data", devices=2)},
-    "a file system of another use": {"nvme2n1": '{"filesystem": {"type": "ext4", "label": "old", "uuid": "f"}}'},
+    "an array of which a disk was replaced": {"nvme0n1": raid(), "nvme2n1": raid(number=2)},
+    "a file system of one disk": {"nvme2n1": '{"filesystem": {"type": "xfs", "label": "nvme-scratch", "uuid": "f"}}'},
 }
 
 
-@pytest.mark.parametrize("leftover", LEFTOVERS)
-def test_leftovers_on_disks_that_nobody_uses_are_done_anew(node: Node, leftover: str) -> None:
-    for disk, content in LEFTOVERS[leftover].items():
+@pytest.mark.parametrize("leftover", OURS_BEFORE)
+def test_what_it_made_itself_is_made_again(node: Node, leftover: str) -> None:
+    for disk, content in OURS_BEFORE[leftover].items():
         (node.root / "dev" / disk).write_text(content)
     code, log = set_up(node)
     assert code == 0
     assert f"creating a RAID 0 of {DISKS} disks" in log
     assert "ready: /dev/md127" in log
+
+
+def signatures(*types: str) -> str:
+    return json.dumps({"signatures": types})
+
+
+FOREIGN: dict[str, tuple[str, str]] = {
+    "another array": (raid(name="localhost:nvme", devices=2), "linux_raid_member"),
+    "ext4": ('{"filesystem": {"type": "ext4", "label": "data", "uuid": "f"}}', "ext4"),
+    "xfs without a label": ('{"filesystem": {"type": "xfs", "label": "", "uuid": "f"}}', "xfs"),
+    "a label of ours beside a partition table": (
+        '{"filesystem": {"type": "xfs", "label": "nvme-scratch", "uuid": "f"}, "signatures": ["gpt", "PMBR"]}',
+        "PMBR gpt",
+    ),
+    **{
+        kind: (signatures(kind), kind)
+        for kind in (
+            "LVM2_member",
+            "gpt",
+            "dos",
+            "ntfs",
+            "crypto_LUKS",
+            "zfs_member",
+            "ceph_bluestore",
+            "swap",
+            "btrfs",
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("disks", [1, DISKS])
+@pytest.mark.parametrize("content", FOREIGN)
+def test_a_signature_of_others_is_refused_by_name_with_the_command_that_gives_it_up(
+    node: Node, content: str, disks: int
+) -> None:
+    node.change(nvme=node.hardware.nvme[:disks])
+    last = f"nvme{disks - 1}n1"
+    (node.root / "dev" / last).write_text(FOREIGN[content][0])
+    before = node.disks()
+    code, log = set_up(node)
+    assert code == 1
+    assert f"/dev/{last} has the signature of {FOREIGN[content][1]}: this script did not make that" in log
+    assert f"chroot /host wipefs --all /dev/{last} (or, on all nodes: pulumi config set --path" in log
+    assert node.disks() == before
+
+
+@pytest.mark.parametrize("content", ["another array", "ext4", "LVM2_member"])
+def test_it_is_wiped_where_the_stack_asks_for_it(node: Node, content: str) -> None:
+    (node.root / "dev/nvme2n1").write_text(FOREIGN[content][0])
+    code, log = set_up(node, WIPE_FOREIGN="true")
+    assert code == 0
+    assert f"wiping, as wipeForeign is true: /dev/nvme2n1 has the signature of {FOREIGN[content][1]}" in log
+    assert "ready: /dev/md127" in log
+    assert pod_spec("i", wipe_foreign=True)["initContainers"][0]["env"][1:] == [
+        {"name": "WIPE_FOREIGN", "value": "true"}
+    ]
+
+
+def test_signatures_that_cannot_be_read_are_no_blank_disk(node: Node) -> None:
+    broken = "mkdir /tmp/bin; printf '#!/bin/bash\necho input/output error >&2; exit 1\n' >/tmp/bin/wipefs"
+    script = f"{broken}; chmod +x /tmp/bin/wipefs; PATH=/tmp/bin:$PATH local-nvme-scratch"
+    before = node.disks()
+    code, log = node.run(POD, SETUP | {"command": ["bash", "-c", script]})
+    assert code == 1
+    assert "the signatures on /dev/nvme0n1 cannot be read, it is left alone: input/output error" in log
+    assert node.disks() == before
 
 
 def test_a_start_that_was_killed_before_formatting_goes_on(node: Node) -> None:
@@ -190,7 +257,7 @@ def in_a_volume_group(node: Node) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Node], None], str]] = {
-    "a partition": (with_partition, "/dev/nvme2n1 has partitions"),
+    "a partition": (with_partition, "/dev/nvme2n1 has partitions: nvme2n1p1"),
     "a mount elsewhere": (mounted_elsewhere, "/dev/nvme2n1 is mounted at /var/lib/docker"),
     "another array": (in_another_array, "/dev/nvme2n1 is part of /dev/md0, which is not the scratch array"),
     "a volume group": (in_a_volume_group, "/dev/nvme2n1 is part of /dev/dm-0"),
