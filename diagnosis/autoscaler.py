@@ -13,9 +13,10 @@ from typing import Any
 
 import yaml
 
+from config.facts.scheduling import POOL_LABEL
 from diagnosis.cluster import CONFIG_MAP, EVENT, NODE, Cluster, Object, told_at
 from diagnosis.finding import Finding, one_line
-from diagnosis.nodes import choice, chosen_pools
+from diagnosis.nodes import choice, chosen, chosen_pools
 from diagnosis.shapes import fit
 
 _NAMESPACE, _STATUS = "kube-system", "cluster-autoscaler-status"
@@ -30,17 +31,18 @@ _UNFIT = re.compile(
 )
 """What keeps a pod off a new node of a pool, as Kubernetes' scheduler writes it."""
 _SHAPE = {
+    "clusterWide": {"health": {"status": str}},
     "nodeGroups": [
         {
             "name!": str,
             "health!": {"maxSize": int, "cloudProviderTarget": int},
             "scaleUp!": {"status": str, "backoffInfo": {"errorCode": str, "errorMessage": str}},
         }
-    ]
+    ],
 }
 """What is read of the status."""
 _LOOK = f"kubectl get configmap -n {_NAMESPACE} {_STATUS} -o yaml"
-_RAISE = "pulumi config set --path 'pools.<key>.autoscale.max' <nodes>    # then pulumi up"
+_RAISE = "pulumi config set --path 'pools.{key}.autoscale.max' <nodes>    # then pulumi up"
 
 
 def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Finding]:
@@ -59,6 +61,8 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
     """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
+    if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":
+        yield Finding("the autoscaler pauses, since too many nodes of the cluster are not ready", "kubectl get nodes")
     for name, group in (_groups(cluster, pod) or {}).items() if chosen_pools(pod) else ():
         if group["scaleUp"].get("status") == "InProgress":
             target = group["health"].get("cloudProviderTarget", "more")
@@ -95,7 +99,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     elif _MAX in text:
         sizes = {group["health"]["maxSize"] for group in groups.values() if _is_full(group)}
         most = f" ({', '.join(map(str, sorted(sizes)))})" if sizes else ""
-        yield Finding(f"{adds}: the pool has reached its autoscale.max{most}", _RAISE)
+        yield Finding(f"{adds}: the pool has reached its autoscale.max{most}", _RAISE.format(key=_key(cluster, pod)))
     elif _UNREADY in text:
         yield Finding(f"{adds}: too many nodes of the pool are not ready", "kubectl get nodes")
     elif _LIMITS.search(text):
@@ -104,6 +108,13 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
         unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
         why = f"{adds}, since the pod would not fit on it{f': {text}' if text else ''}"
         yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))
+
+
+def _key(cluster: Cluster, pod: Object) -> str:
+    """Returns the key of the pod's pool in the settings, as the nodes that the pool has are labelled."""
+    labels = [node["metadata"].get("labels", {}) for node in cluster.all(NODE) if chosen(node, pod)]
+    keys = {each[POOL_LABEL] for each in labels if POOL_LABEL in each}
+    return keys.pop() if len(keys) == 1 else "<key>"
 
 
 def _azure_says(cluster: Cluster, groups: Sequence[str], since: str = "") -> str:
@@ -136,13 +147,16 @@ def _groups(cluster: Cluster, pod: Object) -> dict[str, Any] | None:
 
 
 def _status(cluster: Cluster) -> dict[str, Any]:
+    return {group["name"]: group for group in _read(cluster).get("nodeGroups", [])}
+
+
+def _read(cluster: Cluster) -> dict[str, Any]:
     for found in cluster.all(CONFIG_MAP, _NAMESPACE):
         if found["metadata"]["name"] == _STATUS:
             try:
-                read = yaml.safe_load(found.get("data", {}).get("status", ""))
+                return fit(yaml.safe_load(found.get("data", {}).get("status", "")), _SHAPE) or {}
             except yaml.YAMLError:  # before 1.30 it was a text
                 return {}
-            return {group["name"]: group for group in (fit(read, _SHAPE) or {}).get("nodeGroups", [])}
     return {}
 
 

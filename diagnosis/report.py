@@ -179,7 +179,7 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
     yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
-    yield from _controllers(cluster, workload, kind, phase, pods)
+    yield from _controllers(cluster, workload, kind, pods)
     if not pods and phase == PENDING:
         pods = _templates(cluster, workload)
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
@@ -214,9 +214,7 @@ def _is_suspended(obj: Object) -> bool:
     return bool(obj["spec"].get("suspend") or obj["spec"].get("runPolicy", {}).get("suspend"))
 
 
-def _controllers(
-    cluster: Cluster, workload: Object, kind: str, phase: str, pods: Sequence[Object]
-) -> Iterable[Finding]:
+def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]) -> Iterable[Finding]:
     """What the controllers of the workload, and of what it has made, do or cannot do."""
     if kind == "vcjob":
         yield from volcano.changing(workload)
@@ -230,8 +228,7 @@ def _controllers(
             yield from ray.waiting(each)
         if of == JOB and (why := failing(each)):
             yield Finding(why, f"kubectl describe job -n {_namespace(each)} {_name(each)}")
-    if phase == PENDING or not pods:
-        yield from refusals(cluster, made, pods)
+    yield from refusals(cluster, made, pods)
 
 
 def _under_way(

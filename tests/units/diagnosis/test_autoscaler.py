@@ -120,6 +120,15 @@ def test_why_no_node_comes(refused: str, more: list[tuple[Kind, Object]], why: s
 def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
     (finding,) = found(refused="1 max node group size reached")
     assert finding.fix.startswith("pulumi config set --path 'pools.<key>.autoscale.max'")
+    kind, node = make.node("a", gpu=0)
+    node["metadata"]["labels"]["ai-on-aks/pool"] = "big"
+    fixes = [each.fix for each in found((kind, node), refused="1 max node group size reached")]
+    assert "pulumi config set --path 'pools.big.autoscale.max' <nodes>    # then pulumi up" in fixes
+
+
+def test_an_autoscaler_that_pauses_says_so() -> None:
+    paused = status(yaml.safe_dump({"clusterWide": {"health": {"status": "Unhealthy"}}}))
+    assert found(paused)[0].why == "the autoscaler pauses, since too many nodes of the cluster are not ready"
 
 
 @pytest.mark.parametrize("later", ["added", "refused"])

@@ -121,6 +121,14 @@ def test_with_pods_only_a_refusal_that_is_newer_than_they_are_counts(minute: int
     assert (QUOTA in told(*objects, (kind, pod), refused)) is shown
 
 
+def test_a_job_runs_once_its_master_does_though_its_workers_cannot_be_made() -> None:
+    job = make.pytorch_job(Created="True", Running="True")
+    kind, master = make.pod("train-master-0", owner="job-train", on="a", ready=True)
+    master["metadata"]["creationTimestamp"] = "2026-11-22T10:05:00Z"
+    refused = warned(job, "FailedCreatePod", f"Error creating: {QUOTA}", minute=9)
+    assert told(job, (kind, master), refused) == [f"Error creating: {QUOTA}"]
+
+
 @pytest.mark.parametrize(
     ("message", "lasts"),
     [
