@@ -23,8 +23,8 @@ _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Sus
 """Reasons of QuotaReserved with the feature gate UnadmittedWorkloadsObservability; without it, messages tell."""
 _LASTING = re.compile(
     r"LocalQueue \S+ (doesn't exist|is (terminating or missing|stopped|inactive))"
-    r"|ClusterQueue \S* ?(doesn't exist|not found|is (terminating or missing|stopped))"
-    r"|namespace doesn't match ClusterQueue selector|resources validation failed|LimitRange|cluster queue is stopped"
+    r"|ClusterQueue \S* (doesn't exist|not found|is (terminating or missing|stopped))"
+    r"|namespace doesn't match ClusterQueue selector|resources validation failed|LimitRange"
 )
 _POD_SET = re.compile(r"(?:^|; )couldn't assign flavors to pod set \S+: ")
 _TOO_MUCH = re.compile(
@@ -120,7 +120,7 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
     for check in (queued.get("status") or {}).get("admissionChecks") or []:
         if (state := check.get("state")) != "Ready":
             message = f": {check['message']}" if check.get("message") else ""
-            why = f"it has quota in {queue}, and its admission check {check.get('name')} is {state}{message}"
+            why = f"it has quota in {queue}, and its admission check {check.get('name')} is in state {state}{message}"
             yield Finding(one_line(why), look, lasts=state == "Rejected")
     admitted = condition(queued, "Admitted")
     if admitted.get("reason") == "PendingDelayedTopologyRequests":

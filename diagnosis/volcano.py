@@ -91,8 +91,8 @@ def changing(job: Object) -> Iterator[Finding]:
 
 def restarts(job: Object) -> str:
     """Returns how often Volcano has restarted its job; empty if never."""
-    count = (job.get("status") or {}).get("retryCount") or 0
-    return f"{count} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if count else ""
+    spent = (job.get("status") or {}).get("retryCount")
+    return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if spent else ""
 
 
 def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> Finding:
@@ -128,21 +128,15 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
     if large:
         never = f"it never fits in Volcano's queue {name}: it asks for {'; '.join(large)}"
         return [Finding(never, f"{look}    # ask for less, or raise spec.capability", lasts=True)]
-    if known and not capability:  # a queue without limits has what all nodes offer, and they lack it
-        return []
-    if not capability:
-        return [
-            Finding(
-                " ".join(filter(None, ["the quota of its queue", name, f"is used up{names}"])),
-                "kubectl describe queues",
-            )
-        ]
+    used_up = f"{' '.join(filter(None, ['the quota of its queue', name, 'is used up']))}{names}"
+    if not capability:  # it has what all nodes offer; where they lack it, that is the cause
+        return [] if known else [Finding(used_up, "kubectl describe queues")]
     limits = ", ".join(f"{most} {each}" for each, most in capability.items())
     free = [each for each in asked if "/" in each and each not in capability]
     open_end = (
         f"; {' and '.join(free)} is not in its capability: unlimited, but none before Volcano 1.8.2" if free else ""
     )
-    return [Finding(f"the quota of its queue {name} is used up{names} (its capability is {limits}{open_end})", look)]
+    return [Finding(f"{used_up} (its capability is {limits}{open_end})", look)]
 
 
 def _is_in(group: Object) -> bool:

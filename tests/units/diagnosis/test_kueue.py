@@ -95,6 +95,7 @@ EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", N
         ("LocalQueue main is terminating or missing", None, True),
         ("LocalQueue main is stopped", None, True),
         ("ClusterQueue team doesn't exist", None, True),
+        ("ClusterQueue  doesn't exist", None, True),
         ("ClusterQueue team is stopped", None, True),
         ("ClusterQueue team is inactive", None, False),
         ("Workload namespace doesn't match ClusterQueue selector", None, True),
@@ -218,13 +219,13 @@ def test_an_inactive_queue_is_told_with_its_own_words() -> None:
         (
             {"QuotaReserved": ("True", "QuotaReserved", ""), "Admitted": ("False", "UnsatisfiedChecks", "")},
             {"admissionChecks": [{"name": "prov", "state": "Pending", "message": "no node yet"}]},
-            "it has quota in its queue main, and its admission check prov is Pending: no node yet",
+            "it has quota in its queue main, and its admission check prov is in state Pending: no node yet",
             False,
         ),
         (
             {"QuotaReserved": ("True", "QuotaReserved", "")},
             {"admissionChecks": [{"name": "prov", "state": "Rejected", "message": "refused"}]},
-            "it has quota in its queue main, and its admission check prov is Rejected: refused",
+            "it has quota in its queue main, and its admission check prov is in state Rejected: refused",
             True,
         ),
         (
