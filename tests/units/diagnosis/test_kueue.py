@@ -108,7 +108,7 @@ EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", N
 )
 def test_a_job_without_quota_is_told_whether_it_will_ever_have_it(message: str, why: str | None, lasts: bool) -> None:
     found = held(conditions(QuotaReserved=message))
-    assert (found.why, found.lasts) == (why or f"{WAITS}{message}", lasts)
+    assert (found.why, found.lasts) == (why or f"{WAITS}{' '.join(message.split())}", lasts)
 
 
 def test_one_that_asks_for_too_much_is_told_which_setting_is_its_quota() -> None:
