@@ -26,7 +26,7 @@ help: ## this list
 up: own-state stack-file ## everything: tools, simulator, pulumi up, then waits for the jobs
 	@$(RUN) "$$python" -m simulator.tools --stack "$(STACK)" && exec "$$python" -m simulator up $(ENTER)
 
-down: ## destroys the stack and stops the simulator; its state and the tools stay
+down: ## destroys the stack, and stops the simulator if no other stack has resources; its state and the tools stay
 	@$(RUN) exec "$$python" -m simulator down $(ENTER)
 
 clean: ## stops the simulator and removes its state
@@ -34,9 +34,11 @@ clean: ## stops the simulator and removes its state
 
 start: ## starts the simulator's processes
 stop: ## ends them; their state is kept
-status: ## what runs, and who has which GPUs
-start stop status:
+start stop:
 	@$(RUN) exec "$$python" -m simulator $@
+
+status: ## what runs, and who has which GPUs
+	@$(RUN) "$$python" -m simulator status || test $$? = 3 # which says that it is stopped
 
 shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell $(ENTER)
