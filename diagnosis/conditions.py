@@ -1,4 +1,4 @@
-"""Problems of nodes that our node-problem-detector tells, as conditions of theirs, and that a check has found."""
+"""Problems of nodes: conditions of node-problem-detectors, ours and AKS's, and what a check has found."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from config.facts.scheduling import CONDITION_PREFIX, HEALTH_TAINT
 from diagnosis.cluster import NODE, Cluster, Object, has_ended
 from diagnosis.finding import Finding, Obstacle, one_line, together
+from diagnosis.node_states import like_ours
 
 
 def sick_nodes(cluster: Cluster) -> list[Finding]:
@@ -36,9 +37,8 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 
 def problems(node: Object) -> list[str]:
-    """Those that are there; of what nobody knows nothing is told."""
-    return [
-        f"{each['type'].removeprefix(CONDITION_PREFIX)} ({one_line(each.get('message', ''))})"
-        for each in node.get("status", {}).get("conditions") or []
-        if each["type"].startswith(CONDITION_PREFIX) and each["status"] == "True"
-    ]
+    """Those that are there, ours before AKS's and Kubernetes' own, and each once; unknown ones are left out."""
+    true = [each for each in node.get("status", {}).get("conditions") or [] if each["status"] == "True"]
+    ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in true if CONDITION_PREFIX in each["type"]}
+    others = {each["type"]: each for each in true if (like := like_ours(each["type"])) is not None and like not in ours}
+    return [f"{name} ({one_line(each.get('message', ''))})" for name, each in {**others, **ours}.items()]

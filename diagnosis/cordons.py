@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
 from diagnosis.finding import Finding, Obstacle, listed, together
+from diagnosis.node_states import is_taken, leaving
 from diagnosis.nodes import requested
 
 _DRIVERS = {"ofed": "DOCA OFED", "gpu": "the GPU driver"}
@@ -21,7 +22,7 @@ _TAINT = "node.kubernetes.io/unschedulable"
 
 def cordoned_nodes(cluster: Cluster) -> list[Finding]:
     """Every one of the cluster."""
-    nodes = [node for node in cluster.all(NODE) if node["spec"].get("unschedulable")]
+    nodes = [node for node in cluster.all(NODE) if node["spec"].get("unschedulable") and not is_taken(node)]
     return together((node["metadata"]["name"], cordon(cluster, node)) for node in nodes)
 
 
@@ -32,8 +33,12 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         state = labels.get(f"nvidia.com/{driver}-driver-upgrade-state", "")
         if state not in _NOT_AT_WORK:
             return _upgrade(cluster, node, driver, f"cordoned by NVIDIA's operators, who change {called} ({state})")
+    if state := leaving(node):
+        return state.obstacle(node)
     who = _manager(node)
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
+    if who and not who.startswith("kubectl"):  # a controller, which would take the pods that come, too
+        return Obstacle(what, f"kubectl describe node {node['metadata']['name']}    # wait for {who}", _since(node))
     return Obstacle(what, "kubectl uncordon {nodes}    # once it is known why", _since(node))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,
@@ -25,6 +24,7 @@ from diagnosis.cluster import (
     labelled,
     owners_of,
 )
+from diagnosis.devices import expected, is_gpu
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.nodes import allocatable, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
@@ -63,36 +63,60 @@ _RDMA_PARTS = (
 
 def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> Obstacle:
     """Why the node offers fewer devices than a pod wants."""
-    name = node["metadata"]["name"]
-    parts = _GPU_PARTS if resource.startswith(GPU_RESOURCE) else _RDMA_PARTS
-    if not cluster.all(parts[-1].policy):
-        kind = parts[-1].policy
+    look = f"kubectl describe node {node['metadata']['name']}"
+    if offered := allocatable(node, resource):
+        has = expected(cluster, node, resource)
+        why = "its VM size has no more" if 0 < has <= offered else "a device has failed"
+        return Obstacle(f"{offered} {resource} are offered and {wanted} wanted: {why}", look)
+    parts = _parts(resource)
+    if not parts:
+        return Obstacle(f"{resource} is not offered: no device plugin of the node has it", look)
+    kind = parts[-1].policy
+    if not cluster.all(kind):
         return Obstacle(f"{resource} is not offered, for there is no {kind.name}", f"kubectl get {kind.plural}")
-    for part in parts:
-        if found := _missing(cluster, node, part):
-            return found
-    offered = allocatable(node, resource)
-    if offered:
-        what = f"{offered} {resource} are offered and {wanted} wanted: a device has failed"
-    else:
-        what = f"{resource} is not offered, though its device plugin is ready"
-    return Obstacle(what, f"kubectl describe node {name}")
+    absent = Obstacle(f"{resource} is not offered, though its device plugin is ready", look)
+    return next(filter(None, (_missing(cluster, node, part) for part in parts)), absent)
+
+
+def _parts(resource: str) -> tuple[Part, ...]:
+    """What offers a resource; nothing of other vendors'."""
+    if is_gpu(resource):
+        return _GPU_PARTS
+    return _RDMA_PARTS if resource.startswith(("nvidia.com/", "rdma/")) else ()
 
 
 def broken_nodes(cluster: Cluster) -> list[Finding]:
-    """Nodes that do not report, and those that offer fewer devices than they have: a device plugin found a bad one."""
-    return together((node["metadata"]["name"], obstacle) for node in cluster.all(NODE) for obstacle in _broken(node))
+    """Nodes that do not report, and those that offer fewer devices than their VM size has: after a reboot, a device
+    that is lost is missing in the node's capacity, too.
+    """
+    nodes = cluster.all(NODE)
+    return together((node["metadata"]["name"], obstacle) for node in nodes for obstacle in _broken(cluster, node))
 
 
-def _broken(node: Object) -> Iterator[Obstacle]:
-    status, look = node.get("status", {}), f"kubectl describe node {node['metadata']['name']}"
-    ready = condition(node, "Ready")
+def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
+    look, ready = f"kubectl describe node {node['metadata']['name']}", condition(node, "Ready")
     if ready and ready.get("status") != "True":
         yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
         return
-    for resource, there in status.get("capacity", {}).items():
-        if "/" in resource and (offered := allocatable(node, resource)) < count(there):
-            yield Obstacle(f"{offered} of {there} {resource} are offered: a device has failed", look)
+    for resource, amount in node["status"].get("capacity", {}).items():
+        offered, there = allocatable(node, resource), count(amount)
+        most = max(there, expected(cluster, node, resource))
+        if "/" not in resource or offered >= most or not (there or _plugin_is_ready(cluster, node, resource)):
+            continue  # with nothing in its capacity, it is still to be set up
+        if offered:
+            yield Obstacle(f"{offered} of {most} {resource} are offered: a device has failed", look)
+        elif there:
+            why = "its device plugin does not run, or offers other names now"
+            gone = "an old name goes with the next restart of the kubelet, or with the node"
+            yield Obstacle(f"none of {there} {resource} is offered: {why}", f"{look}    # {gone}")
+        else:
+            yield Obstacle(f"0 of {most} {resource} are offered, though the device plugin is ready", look)
+
+
+def _plugin_is_ready(cluster: Cluster, node: Object, resource: str) -> bool:
+    plugins = [part.labels for part in _parts(resource) if not part.installs and "toolkit" not in part.name]
+    there = [pod for pod in cluster.on_node(node) if is_ready(pod)]
+    return any(labelled(pod, labels) for pod in there for labels in plugins)
 
 
 def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:

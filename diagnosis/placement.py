@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from config.facts.scheduling import HEALTH_TAINT
+from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT
 from diagnosis import schedulers
 from diagnosis.autoscaler import scaling
 from diagnosis.claims import without_volume
@@ -14,6 +14,7 @@ from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon
 from diagnosis.drivers import not_offered
 from diagnosis.finding import Finding, Obstacle, together
+from diagnosis.node_states import leaving, of_taints
 from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
 
@@ -77,7 +78,7 @@ def _candidates(cluster: Cluster, pod: Object) -> list[Object]:
 def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int]) -> Obstacle | None:
     """What keeps a pod off a node that it might choose."""
     if taints := untolerated(node, pod["spec"]):
-        return _taint(cluster, node, taints[0])
+        return _tainted(cluster, node, taints)
     for resource, count in wanted.items():
         if allocatable(node, resource) < count:
             return not_offered(cluster, node, resource, count)
@@ -90,16 +91,32 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
     return None
 
 
-def _taint(cluster: Cluster, node: Object, taint: Object) -> Obstacle:
-    name = node["metadata"]["name"]
+def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
+    """What the surest of a node's taints says: why somebody takes the node away comes before how that shows."""
+    name, taint = node["metadata"]["name"], taints[0]
+    if state := of_taints(taints):
+        return state.obstacle(node)
     if taint["key"] == "node.kubernetes.io/unschedulable":
         return cordon(cluster, node)
     if taint["key"].startswith("node.kubernetes.io/"):
+        if state := leaving(node):
+            return state.obstacle(node)
         return Obstacle(f"not in order: taint {words_of(taint)}", f"kubectl describe node {name}")
     if taint["key"] == HEALTH_TAINT:
         return failed_check(node)
+    if _is_of_node(cluster, node, taint):
+        what = f"somebody has put taint {words_of(taint)} on it, which its pool does not have"
+        return Obstacle(what, f"kubectl describe node {name}    # whoever set it knows when it may go")
     fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
     return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
+
+
+def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
+    """Whether other nodes of its pool lack the taint, which so is about this node."""
+    pool = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL)
+    pools = [each for each in cluster.all(NODE) if pool and labelled(each, {AGENT_POOL_LABEL: pool})]
+    keys = [{each["key"] for each in other["spec"].get("taints") or []} for other in pools]
+    return any(taint["key"] not in there for there in keys)
 
 
 def _too_few(

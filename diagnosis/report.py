@@ -30,6 +30,7 @@ from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
+from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, pods_of, refusals
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started
@@ -128,7 +129,7 @@ def platform(cluster: Cluster) -> Report:
     """Whether every node and policy is in order, no node is cordoned and no pod is kept from ending by a lost one,
     though no workload may wait for it.
     """
-    nodes = (*broken_nodes(cluster), *sick_nodes(cluster), *never_ending(cluster))
+    nodes = (*taken_nodes(cluster), *broken_nodes(cluster), *sick_nodes(cluster), *never_ending(cluster))
     found = (*nodes, *unready_policies(cluster, starting=True), *cordoned_nodes(cluster))
     return Report("platform", "NotReady" if found else "Ready", findings=found)
 

@@ -1,0 +1,86 @@
+"""How many devices a node should offer: what its VM size has (config/facts/skus.yaml), however they are shared."""
+
+from __future__ import annotations
+
+import json
+
+from config.facts.gpu_sharing import MIG_LABEL, MIG_STATE_LABEL, mig_profiles, partition_of
+from config.facts.scheduling import GPU_RESOURCE, INSTANCE_TYPE
+from config.facts.skus import VmSku, catalogue
+from diagnosis.cluster import NIC_POLICY, Cluster, Object
+from diagnosis.shapes import fit
+from k8s.quantities import count
+
+SHARED_GPU = f"{GPU_RESOURCE}.shared"
+"""GPUs that take turns, where the device plugin renames them (NVIDIA/k8s-device-plugin, renameByDefault)."""
+_MIG = "nvidia.com/mig-"
+"""Begins the names of partitions with the strategy `mixed`."""
+_AMD = "amd.com/gpu"
+_EXCLUSIVE = ("nvidia.com/mlnxnics", "rdma/ib")
+"""Names for whole HCAs, if no NicClusterPolicy gives others: ours, and that of Azure/aks-rdma-infiniband."""
+_SHARES = "nvidia.com/gpu.replicas"
+_STRATEGY = "nvidia.com/mig.strategy"
+"""Labels of GPU feature discovery: into how many parts a GPU is sliced by time, and how partitions are named."""
+_SOME_DEVICES = ("pfNames", "pciAddresses", "rootDevices", "ddpProfiles", "acpiIndexes")
+"""Selectors by which a resource has only some of a node's HCAs (sriov-network-device-plugin, pkg/types)."""
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether NVIDIA's GPU device plugin offers the resource."""
+    return resource.startswith((GPU_RESOURCE, _MIG))
+
+
+def expected(cluster: Cluster, node: Object, resource: str) -> int:
+    """How many of a resource the VM size of the node has; 0 where that is not known, or not meant to be counted."""
+    size = _size(node)
+    if size is None:
+        return 0
+    if is_gpu(resource):
+        return _gpus(node, size, resource) if size.gpu_vendor == "nvidia" else 0
+    if resource == _AMD:
+        return size.gpus if size.gpu_vendor == "amd" else 0
+    return size.infiniband.hcas if size.infiniband and resource in _exclusive(cluster) else 0
+
+
+def _size(node: Object) -> VmSku | None:
+    return catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
+
+
+def _gpus(node: Object, size: VmSku, resource: str) -> int:
+    """GPUs, or their partitions, times the shares by time."""
+    labels = node["metadata"].get("labels", {})
+    shares = max(count(labels.get(_SHARES)), 1)
+    profile, mixed = labels.get(MIG_LABEL, "all-disabled"), labels.get(_STRATEGY) == "mixed"
+    if profile == "all-disabled" and "-MIG-" not in labels.get("nvidia.com/gpu.product", ""):
+        return size.gpus * shares if resource in (GPU_RESOURCE, SHARED_GPU) else 0
+    of_profile = f"{_MIG}{partition_of(profile)}" if mixed else GPU_RESOURCE
+    if labels.get(MIG_STATE_LABEL, "success") != "success" or resource.removesuffix(".shared") != of_profile:
+        return 0
+    return size.gpus * mig_profiles(size.gpu_product).get(profile, 0) * shares
+
+
+def _exclusive(cluster: Cluster) -> set[str]:
+    """The resources that stand for whole HCAs: that of the SR-IOV device plugin, if one resource has them all."""
+    policies = cluster.all(NIC_POLICY)
+    entries = [entry for policy in policies for entry in _entries(policy, "sriovDevicePlugin", "resourceList")]
+    shared = [entry for policy in policies for entry in _entries(policy, "rdmaSharedDevicePlugin", "configList")]
+    if not entries:
+        return {*_EXCLUSIVE} - {_name(entry, "rdma") for entry in shared}
+    selectors = entries[0].get("selectors")
+    given = [each for each in (selectors if isinstance(selectors, list) else [selectors]) if isinstance(each, dict)]
+    some = len(entries) > 1 or any(each.get(key) for each in given for key in _SOME_DEVICES)
+    return set() if some else {_name(entries[0], "intel.com")}
+
+
+def _entries(policy: Object, plugin: str, key: str) -> list[Object]:
+    """What a NicClusterPolicy configures a device plugin with, which is JSON in text; nothing if it is malformed."""
+    try:
+        config = json.loads(policy["spec"].get(plugin, {}).get("config", ""))
+    except ValueError:
+        return []
+    entries: list[Object] = (fit(config, {key: [{"resourcePrefix": str, "resourceName!": str}]}) or {}).get(key, [])
+    return entries
+
+
+def _name(entry: Object, prefix: str) -> str:
+    return f"{entry.get('resourcePrefix', prefix)}/{entry['resourceName']}"

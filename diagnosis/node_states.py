@@ -1,0 +1,90 @@
+"""States of nodes that other controllers set: who takes a node, and what to do (config/facts/node_states.yaml)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from config.facts import data
+from diagnosis.cluster import NODE, Cluster, Object
+from diagnosis.finding import Finding, Obstacle, one_line, together
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A state of a node that a controller has set."""
+
+    entry: Entry
+    mark: str
+    """The taint, label, annotation or condition that shows it, with its message."""
+    since: str = ""
+
+    def obstacle(self, node: Object) -> Obstacle:
+        do = self.entry["do"].replace("{node}", node["metadata"]["name"])
+        return Obstacle(f"{self.entry['who']} ({self.mark})", do, self.since)
+
+
+@functools.cache
+def _known() -> Mapping[str, Mapping[str, Mapping[str, Entry]]]:
+    found: dict[str, dict[str, dict[str, Entry]]] = data.read("node_states.yaml")
+    return found
+
+
+def _entry(kind: str, name: str, groups: Iterable[str] = ()) -> Entry | None:
+    entries = [item for group in groups or _known()[kind] for item in _known()[kind][group].items()]
+    return next((entry for pattern, entry in entries if fnmatchcase(name, pattern)), None)
+
+
+def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
+    """The surest state that one of the taints stands for; None where no known controller sets any of them."""
+    found = [
+        NodeState(entry, f"taint {taint['key']}", taint.get("timeAdded", ""))
+        for taint in taints
+        if (entry := _entry("taints", taint["key"], groups))
+    ]
+    order = [*_known()["taints"]["leaving"].values()]
+    return min(found, key=lambda each: order.index(each.entry) if each.entry in order else len(order), default=None)
+
+
+def leaving(node: Object) -> NodeState | None:
+    """The state that says why a node is taken away; None for one that stays as far as it says."""
+    metadata, conditions = node["metadata"], node.get("status", {}).get("conditions") or []
+    if tainted := of_taints(node["spec"].get("taints") or [], "leaving"):
+        return tainted
+    labels = (("labels", f"{key}={value}") for key, value in metadata.get("labels", {}).items())
+    annotations = (("annotations", key) for key in metadata.get("annotations", {}))
+    for kind, name in (*labels, *annotations):
+        if entry := _entry(kind, name):
+            return NodeState(entry, f"{kind[:-1]} {name}")
+    for each in conditions:
+        if each["status"] == "True" and (entry := _entry("conditions", each["type"], ["leaving"])):
+            said = ": ".join(filter(None, [f"condition {each['type']}", each.get("message")]))
+            return NodeState(entry, one_line(said), each.get("lastTransitionTime", ""))
+    return None
+
+
+def like_ours(condition: str) -> str | None:
+    """The condition of ours for the same problem, empty if it has none; None for one that is not a known problem."""
+    entry = _entry("conditions", condition, ["problems"])
+    return None if entry is None else str(entry.get("like", ""))
+
+
+def taken_nodes(cluster: Cluster) -> list[Finding]:
+    """Every node of the cluster that is taken away, but for the routine of autoscalers."""
+    states = [(node, state) for node in cluster.all(NODE) if (state := leaving(node))]
+    return together((node["metadata"]["name"], state.obstacle(node)) for node, state in states if _unusual(state))
+
+
+def is_taken(node: Object) -> bool:
+    """Whether `taken_nodes` names it."""
+    state = leaving(node)
+    return state is not None and _unusual(state)
+
+
+def _unusual(state: NodeState) -> bool:
+    return not state.entry.get("routine", False)

@@ -1,0 +1,125 @@
+"""Devices that a node should offer by its VM size, and those that it does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from diagnosis.cluster import NIC_POLICY, Kind, Object
+from diagnosis.report import platform, report
+from tests.units.diagnosis import objects as make
+
+H100, A100, T4 = "Standard_ND96isr_H100_v5", "Standard_ND96asr_v4", "Standard_NC64as_T4_v3"
+GPU, HCA = "nvidia.com/gpu", "nvidia.com/mlnxnics"
+
+
+def sized(size: str, offers: Object, capacity: Object | None = None, **labels: str) -> tuple[Kind, Object]:
+    kind, node = make.node("a")
+    given = {f"nvidia.com/{key.replace('_', '.')}": value for key, value in labels.items()}
+    node["metadata"]["labels"] |= {"node.kubernetes.io/instance-type": size, **given}
+    node["status"] = {"allocatable": offers, "capacity": offers if capacity is None else capacity}
+    return kind, node
+
+
+def nic_policy(*entries: Object, shared: tuple[Object, ...] = ()) -> tuple[Kind, Object]:
+    kind, policy = make.nic_policy()
+    policy["spec"] = {"sriovDevicePlugin": {"config": json.dumps({"resourceList": entries})}} if entries else {}
+    if shared:
+        policy["spec"]["rdmaSharedDevicePlugin"] = {"config": json.dumps({"configList": shared})}
+    return kind, policy
+
+
+def found(*objects: tuple[Kind, Object]) -> list[str]:
+    return [finding.why.partition(" on node")[0] for finding in platform(make.cluster(*objects)).findings]
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        (sized(H100, {GPU: "7", HCA: "7"}), ["7 of 8 nvidia.com/gpu are", "7 of 8 nvidia.com/mlnxnics are"]),
+        (sized(H100, {GPU: "7", "rdma/ib": "8"}, {GPU: "8", "rdma/ib": "8"}), ["7 of 8 nvidia.com/gpu are"]),
+        (sized(H100, {GPU: "8", "rdma/ib": "7"}), ["7 of 8 rdma/ib are"]),
+        (sized(H100, {GPU: "8", HCA: "8", "rdma/hca_shared_devices_a": "1k", "rdma/shared_ib": "63"}), []),
+        (sized(H100, {GPU: "8", "rdma/hca_shared_devices_a": "4"}), []),
+        (sized(H100, {GPU: "8"}), []),
+        (sized(H100, {}), []),
+        (sized(H100, {GPU: "0", HCA: "0"}), []),
+        (sized(H100, {GPU: "0"}, {GPU: "8"}), ["none of 8 nvidia.com/gpu is"]),
+        (sized("Standard_Unknown_v9", {GPU: "7"}), []),
+        (sized("Standard_Unknown_v9", {GPU: "7"}, {GPU: "8"}), ["7 of 8 nvidia.com/gpu are"]),
+        (sized(T4, {GPU: "16"}, gpu_replicas="4"), []),
+        (sized(T4, {GPU: "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu are"]),
+        (sized(T4, {f"{GPU}.shared": "12"}, gpu_replicas="4"), ["12 of 16 nvidia.com/gpu.shared are"]),
+        (sized(A100, {GPU: "56"}, mig_config="all-1g.5gb", mig_strategy="single"), []),
+        (sized(A100, {GPU: "49"}, mig_config="all-1g.5gb", mig_strategy="single"), ["49 of 56 nvidia.com/gpu are"]),
+        (sized(A100, {GPU: "3"}, mig_config="all-1g.5gb", mig_config_state="pending"), []),
+        (sized(A100, {"nvidia.com/mig-1g.5gb": "49", GPU: "0"}, mig_config="all-1g.5gb", mig_strategy="mixed"),
+         ["49 of 56 nvidia.com/mig-1g.5gb are"]),
+        (sized(A100, {GPU: "21"}, gpu_product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"), []),
+        (sized(A100, {GPU: "2", "nvidia.com/mig-1g.5gb": "3"}, mig_config="custom", mig_strategy="mixed"), []),
+        (sized(H100, {GPU: "8", "smarter-devices/fuse": "20", "example.com/card": "1"}), []),
+        (sized(H100, {"example.com/card": "1"}, {"example.com/card": "2"}), ["1 of 2 example.com/card"]),
+    ],
+)  # fmt: skip
+def test_the_platform_counts_what_the_size_has(node: tuple[Kind, Object], why: list[str]) -> None:
+    told = found(node)
+    assert len(told) == len(why)
+    assert all(got.startswith(expected) for got, expected in zip(told, why, strict=True))
+
+
+ALL = {"resourcePrefix": "nvidia.com", "resourceName": "hostdev", "selectors": {"vendors": ["15b3"], "isRdma": True}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "resource", "lost"),
+    [
+        (nic_policy(ALL), "nvidia.com/hostdev", True),
+        (nic_policy(ALL), HCA, False),
+        (nic_policy({**ALL, "selectors": [{"vendors": ["15b3"], "pfNames": ["ib0"]}]}), "nvidia.com/hostdev", False),
+        (nic_policy(ALL, {**ALL, "resourceName": "other"}), "nvidia.com/hostdev", False),
+        (nic_policy({"resourceName": "nic"}), "intel.com/nic", True),
+        (nic_policy(shared=({"resourceName": "ib", "rdmaHcaMax": 7},)), "rdma/ib", False),
+        (nic_policy(), "rdma/ib", True),
+        ((NIC_POLICY, {"metadata": {"name": "p"}, "spec": {"sriovDevicePlugin": {"config": "{"}},
+                       "status": {"state": "ready"}}), HCA, True),
+    ],
+)  # fmt: skip
+def test_hcas_count_under_the_name_that_the_policy_gives_all_of_them(
+    policy: tuple[Kind, Object], resource: str, lost: bool
+) -> None:
+    assert found(policy, sized(H100, {resource: "7"})) == (
+        [f"7 of 8 {resource} are offered: a device has failed"] * lost
+    )
+
+
+def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
+    plugin = make.driver_pod("nvidia-device-plugin-daemonset", "a", ready=True)
+    plugin[1]["metadata"]["labels"] |= make.PLUGIN_LABELS
+    assert found(sized(H100, {GPU: "0"}), plugin) == [
+        "0 of 8 nvidia.com/gpu are offered, though the device plugin is ready"
+    ]
+    assert found(sized(H100, {GPU: "0"})) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "offers", "why"),
+    [
+        (T4, "4", "its VM size has no more"),
+        (H100, "7", "a device has failed"),
+        ("Standard_X", "7", "a device has failed"),
+    ],
+)
+def test_a_pod_that_wants_more_than_the_size_has_does_not_wait_for_a_repair(size: str, offers: str, why: str) -> None:
+    given = (make.volcano_job(), make.worker("train-0"), sized(size, {GPU: offers, HCA: "8"}))
+    findings = report(make.cluster(*given), "ai", "train").findings
+    assert f"{offers} nvidia.com/gpu are offered and 8 wanted: {why} on node a" in [each.why for each in findings]
+
+
+def test_devices_of_other_vendors_are_not_looked_for_at_nvidias_operators() -> None:
+    kind, pod = make.worker("train-0")
+    pod["spec"]["containers"] = [{"name": "main", "resources": {"limits": {"amd.com/gpu": "8"}}}]
+    findings = report(make.cluster(make.volcano_job(), (kind, pod), sized(H100, {GPU: "8"})), "ai", "train").findings
+    assert "amd.com/gpu is not offered: no device plugin of the node has it on node a" in [
+        each.why for each in findings
+    ]
