@@ -17,6 +17,7 @@ PLATFORM = "config:\n  ai-on-aks:vmSku: Standard_ND96isr_H100_v5\n"
 BORROWER = "config:\n  ai-on-aks:platformStack: dev\n"
 MAKE = """#!/bin/sh
 [ "$2" = env ] && echo "export SIMULATOR_PYTHON='$0.python'"
+[ "$3" ] && echo "$2 $3" >>"$CALLS"
 exit 0
 """
 PYTHON = """#!/bin/sh
@@ -71,6 +72,7 @@ def test_platforms_come_first_and_the_one_that_others_need_is_brought_up(preview
         "simulator start",
         "preview --stack alone",
         "preview --stack dev",
+        "tools STACK=dev",
         "up --stack dev",
         "preview --stack a-job",
         "preview --stack health-check",
