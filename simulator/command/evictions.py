@@ -42,7 +42,7 @@ def _evict(options: argparse.Namespace) -> None:
 
 def _set_rate(store: EvictionStore, per_hour: float, seed: int, *, drains: bool) -> None:
     if not 0 <= per_hour < float("inf"):
-        raise FaultError(f"--rate {per_hour:g}: how many nodes an hour, or 0 for no more")
+        raise FaultError(f"--rate {per_hour:g}: must be 0, which ends it, or a number of nodes an hour")
     store.set_rate(Rate(per_hour, seed, drains) if per_hour else None)
     print(f"evicted: {per_hour:g} Spot nodes an hour, seed {seed}" if per_hour else "no more evictions at a rate")
 

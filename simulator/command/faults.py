@@ -63,7 +63,7 @@ def _amount(options: argparse.Namespace, name: str) -> int:
     """0 where it is left out. Raises FaultError for one that is 0."""
     given: int | None = getattr(options, name)
     if given == 0:
-        raise FaultError(f"--{name} 0: it is above 0")
+        raise FaultError(f"--{name} 0: must be above 0")
     return given or 0
 
 

@@ -170,11 +170,11 @@ def new_fault(
         raise FaultError(f"unknown fault kind {kind!r}; kinds are {', '.join(FaultKind)}") from None
     for option, number in (("seconds", seconds), ("gbps", gbps), ("code", code), ("usd", usd)):
         if not 0 <= number < float("inf"):
-            raise FaultError(f"--{option} {number:g}: it is above 0")
+            raise FaultError(f"--{option} {number:g}: must be above 0")
     if code > MAX_XID:
         raise FaultError(f"--code {code}: Xids and exit codes have three digits at most")
     if spot is not None and (spot < 0 or known is not FaultKind.CAPACITY):
-        raise FaultError(f"--spot {spot}: of a capacity fault, how many Spot machines there are; 0 or more")
+        raise FaultError(f"--spot {spot}: must be 0 or more, and goes with a capacity fault alone")
     if level and level not in LOCK_LEVELS:
         raise FaultError(f"--level {level}: must be {' or '.join(LOCK_LEVELS)}")
     given = {"node": node, "device": device, "gbps": gbps, "size": size, "seconds": seconds, "code": code, "usd": usd}

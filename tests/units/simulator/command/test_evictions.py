@@ -60,9 +60,9 @@ def test_a_rate_is_set_told_and_taken_away(capsys: pytest.CaptureFixture[str]) -
     ("arguments", "error"),
     [
         (["aks-gpu-1-vmss000004"], f"no Spot node is called aks-gpu-1-vmss000004; there are: {NODE}"),
-        (["--rate", "-1"], "--rate -1: how many nodes an hour, or 0 for no more"),
-        (["--rate", "inf"], "--rate inf: how many nodes an hour, or 0 for no more"),
-        (["--rate", "nan"], "--rate nan: how many nodes an hour, or 0 for no more"),
+        (["--rate", "-1"], "--rate -1: must be 0, which ends it, or a number of nodes an hour"),
+        (["--rate", "inf"], "--rate inf: must be 0, which ends it, or a number of nodes an hour"),
+        (["--rate", "nan"], "--rate nan: must be 0, which ends it, or a number of nodes an hour"),
     ],
 )
 def test_what_cannot_be_evicted(arguments: list[str], error: str) -> None:
