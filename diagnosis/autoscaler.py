@@ -59,6 +59,16 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
     return found if found or there or not pods else list(_on_its_way(cluster, pods[0]))
 
 
+def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
+    """Returns whether the pod's pools may have more than these nodes, which they have; true where it is not known."""
+    groups = _groups(cluster, pod)
+    return (
+        not groups
+        or not chosen_pools(pod)
+        or nodes < sum(each["health"].get("maxSize", nodes + 1) for each in groups.values())
+    )
+
+
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
     """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":

@@ -7,7 +7,7 @@ from typing import Any
 
 from config.facts.scheduling import AGENT_POOL_LABEL, HEALTH_TAINT
 from diagnosis import schedulers
-from diagnosis.autoscaler import scaling
+from diagnosis.autoscaler import may_grow, scaling
 from diagnosis.claims import without_volume
 from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
@@ -129,7 +129,8 @@ def _too_few(
     if room >= len(pods):
         return []
     each = ", ".join(f"{count} {resource}" for resource, count in wanted.items())
-    return [Finding(f"{len(pods)} pods want {each} each, and the nodes that they may use have room for {room}")]
+    why = f"{len(pods)} pods want {each} each, and the nodes that they may use have room for {room}"
+    return [Finding(why, lasts=not may_grow(cluster, pods[0], len(nodes)))]
 
 
 def _workload(pod: Object) -> str:

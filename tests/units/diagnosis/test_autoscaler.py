@@ -126,6 +126,15 @@ def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
     assert "pulumi config set --path 'pools.big.autoscale.max' <nodes>    # then pulumi up" in fixes
 
 
+@pytest.mark.parametrize(("most", "lasts"), [(1, True), (2, False), (0, None)])
+def test_a_gang_that_is_larger_than_its_pool_may_ever_be_never_starts(most: int, lasts: bool | None) -> None:
+    pods = [make.worker(f"train-{number}") for number in range(2)]
+    known = [status(most=most, target=1)] if most else []
+    cluster = make.cluster(make.job(), *pods, make.node(f"{GROUP}000000", gpu=8, nics=8), *known)
+    (finding,) = [each for each in report(cluster, "ai", "train").findings if "have room for 1" in each.why]
+    assert finding.lasts is bool(lasts)
+
+
 def test_an_autoscaler_that_pauses_says_so() -> None:
     paused = status(yaml.safe_dump({"clusterWide": {"health": {"status": "Unhealthy"}}}))
     assert found(paused)[0].why == "the autoscaler pauses, since too many nodes of the cluster are not ready"
