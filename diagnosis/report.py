@@ -56,7 +56,14 @@ _KINDS = {
     "raycluster": RAY_CLUSTER,
 }
 """By their names for kubectl; of those of one name, that which has made the other comes first."""
-_CONTROLLER_PODS = {"app": "volcano-controller"}
+_CONTROLLERS = {
+    "vcjob": ("Volcano's controllers", "app=volcano-controller"),
+    "pytorchjob": ("the training operator", "control-plane=kubeflow-training-operator"),
+    "rayjob": ("KubeRay", "app.kubernetes.io/component=kuberay-operator"),
+    "raycluster": ("KubeRay", "app.kubernetes.io/component=kuberay-operator"),
+    _WRAPPER: ("AppWrapper's controller", "app.kubernetes.io/name=appwrapper"),
+}
+"""By kinds of workloads: what makes their pods, and the label of its own pods, as charts and manifests have it."""
 
 
 @dataclass(frozen=True)
@@ -219,8 +226,6 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
     """What the controllers of the workload, and of what it has made, do or cannot do."""
     if kind == "vcjob":
         yield from volcano.changing(workload)
-        if not pods and not cluster.runs(_CONTROLLER_PODS):
-            yield Finding("Volcano's controllers do not run", "kubectl get pods -A --selector app=volcano-controller")
     made = _made(cluster, workload, kind)
     for of, each in made:
         if _is_suspended(each):
@@ -229,7 +234,12 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
             yield from ray.waiting(each)
         if of == JOB and (why := failing(each)):
             yield Finding(why, f"kubectl describe job -n {_namespace(each)} {_name(each)}")
-    yield from refusals(cluster, made, pods)
+    yield from (refused := list(refusals(cluster, made, pods)))
+    called, label = _CONTROLLERS.get(kind, ("", ""))
+    untouched = not pods and not refused and made[1:] == [] and (kind == "vcjob" or not workload["status"])
+    if called and untouched and not cluster.runs(dict([label.split("=")])):
+        verb = "do" if called.endswith("s") else "does"
+        yield Finding(f"{called} {verb} not run", f"kubectl get pods -A --selector {label}")
 
 
 def _under_way(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import DEPLOYMENT, POD, REPLICA_SET, VOLCANO_JOB, Cluster, Kind, Object
+from diagnosis.cluster import DEPLOYMENT, POD, PYTORCH_JOB, REPLICA_SET, VOLCANO_JOB, Cluster, Kind, Object
 from diagnosis.finding import Finding
 from diagnosis.report import Report, report
 from tests.units.diagnosis import objects as make
@@ -189,6 +189,22 @@ def test_volcanos_controllers_are_off() -> None:
     job = make.volcano_job(tasks=[])
     off = Cluster(lambda kind, namespace: [job[1]] if kind == VOLCANO_JOB else [])
     assert report(off, "ai", "train").lines()[1] == "  waits: Volcano's controllers do not run"
+
+
+@pytest.mark.parametrize(
+    ("workload", "called", "label"),
+    [
+        (make.ray_job(), "KubeRay", "app.kubernetes.io/component"),
+        (make.app_wrapper(), "AppWrapper's controller", "app.kubernetes.io/name"),
+        ((PYTORCH_JOB, {"metadata": {"name": "train", "namespace": "ai"}}), "the training operator", "control-plane"),
+    ],
+)
+def test_a_workload_that_no_controller_has_looked_at(workload: tuple[Kind, Object], called: str, label: str) -> None:
+    (finding,) = report(make.cluster(workload), "ai", "train").findings
+    assert finding.why == f"{called} does not run"
+    value = finding.fix.rpartition("=")[2]
+    at_work = make.pod("operator", labels={label: value}, namespace="operators", ready=True)
+    assert report(make.cluster(workload, at_work), "ai", "train").findings[0].passing
 
 
 def test_lines_fit_a_terminal_and_commands_stay_whole_to_be_copied() -> None:
