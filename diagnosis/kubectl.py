@@ -10,20 +10,64 @@ from diagnosis.cluster import NODE, POD, Kind, Object
 
 _PREFIX = re.compile(r"\[pod/[^\]]+\] ")
 """Of a line that is of a log (kubectl, pkg/cmd/logs/logs.go)."""
-_PRIVATE = re.compile(r"lookup \S+\.privatelink\.\S+.*: no such host")
 _NO_SUCH_KIND = "the server doesn't have a resource type"
+_LOG_LINE = re.compile(r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+"""Begins a line of kubectl's own log (klog), which says beforehand what its last line says again."""
 
-
-_OUTSIDE = (
-    "The cluster is private, and this machine is outside its network. Go inside (docs/way-in.md), or look from here by "
-    "`az aks command invoke`."
-)
-
+_CLUSTER = '--resource-group "$(pulumi stack output resourceGroup)" --name "$(pulumi stack output clusterName)"'
+_POWER = f"""Is it stopped, or deleted?
+  az aks show {_CLUSTER} --query powerState.code
+  az aks start {_CLUSTER}    # if it is Stopped"""
+_NEW_CREDENTIALS = f"  az aks get-credentials {_CLUSTER} --overwrite-existing"
 
 _FORBIDDEN = (
     "Of the platform whoever may read its nodes and pods can ask. Members of a team ask of what is theirs: "
     "python -m diagnosis -n <namespace> <workload>"
 )
+
+_HINTS = (
+    (r"\(Forbidden\)", _FORBIDDEN),
+    (
+        r"lookup \S+\.privatelink\.\S+.*: no such host",
+        "The cluster is private, and this machine is outside its network. Go inside (docs/way-in.md), or look from "
+        "here by `az aks command invoke`.",
+    ),
+    (r"lookup \S+: no such host|lookup .*server misbehaving", f"This machine finds no such cluster. {_POWER}"),
+    (
+        r"localhost:8080|no configuration has been provided|current-context|context .* (does not exist|was not found)",
+        "No kubeconfig is in use. On the simulator: make shell. On Azure:\n" + _NEW_CREDENTIALS,
+    ),
+    (
+        r"(127\.0\.0\.1|localhost):\d+.*(refused|reset)",
+        "No cluster answers on this machine. On the simulator: make start. For a tunnel to a cluster: open it again.",
+    ),
+    (
+        r"x509: |certificate (has expired|signed by)",
+        "The kubeconfig is of another cluster, or from before its certificates changed. Get a new one:\n"
+        + _NEW_CREDENTIALS,
+    ),
+    (
+        r"executable kubelogin not found|kubelogin.*(not found|no such file)",
+        "kubelogin is not installed: az aks install-cli",
+    ),
+    (
+        r"AADSTS\d+|az login|interaction_required|getting credentials: exec|refresh token|\(?Unauthorized\)?"
+        r"|asked for the client to provide credentials|must be logged in",
+        "The login has expired, or is not for this cluster: az login, then try again. If that does not help:\n"
+        + _NEW_CREDENTIALS,
+    ),
+    (
+        r"connection refused|i/o timeout|deadline exceeded|Client\.Timeout|TLS handshake timeout|no route to host"
+        r"|network is unreachable|connection reset|was refused|Unable to connect to the server",
+        "The API server does not answer: it may admit other addresses only (cluster.authorizedIpRanges), or be in a "
+        f"network that is not reached from here (docs/way-in.md). {_POWER}",
+    ),
+    (
+        r"ServiceUnavailable|currently unable to handle the request|etcdserver|TooManyRequests|InternalError",
+        "The API server has a problem of its own, which often passes: try again in a minute.",
+    ),
+)
+"""What kubectl's last words mean, the surest first."""
 
 
 class KubectlFailed(Exception):
@@ -77,9 +121,14 @@ def _said(*arguments: str) -> str:
     except OSError as error:
         raise KubectlFailed(f"kubectl cannot be started: {error.strerror}") from error
     if answer.returncode:
-        said = answer.stderr.strip()
-        told = f"kubectl {' '.join(arguments)}\n{said}"
-        if "(Forbidden)" in said:
-            raise Forbidden(f"{told}\n{_FORBIDDEN}")
-        raise KubectlFailed(f"{told}\n{_OUTSIDE}" if _PRIVATE.search(said) else told)
+        said = _once(answer.stderr)
+        hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said)), "")
+        failed = Forbidden if hint == _FORBIDDEN else KubectlFailed
+        raise failed("\n".join(filter(None, [f"kubectl {' '.join(arguments)}", said, hint])))
     return answer.stdout
+
+
+def _once(stderr: str) -> str:
+    """Each line once, and kubectl's log only where there is nothing else."""
+    lines = dict.fromkeys(line.strip() for line in stderr.splitlines() if line.strip())
+    return "\n".join([line for line in lines if not _LOG_LINE.match(line)] or list(lines)[-1:])

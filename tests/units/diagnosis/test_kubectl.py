@@ -72,7 +72,7 @@ def test_what_kubectl_refuses_is_told_in_its_words(fake: Path, capsys: pytest.Ca
     with pytest.raises(kubectl.KubectlFailed, match="logged in"):
         kubectl.read(POD, "ai")
     assert main(["-n", "ai", "train"]) == 1
-    assert capsys.readouterr().err.endswith("error: You must be logged in to the server (Unauthorized)\n")
+    assert "\nerror: You must be logged in to the server (Unauthorized)\n" in capsys.readouterr().err
 
 
 def test_who_may_not_look_at_all_of_it_is_told_what_to_ask(fake: Path) -> None:
@@ -110,3 +110,47 @@ def test_without_a_workload_the_platform_is_looked_at(fake: Path, capsys: pytest
     script(fake, """echo '{"items": []}'""")
     assert main([]) == 0
     assert capsys.readouterr().out == "platform: Ready\n"
+
+
+_DIAL = "Unable to connect to the server: "
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (f"{_DIAL}dial tcp: lookup c-dns-4082.hcp.eastus.azmk8s.io: no such host", "az aks start"),
+        (f"{_DIAL}dial tcp: lookup c.hcp.eastus.azmk8s.io on 10.0.0.1:53: server misbehaving", "az aks start"),
+        (f"{_DIAL}dial tcp: lookup c.0a1b.privatelink.eastus.azmk8s.io: no such host", "docs/way-in.md"),
+        (f"{_DIAL}dial tcp 20.1.2.3:443: i/o timeout", "cluster.authorizedIpRanges"),
+        (f"{_DIAL}net/http: TLS handshake timeout", "az aks show"),
+        ("The connection to the server 20.1.2.3:443 was refused - did you?", "az aks start"),
+        ("The connection to the server localhost:8080 was refused - did you specify the right host?", "make shell"),
+        ('error: context "prod" does not exist', "az aks get-credentials"),
+        (f"{_DIAL}dial tcp 127.0.0.1:35211: connect: connection refused", "make start"),
+        (f"{_DIAL}tls: failed to verify certificate: x509: certificate signed by unknown authority", "get-credentials"),
+        (f"{_DIAL}x509: certificate has expired or is not yet valid", "get-credentials"),
+        (f"{_DIAL}getting credentials: exec: executable kubelogin not found", "az aks install-cli"),
+        ("error: AADSTS70043: The refresh token has expired due to sign-in frequency checks", "az login"),
+        ("error: You must be logged in to the server (Unauthorized)", "az login"),
+        ("error: the server has asked for the client to provide credentials", "az login"),
+        ("Error from server (ServiceUnavailable): the server is currently unable to handle the request", "try again"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_does_not_answer_is_explained_once(
+    fake: Path, capsys: pytest.CaptureFixture[str], said: str, hint: str
+) -> None:
+    log = 'E0601 10:00:00.000000    4242 memcache.go:265] "Unhandled Error" err="could not get the API group list"'
+    script(fake, f"for i in 1 2 3; do echo '{log}' >&2; done; echo '{said}' >&2; echo '{said}' >&2; exit 1")
+    assert main([]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1] == said
+    assert hint in "\n".join(lines[2:])
+    assert len(lines) <= 6
+
+
+def test_words_of_kubectl_s_log_are_shown_if_it_says_nothing_else(
+    fake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(fake, "echo 'E0601 10:00:00.000000 4242 x.go:1] dial tcp 20.1.2.3:443: i/o timeout' >&2; exit 1")
+    assert main([]) == 1
+    assert "i/o timeout" in capsys.readouterr().err
