@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable
+
+import httpx
 
 from diagnosis.cluster import Object
 from simulator.command import updates
@@ -29,8 +32,9 @@ def recover(stack: str, told: Callable[[str], None]) -> None:
     deployment = exported.get("deployment") or {}
     kubeconfig = _kubeconfig(deployment)
     if kubeconfig:
-        for line in release_leftovers(kubeconfig):
-            told(line)
+        with contextlib.suppress(httpx.ConnectError):  # the cluster is stopped, which `pulumi up` reports
+            for line in release_leftovers(kubeconfig):
+                told(line)
     pending = _pending(deployment, "creating")
     going = _pending(deployment, "deleting")
     if not pending and not going:

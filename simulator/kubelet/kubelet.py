@@ -181,8 +181,11 @@ class Kubelet:
                 continue
             try:
                 self._sync_pod(pod, nodes.get(name))
-            except ApiError as error:  # what is refused for one pod must not keep others from starting
-                _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error)
+            except httpx.HTTPError:
+                raise
+            except Exception as error:  # noqa: BLE001 - what fails for one pod must not keep others from starting
+                seen = not isinstance(error, ApiError)
+                _log.warning("pod %s of %s: %s", pod["metadata"]["name"], self.plane.name, error, exc_info=seen)
         self._forget(bound, nodes)
         self._controllers.sync(pods, nodes)
         self._pages.sync(pods, nodes)

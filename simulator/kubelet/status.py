@@ -136,7 +136,7 @@ def ended_by_reboot(pod: Object) -> Object:
     why["message"] = "The container could not be located when the pod was terminated"
     gone = {"ready": False, "started": False, "state": {"terminated": why | {"finishedAt": now()}}}
     found = pod.get("status", {}).get("containerStatuses", [])
-    ended = [each if "terminated" in each["state"] else each | gone for each in found]
+    ended = [each if "terminated" in each.get("state", {}) else each | gone for each in found]
     return {
         "metadata": {"uid": pod["metadata"]["uid"]},
         "status": {"phase": "Failed", "containerStatuses": ended},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from diagnosis.cluster import Object, is_ready
 from simulator.operators._loop import label, labelled
 from simulator.operators.gpu_operator.gates import DEVICE_PLUGIN_APP, has_driver
-from simulator.operators.gpu_operator.sharing import Sharing, sharing
+from simulator.operators.gpu_operator.sharing import Sharing, SharingError, sharing
 from simulator.operators.network_operator.daemonsets import OFED_POD_LABEL
 from simulator.world.hardware import Hca, NodeHardware
 from simulator.world.nodes import MELLANOX, nvidia_gpus
@@ -49,8 +50,9 @@ def extended_resources(
     resources: dict[str, int] = {}
     for pod in labelled(pods, "app", DEVICE_PLUGIN_APP):
         if has_driver(node, pods):
-            shared = _sharing(node, pod, configs, hardware)
-            resources[shared.resource] = shared.shares * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
+            with contextlib.suppress(SharingError):  # as below
+                shared = _sharing(node, pod, configs, hardware)
+                resources[shared.resource] = shared.shares * sum(gpu.healthy for gpu in nvidia_gpus(hardware))
     has_ofed = bool(labelled(pods, OFED_POD_LABEL))
     hcas = [hca for hca in hardware.hcas if _offered(hca, has_ofed=has_ofed)]
     for pod in pods:
@@ -110,13 +112,15 @@ def _offered(hca: Hca, *, has_ofed: bool) -> bool:
 
 def _entries(text: bytes | None, key: str) -> list[Object]:
     try:
-        entries = json.loads(text or b"")[key]
+        entries = [dict(entry) for entry in json.loads(text or b"")[key]]
     except (ValueError, KeyError, TypeError) as error:
         raise PluginConfigError(f"config.json must be JSON with a list {key!r}: {error!r}") from error
     for entry in entries:
         if not entry.get("resourceName"):
             raise PluginConfigError(f"an entry of {key} has no resourceName")
-    return list(entries)
+        if not isinstance(entry.get("rdmaHcaMax", 0), int):
+            raise PluginConfigError(f"rdmaHcaMax of {entry['resourceName']} is not a number")
+    return entries
 
 
 def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapping[str, Any], ...]:
@@ -125,11 +129,18 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
     known = {"vendors", devices, "linkTypes", "isRdma", "pciAddresses", "drivers"}
     selectors = []
     for selector in given if isinstance(given, list) else [given]:
+        if not isinstance(selector, dict) or not all(_is_choice(value) for value in selector.values()):
+            raise PluginConfigError(f"selectors of {entry['resourceName']} are no lists of text: {selector!r}")
         if unknown := set(selector) - known:
             names = ", ".join(sorted(unknown))
             raise PluginConfigError(f"selectors {names} of {entry['resourceName']} are not simulated")
         selectors.append({"devices" if key == devices else key: value for key, value in selector.items()})
     return tuple(selectors)
+
+
+def _is_choice(value: Any) -> bool:
+    """Whether a selector can have it: `isRdma` is true or false."""
+    return isinstance(value, bool | None) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
 
 
 def _selected(selector: Mapping[str, Any], hca: Hca) -> bool:

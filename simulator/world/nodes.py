@@ -19,6 +19,7 @@ PARTITION_ANNOTATION = "simulator/infiniband-partition"
 """`alone` on nodes of a pool that was made while AKSInfinibandSupport was not registered."""
 DRIVER_ANNOTATION = "simulator/gpu-driver"
 """`aks` on GPU nodes whose driver AKS installs (gpuProfile.driver Install, which is also the default)."""
+_NO_DEVICES = skus.VmSku(name="", family="", vcpus=1, memory_gib=1, temp_gib=0)
 
 _known = functools.lru_cache(maxsize=1024)(node_hardware)
 """The kubelet asks for that of every node at every look at its pods."""
@@ -27,9 +28,9 @@ _known = functools.lru_cache(maxsize=1024)(node_hardware)
 def hardware_of(node: Object) -> NodeHardware:
     """With the OS of the node's image, and the OS disk and InfiniBand partition that its pool was made with.
 
-    Raises skus.UnknownSku for an instance type that is not in the catalogue.
+    A node without an instance type of the catalogue, such as a virtual node, has no devices.
     """
-    sku = skus.sku(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""))
+    sku = skus.catalogue().get(node["metadata"].get("labels", {}).get(INSTANCE_TYPE, ""), _NO_DEVICES)
     name, annotations = node["metadata"]["name"], node["metadata"].get("annotations", {})
     alone = [Fault(name, FaultKind.PARTITION)] if PARTITION_ANNOTATION in annotations else []
     hardware = _known(sku, name, (*FaultStore().load(), *alone))

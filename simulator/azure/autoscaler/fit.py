@@ -60,7 +60,7 @@ def asked_by(pod: Object) -> Resources:
 
 
 def capacity(node: Object) -> Resources:
-    return {name: value(amount) for name, amount in node["status"]["allocatable"].items()}
+    return {name: value(amount) for name, amount in node["status"].get("allocatable", {}).items()}
 
 
 def free(node: Object, pods: Iterable[Object]) -> Resources:

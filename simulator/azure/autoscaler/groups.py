@@ -90,7 +90,8 @@ def whole(pool: Record, node: Object) -> Object:
     if sku.gpu_vendor == "nvidia":
         devices[GPU_RESOURCE] = str(sku.gpus)
     made = copy.deepcopy(node)
-    made["status"]["allocatable"] |= {name: count for name, count in devices.items() if not allocatable(node, name)}
+    lacking = {name: count for name, count in devices.items() if not allocatable(node, name)}
+    made["status"]["allocatable"] = made["status"].get("allocatable", {}) | lacking
     taints = node["spec"].get("taints") or []
     made["spec"]["taints"] = [taint for taint in taints if taint["key"] != _NOT_READY]
     return made

@@ -11,6 +11,7 @@ from diagnosis.cluster import Object, is_ready
 from simulator.kubelet.programs import PodContext
 from simulator.operators._loop import labelled, set_labels
 from simulator.operators.gpu_operator.nodes import DEPLOY_DRIVER, DRIVER_PREINSTALLED
+from simulator.operators.gpu_operator.sharing import SharingError, sharing
 from simulator.operators.network_operator.daemonsets import OFED_POD_LABEL
 from simulator.world.nodes import MELLANOX, hardware_of, has_host_driver, nvidia_gpus
 
@@ -54,6 +55,10 @@ def device_plugin_gate(ctx: PodContext) -> str | None:
     """As `runtime_gate`; the plugin also fails where it finds no GPU (FAIL_ON_INIT_ERROR)."""
     if reason := runtime_gate(ctx):
         return reason
+    try:
+        sharing(ctx.node, ctx.env(), ctx.file, "")
+    except SharingError as error:
+        return str(error)
     return None if nvidia_gpus(hardware_of(ctx.node)) else "no NVIDIA GPU found on this node"
 
 

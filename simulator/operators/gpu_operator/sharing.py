@@ -17,6 +17,10 @@ MIG_ANNOTATION = "simulator/mig"
 """Of a node: the configuration by which its GPUs are partitioned now."""
 
 
+class SharingError(ValueError):
+    """A configuration with which the device plugin does not start."""
+
+
 @dataclass(frozen=True)
 class Sharing:
     """Each GPU has `partitions`, as nvidia-smi calls one `partition` (empty: a whole GPU), counted `replicas` times."""
@@ -33,8 +37,14 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """On this node, for a plugin with that environment; `config` gives its file of a path, None where there is none."""
-    resource, replicas = _time_slicing(node, env, config)
+    """On this node, for a plugin with that environment; `config` gives its file of a path, None where there is none.
+
+    Raises SharingError.
+    """
+    try:
+        resource, replicas = _time_slicing(node, env, config)
+    except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+        raise SharingError(f"the device plugin's configuration is not valid: {error!r}") from error
     profile = node["metadata"].get("annotations", {}).get(MIG_ANNOTATION, "")
     partitions = mig_profiles(product).get(profile)
     if partitions is None or env.get("MIG_STRATEGY") != "single":
@@ -46,8 +56,8 @@ def _time_slicing(node: Object, env: Mapping[str, str], config: Callable[[str], 
     """Name and replicas of the GPU resource."""
     choice = label(node, SLICING_LABEL) or env.get("DEFAULT_CONFIG", "")
     text = config(f"{CONFIG_FOLDER}/{choice}") if choice else None
-    slicing = (yaml.safe_load(text or b"") or {}).get("sharing", {}).get("timeSlicing", {})
-    for entry in slicing.get("resources", []):
+    slicing = ((yaml.safe_load(text or b"") or {}).get("sharing") or {}).get("timeSlicing") or {}
+    for entry in slicing.get("resources") or []:
         if entry["name"] == GPU_RESOURCE:
             name = f"{GPU_RESOURCE}.shared" if slicing.get("renameByDefault") else GPU_RESOURCE
             return entry.get("rename", name), int(entry["replicas"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from simulator.command import recovery
@@ -28,3 +29,14 @@ def test_it_follows_from_the_last_update_that_changed_something(
     said: list[str] = []
     assert recovery.goes_on("dev", said.append) == ({GOES_ON: "true"} if expected else {})
     assert bool(said) is expected
+
+
+def test_a_stopped_cluster_does_not_keep_an_update_from_reporting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(_: object) -> list[str]:
+        raise httpx.ConnectError("Connection refused")
+
+    monkeypatch.setattr(recovery, "read", lambda *_, **__: {})
+    monkeypatch.setattr(recovery, "_free_lock", lambda *_: None)
+    monkeypatch.setattr(recovery, "_kubeconfig", lambda _: {"clusters": []})
+    monkeypatch.setattr(recovery, "release_leftovers", stopped)
+    recovery.recover("dev", print)

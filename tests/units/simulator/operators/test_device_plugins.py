@@ -78,6 +78,13 @@ def test_time_slicing_multiplies_gpus() -> None:
     assert offered([DRIVER, plugin], files, labels=chosen) == {"nvidia.com/gpu": 32}
 
 
+@pytest.mark.parametrize("text", ["sharing: [", "sharing: 4", "sharing: {timeSlicing: {resources: [{replicas: 4}]}}"])
+def test_a_bad_configuration_of_sharing_offers_nothing(text: str) -> None:
+    plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
+    plugin["spec"]["containers"][0]["env"] = [{"name": "DEFAULT_CONFIG", "value": "four"}]
+    assert offered([DRIVER, plugin], {"/available-configs/four": text}) == {}
+
+
 def test_partitions_count_as_gpus() -> None:
     plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
     plugin["spec"]["containers"][0]["env"] = [{"name": "MIG_STRATEGY", "value": "single"}]
@@ -138,6 +145,11 @@ def test_the_shared_plugin_offers_as_many_as_may_share() -> None:
         (b"{}", "resourceList"),
         (b'{"resourceList": [{}]}', "no resourceName"),
         (b'{"resourceList": [{"resourceName": "x", "selectors": {"pfNames": ["ib0"]}}]}', "pfNames"),
+        (b'{"resourceList": ["x"]}', "must be JSON with a list"),
+        (b'{"resourceList": null}', "must be JSON with a list"),
+        (b'{"resourceList": [{"resourceName": "x", "selectors": "15b3"}]}', "no lists of text"),
+        (b'{"resourceList": [{"resourceName": "x", "selectors": {"vendors": 5555}}]}', "no lists of text"),
+        (b'{"resourceList": [{"resourceName": "x", "rdmaHcaMax": "63"}]}', "rdmaHcaMax of x is not a number"),
     ],
 )
 def test_a_bad_configuration_is_refused_and_offers_nothing(text: bytes, says: str) -> None:
