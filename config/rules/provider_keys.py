@@ -53,7 +53,9 @@ def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -
     own = schema_of(model)["properties"]
     for key in keys:
         namespace, near = _split(key)[0], _meant(key, project, own)
-        if namespace not in (*_READ, project) and not (near and _resembles(namespace, project)):
+        if namespace == "kubernetes":
+            yield f"nothing in this program reads the key {key}: its providers use the cluster's own kubeconfig"
+        elif namespace not in (*_READ, project) and not (near and _resembles(namespace, project)):
             yield f"nothing in this program reads the key {key}" + (f"; near: {near}" if near else "")
 
 

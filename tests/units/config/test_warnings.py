@@ -105,12 +105,14 @@ def test_keys_that_nothing_reads_are_reported_with_the_near_name() -> None:
         "ai-on-aks:vmSku",
         "pulumi:tags",
         "azure-native:location",
+        "kubernetes:context",
         "finops:owner",
         "gcp:nodeCount",
         "azure:location",
     )
     model = Inventory({}, KNOWN).stack_file
     assert list(unread_keys(dict.fromkeys(keys, "x"), "ai-on-aks", model)) == [
+        "nothing in this program reads the key kubernetes:context: its providers use the cluster's own kubeconfig",
         "nothing in this program reads the key finops:owner",
         "nothing in this program reads the key gcp:nodeCount; near: ai-on-aks:nodeCount",
     ]

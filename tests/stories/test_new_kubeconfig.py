@@ -1,0 +1,64 @@
+"""Another kubeconfig for the same cluster: the providers are updated, and nothing in the cluster is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.world import Stack
+
+pytestmark = [pytest.mark.simulator, pytest.mark.long]
+CLUSTER = "azure-native:containerservice:ManagedCluster cluster"
+PROVIDER = "pulumi:providers:kubernetes kubernetes"
+ROLE = "azure-native:authorization:RoleAssignment deployer-cluster-admin"
+RENEWED = """
+import yaml
+from components import kubeconfig
+
+decode = kubeconfig.decode
+
+
+def renewed(value):
+    config = yaml.safe_load(decode(value))
+    config["clusters"][0]["cluster"]["disable-compression"] = True
+    config["clusters"][0]["name"] = config["contexts"][0]["context"]["cluster"] = "renewed"
+    return yaml.safe_dump(config)
+
+
+kubeconfig.decode = renewed
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(new_stack: Callable[..., Stack]) -> Stack:
+    made = new_stack("kubeconfig", nodeCount=0, workloads="")
+    made.up()
+    return made
+
+
+def planned(stack: Stack) -> dict[str, str]:
+    return {name: step["op"] for name, step in stack.planned().items() if step["op"] != "same"}
+
+
+def test_other_entries_of_a_kubeconfig_update_the_provider_alone(stack: Stack) -> None:
+    """As after `az aks rotate-certs`, or with a proxy."""
+    stack.alter(RENEWED)
+    assert planned(stack) == {PROVIDER: "update"}
+    assert stack.steps() == {PROVIDER: "update"}
+    stack.alter("")
+
+
+def test_a_cluster_without_local_accounts_keeps_its_objects_and_releases(stack: Stack) -> None:
+    stack.set(cluster={"localAccounts": False})
+    expected = {CLUSTER: "update", PROVIDER: "update", ROLE: "create"}
+    assert planned(stack) == expected
+    assert stack.steps() == expected
+    assert "unchanged" in stack.up("--expect-no-changes")
+
+
+def test_local_accounts_come_back_as_easily(stack: Stack) -> None:
+    stack.set(cluster={"localAccounts": True})
+    expected = {CLUSTER: "update", PROVIDER: "update", ROLE: "delete"}
+    assert planned(stack) == expected
+    assert stack.steps() == expected
