@@ -28,6 +28,7 @@ def kubeconfig(server: str, user: str = "u") -> str:
 
 
 ONE, TWO = kubeconfig("https://one"), kubeconfig("https://two")
+PROXIED = ONE.replace("server: https://one", "server: https://one:443\n    proxy-url: http://127.0.0.1:3128")
 NAMED = {"kubeconfig": ONE, "clusterIdentifier": "a"}
 
 
@@ -40,6 +41,8 @@ NAMED = {"kubeconfig": ONE, "clusterIdentifier": "a"}
         ({"kubeconfig": ONE}, {"kubeconfig": UNKNOWN}, ["kubeconfig"], ["kubeconfig"]),
         ({"kubeconfig": Secret(ONE)}, {"kubeconfig": Secret(ONE)}, [], []),
         (NAMED, NAMED | {"kubeconfig": TWO}, ["kubeconfig"], []),
+        ({"kubeconfig": ONE}, {"kubeconfig": PROXIED}, ["kubeconfig"], ["kubeconfig"]),
+        (NAMED, NAMED | {"kubeconfig": PROXIED}, ["kubeconfig"], []),
         (
             NAMED,
             NAMED | {"kubeconfig": UNKNOWN},
@@ -56,7 +59,7 @@ NAMED = {"kubeconfig": ONE, "clusterIdentifier": "a"}
     ],
     ids=[
         "the same", "another server", "other credentials", "unknown", "the same secret", "identified",
-        "identified, unknown", "another identifier", "identifier added",
+        "proxy", "identified, proxy", "identified, unknown", "another identifier", "identifier added",
     ],
 )  # fmt: skip
 def test_what_makes_another_cluster(
