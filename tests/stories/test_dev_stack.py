@@ -85,7 +85,11 @@ def test_an_upgrade_is_previewed_as_an_update_of_cluster_and_pools_that_replaces
 def test_a_refresh_finds_nothing_but_the_pools_that_the_cluster_lists(stack: Stack) -> None:
     """As the official provider, it reads separate pools into the cluster's own list; `up` takes them out again."""
     assert stack.refreshed() == {CLUSTER: ["agentPoolProfiles"]}
+    preview = stack.pulumi("preview", "--diff")
+    assert f"node pools {stack.outputs()['pools']['gpu']} stay as they are" in preview
+    assert not [line for line in preview.splitlines() if line.lstrip().startswith("- ")], "nothing looks removed"
     assert stack.steps() == {CLUSTER: "update"}
+    assert stack.refreshed() == {}
     assert len(gpu_nodes(stack.kube)) == 2
 
 
