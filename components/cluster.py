@@ -273,6 +273,7 @@ def _system_pool(
         os_disk_size_gb=SYSTEM_DISK_GB,
         os_disk_type=SYSTEM_DISK_TYPE,
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
+        max_pods=pool.max_pods,
         vnet_subnet_id=subnet,
         tags=tags or None,  # those of the cluster are not for its pools (AKS's page on tags)
     )

@@ -20,6 +20,7 @@ _TIMEOUTS = pulumi.CustomTimeouts(create="60m", update="2h", delete="60m")
 # The provider would try to update these in place, and ARM would answer 400 PropertyChangeNotAllowed.
 _IMMUTABLE = [
     "gpuProfile.driver",
+    "maxPods",
     "osDiskSizeGB",
     "osDiskType",
     "osType",
@@ -76,6 +77,7 @@ class NodePools(Component):
             capacity_reservation_group_id=pool.capacity_reservation_group,
             # AKS installs no driver: the GPU operator does.
             gpu_profile=containerservice.GPUProfileArgs(driver="None"),
+            max_pods=pool.max_pods,
             node_labels=node_labels(key, pool),
             node_taints=list(node_taints(pool)),
             vnet_subnet_id=self._cluster.subnet,

@@ -8,6 +8,8 @@ from config.facts.skus import VmSku
 
 MAX_PODS = 250
 """Pods of a node, unless its pool says otherwise: with CNI Overlay, which clusters of this program have."""
+MIN_PODS, MIN_SYSTEM_PODS = 10, 30
+"""The fewest that a pool may say (AKS's page on AKSNodeClass), and a system pool (its page on system node pools)."""
 
 
 @dataclass(frozen=True)

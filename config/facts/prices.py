@@ -7,6 +7,7 @@ import functools
 from pydantic import BaseModel, ConfigDict
 
 from config.facts import data
+from config.facts.skus import catalogue
 
 
 class PriceList(BaseModel):
@@ -21,6 +22,8 @@ class PriceList(BaseModel):
     hours_per_month: int
     vms: dict[str, dict[str, float]]
     """By VM size and region, an hour."""
+    vcpus: dict[str, dict[str, float]]
+    """Of a vCPU by quota family and region, for sizes without GPUs."""
     disks: dict[int, float]
     """By the most GiB of each tier, a month."""
     control_plane: dict[str, float]
@@ -34,8 +37,16 @@ class PriceList(BaseModel):
 
     def node(self, size: str, region: str) -> float | None:
         """A node of a VM size, without its disk; None where there is no list price."""
-        known = self.vms.get(size, {})
-        return known.get(region, known.get(self.region))
+        known, vcpus = self.of_size(size)
+        price = known.get(region, known.get(self.region))
+        return None if price is None else round(price * vcpus, 6)
+
+    def of_size(self, size: str) -> tuple[dict[str, float], int]:
+        """Prices by region, and how many of them a node costs: one of its own, or one for each vCPU."""
+        found = catalogue().get(size)
+        if size in self.vms or found is None:
+            return self.vms.get(size, {}), 1
+        return self.vcpus.get(found.family, {}), found.vcpus
 
     def disk(self, gib: int) -> float | None:
         """A managed disk, by the tier that it fills; None where it is larger than all of them."""

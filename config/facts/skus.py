@@ -161,6 +161,33 @@ class VmSku(Facts):
         return self.nccl_busbw.floor.at(nodes, sharp=sharp) if self.nccl_busbw else None
 
 
+class Series(Facts):
+    """VM sizes without GPUs that differ in their number of vCPUs alone."""
+
+    name: str
+    """The name of a size, with {} for its number of vCPUs."""
+    family: str
+    vcpus: list[int]
+    gib: int
+    """Memory by vCPU, as all that follows."""
+    temp: float = 0
+    cache: int = 0
+
+    def sizes(self) -> dict[str, VmSku]:
+        """Its sizes by name, from the smallest one."""
+        return {name: self._size(name, vcpus) for vcpus in self.vcpus if (name := self.name.format(vcpus))}
+
+    def _size(self, name: str, vcpus: int) -> VmSku:
+        return VmSku(
+            name=name,
+            family=self.family,
+            vcpus=vcpus,
+            memory_gib=vcpus * self.gib,
+            temp_gib=int(vcpus * self.temp),
+            cache_gib=vcpus * self.cache,
+        )
+
+
 class NcclProfile(Facts):
     """Environment variables of NCCL jobs; `sharp` holds those added when the fabric reduces in the switches."""
 
@@ -245,7 +272,14 @@ def gpu_models() -> dict[str, GpuModel]:
 def catalogue() -> dict[str, VmSku]:
     """All VM sizes by name, in the order of the data file."""
     sizes: dict[str, dict[str, object]] = _file()["skus"]
-    return {name: VmSku.model_validate({"name": name, **facts}) for name, facts in sizes.items()}
+    found = {name: VmSku.model_validate({"name": name, **facts}) for name, facts in sizes.items()}
+    return found | {name: size for each in series() for name, size in each.sizes().items()}
+
+
+@functools.cache
+def series() -> tuple[Series, ...]:
+    """All series of VM sizes without GPUs."""
+    return tuple(Series.model_validate(facts) for facts in _file()["series"])
 
 
 def sku(name: str) -> VmSku:

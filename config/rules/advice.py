@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.problems.errors import Problem
 from config.problems.fixes import path_text, set_command
 from config.rules.platform_stack import in_platform
@@ -19,6 +20,7 @@ def warnings(settings: Settings) -> Iterator[str]:
     if not settings.lender:
         yield from (problem.text(settings.stack) for problem in _rolls_at_any_time(settings.cluster))
         yield from (problem.text(settings.stack) for problem in _makes_no_files(settings.storage))
+        yield from (problem.text(settings.stack) for problem in _few_pods(settings))
     for name, placement in settings.placements.items():
         found = [*_unmounted(name, placement, settings.storage), *_outlived(name, placement, settings.storage)]
         if settings.lender:
@@ -31,6 +33,14 @@ def _rolls_at_any_time(cluster: ClusterSettings) -> Iterator[Problem]:
         path = ("cluster", "maintenanceWindow")
         why = f"with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls nodes when it likes, under jobs"
         yield Problem(path, f"is not set: {why}", "a weekly window", set_command((*path, "day"), "Sunday"))
+
+
+def _few_pods(settings: Settings) -> Iterator[Problem]:
+    for key, pool in settings.gpu_pools().items():
+        if pool.pods < MIN_SYSTEM_PODS:
+            path = ("pools", key, "maxPods")
+            what = f"is {pool.pods}: pods of AKS and of operators alone are about 25 on a node with GPUs"
+            yield Problem(path, what, f"{MIN_SYSTEM_PODS} or more", set_command(path, MAX_PODS))
 
 
 def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:

@@ -146,7 +146,7 @@ def _price(settings: Settings, size: str) -> tuple[float | None, str]:
     if size in settings.prices:
         return settings.prices[size], "your price"
     prices = price_list()
-    elsewhere = settings.location not in prices.vms.get(size, {})
+    elsewhere = settings.location not in prices.of_size(size)[0]
     return prices.node(size, settings.location), f"price of {prices.region}" if elsewhere else ""
 
 

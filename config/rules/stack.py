@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from config.facts.chart_values import ValueProblem, value_problems
 from config.facts.near import near
-from config.facts.skus import catalogue
+from config.facts.skus import catalogue, series
 from config.facts.versions import versions
 from config.problems.errors import Problem
 from config.problems.fixes import Path, remove_command, say, set_command
@@ -93,14 +93,16 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
     if name in usable:
         return
     size = catalogue().get(name)
+    default = [str(type(stack.cluster.system_pool).model_fields["vm_sku"].default)]
     if size is None:
-        likely = near(name, usable) or usable
+        likely = near(name, usable) or default
         what = f"is {name!r}, a VM size that this program does not know"
     else:
-        likely = usable
+        likely = [each for each in usable if catalogue()[each].family == size.family] or default
         fault = f"has {size.vcpus} vCPUs; system nodes need {SYSTEM_POOL_VCPUS}" if not size.gpus else "has GPUs"
         what = f"is {name}, which {fault}"
-    yield Problem(path, what, ", ".join(usable), set_command(path, likely[0]))
+    allowed = f"{SYSTEM_POOL_VCPUS} vCPUs or more: {', '.join(each.name.format('<vCPUs>') for each in series())}"
+    yield Problem(path, what, allowed, set_command(path, likely[0]))
 
 
 def _login(stack: StackFile) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.skus import VmSku, sku
 from config.facts.versions import versions
 from config.schema.autoscaler import AutoscalerSettings
@@ -33,6 +34,8 @@ class SystemPool(Model):
     """
     count: Annotated[int, Field(ge=1, le=MAX_NODES), PLAIN_DIGITS] = 2
     """Its nodes."""
+    max_pods: Annotated[int | None, Field(ge=MIN_SYSTEM_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
+    """Pods that a node may have; by default 250. Azure refuses to change it, as the VM size."""
     taint: bool = False
     """Keep workloads off it.
 

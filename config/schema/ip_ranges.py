@@ -14,6 +14,8 @@ MOST_RANGES = 200
 """AKS's page on authorized IP ranges."""
 _WIDE = 8
 """Prefix of ranges that are wholly public or wholly not; shorter ones hold public addresses among others."""
+_EXAMPLES = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+"""RFC 5737: settings that are published have these in place of real ones, and AKS does not refuse them."""
 _ALLOWED = "a range of public IPv4 addresses by its first one, as in 137.117.106.88/29; or one address"
 
 
@@ -28,7 +30,8 @@ def _reachable(text: str) -> str:
         raise unfit(f"is {text!r}, not an IPv4 range", None, allowed=_ALLOWED) from None
     if network.prefixlen == 0:
         raise unfit(f"is {text}, all addresses, as without a range", None, allowed=_ALLOWED)
-    if network.prefixlen >= _WIDE and not network.network_address.is_global:
+    public = network.network_address.is_global or any(network.subnet_of(each) for each in _EXAMPLES)
+    if network.prefixlen >= _WIDE and not public:
         what = f"is {text}, from where nobody comes over the internet, the deployer neither"
         raise unfit(what, None, allowed=_ALLOWED)
     if text.partition("/")[0] != str(network.network_address):

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
+from config.facts.allocatable import MAX_PODS, MIN_PODS
 from config.facts.gpu_sharing import MIG_LABEL, SLICING_LABEL, mig_profiles, slicing_profile
 from config.facts.near import hint, near
 from config.facts.scheduling import GPU_LABEL, GPU_TAINT, POOL_LABEL, SCRATCH_LABEL, SPOT_LABEL, SPOT_TAINT
@@ -143,6 +144,10 @@ class PoolSettings(Model):
     """Take nodes from this group's reservations; it needs `cluster.identity`, and a VM size of which Azure reserves
     capacity; another group makes the pool anew.
     """
+    max_pods: Annotated[int | None, Field(ge=MIN_PODS, le=MAX_PODS), PLAIN_DIGITS] = None
+    """Pods that a node may have, those of AKS and of operators among them, about 25; by default 250, as AKS has it for
+    CNI Overlay. Another number makes a new pool.
+    """
     replace: Literal["create-first", "delete-first"] = "create-first"
     """How another pool takes its place where Azure cannot change it: `create-first`, or `delete-first`, where quota
     does not hold old and new pool.
@@ -162,6 +167,11 @@ class PoolSettings(Model):
     def sku(self) -> VmSku:
         """Hardware of its nodes."""
         return catalogue()[self.vm_sku]
+
+    @property
+    def pods(self) -> int:
+        """How many pods a node may have."""
+        return self.max_pods or MAX_PODS
 
     @property
     def disk(self) -> OsDisk:
@@ -215,6 +225,8 @@ def agent_pool_name(key: str, pool: PoolSettings) -> str:
         fixed += (pool.spot_max_price,)
     if pool.capacity_reservation_group:
         fixed += (pool.capacity_reservation_group.lower(),)
+    if pool.pods != MAX_PODS:
+        fixed += (f"{pool.pods} pods",)
     return key + hashlib.sha256(repr(fixed).encode()).hexdigest()[:SUFFIX_LENGTH]
 
 

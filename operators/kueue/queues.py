@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from config.facts.allocatable import MAX_PODS, allocatable
+from config.facts.allocatable import allocatable
 from config.facts.scheduling import GPU_LABEL, GPU_RESOURCE, tolerations
 from config.rules.teams import QUEUE_SUFFIX
 from config.schema.pools import PoolSettings
@@ -104,9 +104,9 @@ def quotas(gpus: int, pools: Sequence[PoolSettings], rdma_resource: str) -> dict
     rdma = share(lambda pool: pool.sku.infiniband.hcas if pool.sku.infiniband else 0)
     any_rdma = any(pool.sku.infiniband for pool in pools)
     return {
-        "cpu": canonical(f"{share(lambda pool: allocatable(pool.sku).cpu_millis)}m"),
-        "memory": canonical(f"{share(lambda pool: allocatable(pool.sku).memory_kib)}Ki"),
+        "cpu": canonical(f"{share(lambda pool: allocatable(pool.sku, pool.pods).cpu_millis)}m"),
+        "memory": canonical(f"{share(lambda pool: allocatable(pool.sku, pool.pods).memory_kib)}Ki"),
         GPU_RESOURCE: str(gpus),
         **({rdma_resource: str(rdma)} if any_rdma else {}),
-        "pods": str(share(lambda _: MAX_PODS)),
+        "pods": str(share(lambda pool: pool.pods)),
     }

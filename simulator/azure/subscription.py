@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from config.facts import data
-from config.facts.skus import VmSku
+from config.facts.skus import VmSku, series
 from config.facts.versions import versions
 
 _SPACE = uuid.UUID("6f6b2c1e-0f0c-4d8e-9f5a-3c5b7f1d2e90")  # any fixed one: makes the simulated GUIDs repeatable
@@ -55,6 +56,8 @@ class Subscription(BaseModel):
     """Regions, each with families that are there but not open to this subscription."""
     quota: dict[str, int]
     """vCPUs per region, by family."""
+    quota_without_gpus: int = 0
+    """The same of each family without GPUs that `quota` does not have."""
     reservations: dict[str, Reservation] = {}
     """By <resource group>/<name>."""
     features: dict[str, str]
@@ -67,6 +70,12 @@ class Subscription(BaseModel):
     """What can be done with data, each with the names of the roles that allow it."""
     taken: dict[str, frozenset[str]]
     """Names that others hold, by resource type."""
+
+    @model_validator(mode="after")
+    def _fill_quota(self) -> Self:
+        for each in series():
+            self.quota.setdefault(each.family, self.quota_without_gpus)
+        return self
 
     @property
     def deployer(self) -> Principal:

@@ -79,6 +79,21 @@ def test_the_way_ends_with_a_pool_as_the_program_makes_it() -> None:
     assert steps[2].endswith("--node-taints CriticalAddonsOnly=true:NoSchedule")
 
 
+def test_a_system_pool_with_other_pods_is_told_the_way() -> None:
+    azure = Azure(cluster=True, pools={"system": {"vmSize": D4, "maxPods": 250}})
+
+    def check_pods(pods: int | None) -> None:
+        pool = SystemPool(vm_sku=D4, max_pods=pods)
+        deploy(lambda: check_existing(settings_with(cluster=ClusterSettings(system_pool=pool))), azure)
+
+    check_pods(None)
+    check_pods(250)
+    with pytest.raises(pulumi.RunError, match="maxPods is 100, but nodes of the system pool have 250") as raised:
+        check_pods(100)
+    assert "pulumi config set -s test --path cluster.systemPool.maxPods 250" in str(raised.value)
+    assert "--max-pods 100 --name system " in str(raised.value)
+
+
 def test_the_channel_of_a_cluster_that_is_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[str | None] = []
     for profile, azure in (

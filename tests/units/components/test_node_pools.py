@@ -43,6 +43,14 @@ def test_aks_installs_no_driver() -> None:
     assert declared().inputs["gpuProfile"] == {"driver": "None"}
 
 
+def test_pods_of_a_node_are_set_and_make_another_pool() -> None:
+    default, few = declared(), declared(maxPods=100)
+    assert "maxPods" not in default.inputs
+    assert few.inputs["maxPods"] == 100
+    assert few.inputs["agentPoolName"] != default.inputs["agentPoolName"]
+    assert declared(maxPods=250).inputs["agentPoolName"] == default.inputs["agentPoolName"]
+
+
 def test_an_upgrade_reaches_the_nodes_after_the_control_plane() -> None:
     """ARM upgrades no pool with the cluster, and refuses a pool that is newer than its control plane."""
     upgraded = declared("1.36")
@@ -59,7 +67,7 @@ def test_an_upgrade_of_infiniband_nodes_needs_no_node_more() -> None:
 
 def test_what_arm_forbids_to_change_replaces_the_pool() -> None:
     """All of it that the program sets, on Spot pools; another VM size replaces it in the provider's own eyes."""
-    spot = declared(spot=True)
+    spot = declared(spot=True, maxPods=100)
     fixed = [path.removeprefix("properties.") for path in schemas()[pools.TYPE.lower()].immutable]
     given = {path for path in fixed if lookup(spot.inputs, path) is not None}
     assert {"vmSize", "osDiskType", "gpuProfile.driver"} < given

@@ -26,6 +26,22 @@ EXPECTED = {
     "Standard_NC16as_T4_v3": (1, "T4", 16, None, 16, 110, 352, 0),
     "Standard_NC64as_T4_v3": (4, "T4", 16, None, 64, 440, 2816, 0),
 }
+# name: vCPUs, GiB, temporary GiB. From Azure's size pages.
+EXPECTED_WITHOUT_GPUS = {
+    "Standard_D2s_v3": (2, 8, 16),
+    "Standard_D4ads_v5": (4, 16, 150),
+    "Standard_D16ads_v5": (16, 64, 600),
+    "Standard_D8s_v5": (8, 32, 0),
+    "Standard_D8s_v6": (8, 32, 0),
+    "Standard_D192s_v6": (192, 768, 0),
+    "Standard_D2ds_v6": (2, 8, 110),
+    "Standard_D48ds_v6": (48, 192, 2640),
+    "Standard_D128ds_v6": (128, 512, 7040),
+    "Standard_D96as_v6": (96, 384, 0),
+    "Standard_D96ads_v6": (96, 384, 5280),
+    "Standard_E64ads_v6": (64, 512, 3520),
+    "Standard_D160ads_v7": (160, 640, 8800),
+}
 GPU_SIZES = [size for size in catalogue().values() if size.gpus]
 FABRIC_SIZES = [size for size in GPU_SIZES if size.infiniband and size.supported]
 
@@ -38,6 +54,13 @@ def summary(size: VmSku) -> tuple[object, ...]:
 
 def test_gpu_sizes_are_those_that_are_known() -> None:
     assert {size.name: summary(size) for size in GPU_SIZES} == EXPECTED
+
+
+def test_sizes_without_gpus_are_by_vcpu() -> None:
+    found = {name: sku(name) for name in EXPECTED_WITHOUT_GPUS}
+    shown = {name: (size.vcpus, size.memory_gib, size.temp_gib) for name, size in found.items()}
+    assert shown == EXPECTED_WITHOUT_GPUS
+    assert not any(size.gpus for size in found.values())
 
 
 @pytest.mark.parametrize("size", GPU_SIZES, ids=lambda size: size.name)

@@ -25,9 +25,13 @@ def cost(*, nodes: dict[str, int] | None = None, **settings: Any) -> Any:
 
 
 def test_every_usable_size_has_a_price_in_the_reference_region() -> None:
-    assert {size.name for size in catalogue().values() if size.supported} == set(PRICES.vms)
-    assert all(PRICES.region in regions for regions in PRICES.vms.values())
-    assert all(price > 0 for regions in PRICES.vms.values() for price in regions.values())
+    assert {size.name for size in catalogue().values() if size.supported and size.gpus} == set(PRICES.vms)
+    found = [*PRICES.vms.values(), *PRICES.vcpus.values()]
+    assert all(PRICES.region in regions for regions in found)
+    assert all(price > 0 for regions in found for price in regions.values())
+    assert set(PRICES.vcpus) <= {size.family for size in catalogue().values() if not size.gpus}
+    assert PRICES.node("Standard_D8s_v5", "eastus") == pytest.approx(0.384)
+    assert PRICES.node("Standard_D8s_v6", "eastus") is None, "the preview says how to set it"
 
 
 def test_nodes_are_nearly_all_of_it() -> None:

@@ -176,3 +176,23 @@ def test_a_platform_lends_nothing_of_its_own_workloads() -> None:
     stack = {"vmSku": H100, "workloads": "sized", "modelSize": "small", "workloadOptions": {"sized": {}}}
     lent = platform({**stack, "cluster": {"localAccounts": True}, "charts": {"source": "simulator/charts"}})
     assert set(lent["platform"]["settings"]) == {"vmSku", "pools"}
+
+
+def test_the_settings_of_a_public_gpu_test_suite_are_accepted() -> None:
+    """As NVIDIA/aicr has them for AKS (tests/uat/azure/cluster-config.yaml), in the words of this program."""
+    pool = {"vmSku": "Standard_ND96isr_H100_v5", "count": 2, "osDiskGb": 512, "maxPods": 100}
+    system = {"vmSku": "Standard_D8s_v6", "count": 3, "maxPods": 100}
+    found = load(
+        {
+            "location": "westus",
+            "cluster": {
+                "kubernetesVersion": "1.35",
+                "adminGroupObjectIds": ["00000000-0000-4000-8000-0000000000d1"],
+                "authorizedIpRanges": ["203.0.113.0/24"],
+                "systemPool": system,
+            },
+            "pools": {"gpu": pool},
+            "tags": {"owner": "uat", "expires": "2026-01-01"},
+        }
+    )
+    assert (found.pools["gpu"].pods, found.cluster.system_pool.sku.vcpus) == (100, 8)

@@ -53,6 +53,12 @@ def test_images_that_roll_at_any_time_are_told_the_window() -> None:
     assert not list(warnings(load({"vmSku": H100, "cluster": {**cluster, "maintenanceWindow": {"day": "Sunday"}}})))
 
 
+def test_pods_that_the_platform_alone_needs_are_reported() -> None:
+    (warning,) = warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 20}}}))
+    assert warning.startswith("pools.gpu.maxPods is 20: pods of AKS and of operators alone are about 25")
+    assert list(warnings(load({"pools": {"gpu": {"vmSku": H100, "maxPods": 30}}}))) == []
+
+
 def test_a_sas_that_writes_to_a_hierarchical_namespace_must_set_permissions_too() -> None:
     containers = {"data": {"permissions": "racwdl"}}
     (text,) = warnings(load({"vmSku": H100, "storage": {"containers": containers}}, known=KNOWN))

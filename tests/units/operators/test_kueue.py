@@ -72,6 +72,12 @@ def test_a_team_of_whole_nodes_has_all_that_they_offer() -> None:
     assert amount(quotas(16, WHOLE)["memory"]) == 2 * left.memory_kib
 
 
+def test_pods_of_a_quota_are_those_of_the_nodes() -> None:
+    few = quotas(8, PoolSettings(vm_sku=H100, max_pods=100))
+    assert few["pods"] == "100"
+    assert amount(few["memory"]) == allocatable(sku(H100), 100).memory_kib > amount(quotas(8, WHOLE)["memory"])
+
+
 def test_a_share_is_rounded_up_so_that_parts_of_devices_are_not_lost() -> None:
     sliced = PoolSettings(vm_sku=H100, gpu_slices=4)
     assert quotas(1, sliced)[RDMA] == "1"

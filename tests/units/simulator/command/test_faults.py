@@ -110,7 +110,7 @@ def test_faults_of_azure_need_no_node(
         ("fault rail --device mlx5_8 --gbps 100", "has no mlx5_8; it has mlx5_0"),
         ("fault rail --device mlx5_3 --gbps 400", "mlx5_3 is rated 400 Gb/s"),
         (f"fault nvme --node {NODE} --device nvme8n1", "it has nvme0n1, nvme1n1"),
-        ("fault capacity --size Standard_ND96", f"the VM sizes are .*{H100}"),
+        ("fault capacity --size Standard_ND96", "such as Standard_ND96"),
         ("fault --seconds 3", "say what kind"),
         ("fault --gbps 3", "say what kind"),
         (f"fault link --node {NODE} --device mlx5_0 --gbps 0", "--gbps 0: must be above 0"),
