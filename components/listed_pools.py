@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pulumi
+from pulumi.runtime import rpc
 
 PROFILES = "agentPoolProfiles"
 Profiles = Mapping[str, Mapping[str, Any]]
@@ -35,12 +36,18 @@ def pool_changes(before: Profiles, after: Profiles) -> Iterator[str]:
         had = before.get(name, {})
         for key, value in pool.items():
             if had.get(key) != value:
-                yield f"node pool {name}: {key} {had.get(key, 'unset')} -> {value}"
+                yield f"node pool {name}: {key} {_shown(had.get(key, 'unset'))} -> {_shown(value)}"
     if kept := sorted(set(before) - set(after)):
         yield (
             f"node pools {', '.join(kept)} stay as they are: a refresh has copied them from Azure's list into the "
             "state of the cluster, and this update takes them out of that state again"
         )
+
+
+def _shown(value: object) -> str:
+    if value in (rpc.UNKNOWN, pulumi.UNKNOWN):
+        return "known after the update"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _profiles(inputs: Mapping[str, Any] | None) -> Profiles:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime import rpc
 
 from components.listed_pools import PROFILES, report_pool_changes
 from tests.support.mocks import deploy
@@ -21,12 +22,17 @@ STAY = "node pools gpuba3d stay as they are"
     [
         ([SYSTEM], [SYSTEM], []),
         ([SYSTEM], [SYSTEM | {"count": 2}], ["node pool system: count 1 -> 2"]),
+        ([SYSTEM], [SYSTEM | {"count": 2.0}], ["node pool system: count 1 -> 2"]),
+        ([SYSTEM], [SYSTEM | {"tags": rpc.UNKNOWN}], ["node pool system: tags unset -> known after the update"]),
         ([SYSTEM, GPU], [SYSTEM], [STAY]),
         ([GPU, AS_REFRESHED], [SYSTEM], [STAY]),
         ([GPU, AS_REFRESHED], [SYSTEM | {"count": 2}], ["node pool system: count 1 -> 2", STAY]),
     ],
-    ids=["the same", "scaled", "after a refresh", "in another order", "in another order, and scaled"],
-)
+    ids=[
+        "the same", "scaled", "a number of the engine", "unknown",
+        "after a refresh", "in another order", "in another order, and scaled",
+    ],
+)  # fmt: skip
 def test_an_update_reports_declared_pools_that_change_and_others_that_stay(
     before: list[Any], after: list[Any], lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
