@@ -42,6 +42,13 @@ FLAP_HOURS = 6
 """A link that goes down twice within so many hours is flapping; the same in all of conf/."""
 _REPEATS = 1
 
+WITHOUT_DEVICES = frozenset(
+    {
+        *("check_hw_cpuinfo", "check_hw_physmem", "check_hw_swap", "check_hw_ib", "check_hw_eth", "check_nvme_count"),
+        *("check_gpu_xid", "check_ib_link_flapping"),
+    }
+)
+"""These look at the node's /proc, /sys and log, which a pod without devices sees as well."""
 LOGS = frozenset({"check_gpu_xid", "check_ib_link_flapping"})
 """These read the node's log, which pods see by a folder of their node."""
 MEASURES = frozenset({"check_gpu_bw", "check_nccl_allreduce", "check_nccl_allreduce_ib_loopback", "check_ib_bw_gdr"})

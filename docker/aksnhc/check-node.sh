@@ -4,6 +4,7 @@
 # and 3 for a node that failed and could not be tainted: the job would come back to it.
 # Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all of them together), KERNEL_LOGS (the
 # node's /var/log; empty where the pod may not see it), NODE_NAME, AZ_NHC_ROOT of the image, and what tell-node.sh reads.
+# DEVICES (RESOURCE=COUNT ...): a check without devices, of a node that offers fewer; on a complete one it ends at once.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -17,6 +18,17 @@ mkdir -p "$output"
 if [[ -n ${CHECKS:-} ]]; then
   CONFIGURATION=$output/aznhc.conf
   printf '%s\n' "$CHECKS" >"$CONFIGURATION"
+fi
+
+lacking=""
+if [[ -n ${DEVICES:-} ]]; then
+  read -ra devices <<<"$DEVICES"
+  lacking=$(bash "$here/offers.sh" "${devices[@]}")
+  if [[ -z $lacking ]]; then
+    echo "Node $NODE_NAME offers all of its devices: a check that takes them checks it"
+    exit 0
+  fi
+  echo "ERROR:  nhc:  Health check failed:  $lacking" | tee -a "$log"
 fi
 
 # Two checks read the node's log; of one that cannot be read they would say nothing, and so pass.

@@ -3,9 +3,9 @@
 
 A check is a pod of the lowest priority, which any job drives out. Nodes are taken in the order in which they were
 checked last, in each round no more than that all of them have their turn within a day. While a job's pod waits for
-GPUs, no check begins. A node that does not offer all of its GPUs is left out: its check could not begin. Uses the
-Kubernetes API with the pod's service account, which needs `list` of nodes and pods, and `create` of pods in its own
-namespace.
+GPUs, no check begins. On a node that offers fewer devices than it has, the check takes those that are offered, and
+finds that the others are missing; one that offers none of a kind is left out. Uses the Kubernetes API with the pod's
+service account, which needs `list` of nodes and pods, and `create` of pods in its own namespace.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def chosen(
-    nodes: Sequence[Object], pods: Sequence[Object], now: datetime, every: timedelta, gpus: Mapping[str, int]
+    nodes: Sequence[Object],
+    pods: Sequence[Object],
+    now: datetime,
+    every: timedelta,
+    devices: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
-    """Names of the nodes to check in this round; `every` is between two of these, `gpus` are a node's, by its pool."""
+    """Names of the nodes to check in this round; `every` is between two rounds, `devices` are a node's, by its pool."""
     takers = [pod for pod in pods if _takes_gpus(pod)]
     busy = {pod["spec"].get("nodeName") or _meant_for(pod) for pod in takers}
     if "" in busy:
         print("a pod waits for GPUs: no check begins", flush=True)
         return []
     idle = [node for node in nodes if node["metadata"]["name"] not in busy and now - _last(node) >= DAY]
-    due = [node for node in idle if _ready(node, gpus[node["metadata"]["labels"][POOL]])]
+    due = [node for node in idle if _ready(node, devices[node["metadata"]["labels"][POOL]])]
     share = math.ceil(len(nodes) * every / DAY)
     return [node["metadata"]["name"] for node in sorted(due, key=_last)[:share]]
 
@@ -61,13 +65,20 @@ def _takes_gpus(pod: Object) -> bool:
     return any(name.startswith(GPU) for each in containers for name in each.get("resources", {}).get("limits", {}))
 
 
-def _ready(node: Object, gpus: int) -> bool:
-    """With all of its GPUs there, too. What is tainted may be well again."""
+def _ready(node: Object, devices: Mapping[str, str]) -> bool:
+    """Whether a check could begin there. What is tainted may be well again."""
     conditions = {each["type"]: each["status"] for each in node.get("status", {}).get("conditions", [])}
-    offers = int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
-    if offers < gpus:
-        print(f"node {node['metadata']['name']} offers {offers} of its {gpus} GPUs: it is not checked", flush=True)
-    return conditions.get("Ready") == "True" and offers >= gpus and not node["spec"].get("unschedulable")
+    none = [name for name, count in offered(node, devices).items() if count < 1]
+    if none:
+        print(f"node {node['metadata']['name']} offers no {', '.join(none)}: it is not checked", flush=True)
+    return conditions.get("Ready") == "True" and not none and not node["spec"].get("unschedulable")
+
+
+def offered(node: Object, devices: Mapping[str, str]) -> dict[str, int]:
+    """How many of a whole node's devices the node offers."""
+    allocatable = node.get("status", {}).get("allocatable", {})
+    counts = {name: allocatable.get(name, "0") for name in devices}
+    return {name: min(int(text), int(devices[name])) if text.isdecimal() else 0 for name, text in counts.items()}
 
 
 def _last(node: Object) -> datetime:
@@ -78,13 +89,17 @@ def _last(node: Object) -> datetime:
         return datetime.min.replace(tzinfo=UTC)
 
 
-def check(template: Object, node: str, owner: Object) -> Object:
-    """The pod that checks the node. It goes with the Job that started it."""
+def check(template: Object, node: Object, owner: Object) -> Object:
+    """The pod that checks the node, with all devices that it offers. It goes with the Job that started it."""
     pod = copy.deepcopy(template)
+    name = node["metadata"]["name"]
+    counts = {device: str(count) for device, count in offered(node, _devices(template)).items()}
+    for kind in ("requests", "limits"):
+        pod["spec"]["containers"][0]["resources"][kind] |= counts
     metadata = pod.setdefault("metadata", {})
-    metadata["name"] = f"{PREFIX}{node}"
+    metadata["name"] = f"{PREFIX}{name}"
     metadata["ownerReferences"] = [owner]
-    pod["spec"]["nodeSelector"] = {**pod["spec"].get("nodeSelector", {}), HOSTNAME: node}
+    pod["spec"]["nodeSelector"] = {**pod["spec"].get("nodeSelector", {}), HOSTNAME: name}
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 
@@ -92,16 +107,16 @@ def main() -> int:
     """One round. 1 where a check could not be made; one of that name may still be there, or its node have gone."""
     namespace = os.environ["NAMESPACE"]
     templates = {file.stem: json.loads(file.read_text()) for file in Path(os.environ["TEMPLATES"]).glob("*.json")}
-    nodes = _nodes(templates)
+    nodes = {node["metadata"]["name"]: node for node in _nodes(templates)}
     every = timedelta(minutes=int(os.environ["MINUTES"]))
-    gpus = {pool: _gpus(template) for pool, template in templates.items()}
-    names = chosen(nodes, call("GET", "/api/v1/pods")["items"], datetime.now(UTC), every, gpus)
-    pools = {node["metadata"]["name"]: node["metadata"]["labels"][POOL] for node in nodes}
+    devices = {pool: _devices(template) for pool, template in templates.items()}
+    names = chosen([*nodes.values()], call("GET", "/api/v1/pods")["items"], datetime.now(UTC), every, devices)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": os.environ["JOB"], "uid": os.environ["JOB_UID"]}
     failed = False
     for name in names:
+        pod = check(templates[nodes[name]["metadata"]["labels"][POOL]], nodes[name], owner)
         try:
-            call("POST", f"/api/v1/namespaces/{namespace}/pods", check(templates[pools[name]], name, owner))
+            call("POST", f"/api/v1/namespaces/{namespace}/pods", pod)
         except urllib.error.HTTPError as error:
             if error.code not in (CONFLICT, GONE):
                 failed = True
@@ -111,9 +126,10 @@ def main() -> int:
     return int(failed)
 
 
-def _gpus(template: Object) -> int:
+def _devices(template: Object) -> dict[str, str]:
+    """Those that a check takes of a whole node, by resource: names with a domain are devices."""
     (container,) = template["spec"]["containers"]
-    return int(container["resources"]["limits"][GPU])
+    return {name: count for name, count in container["resources"]["limits"].items() if "/" in name}
 
 
 def _nodes(pools: Iterable[str]) -> list[Object]:

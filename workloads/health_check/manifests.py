@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, get_args
 
 from config.facts.scheduling import HEALTH_ACCOUNT, HEALTH_TAINT, tolerations
 from workloads import _base
-from workloads._aznhc import configuration
+from workloads._aznhc import WITHOUT_DEVICES, CheckName, configuration
 from workloads._files import TOPOLOGY, Files, topology_file
 from workloads._indexed_job import IGNORE_DISRUPTIONS, JOB_LABEL, indexed_job_spec
 from workloads._node_check import KERNEL_LOGS, NODE_NAME, SCRIPT, kernel_logs, told
-from workloads._pods import GpuPod, Manifest, on_pools
+from workloads._pods import GpuPod, Manifest, Mount, devices, on_pools
 from workloads.health_check.lines import parsed
 from workloads.health_check.options import NAME, HealthCheckOptions
 
 CONFIGURATION = "aznhc.conf"
 _FOLDER = f"/opt/{NAME}"
 _HOSTNAME = "kubernetes.io/hostname"
+_SMALL = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,40 +43,73 @@ def template(run: Run) -> Manifest:
 
     Nodes that have failed before are checked too, and lose their taint if they pass all that the settings ask of them.
     """
-    found, options = files(run), run.options
+    found = files(run)
+    variables = {"CONFIGURATION": found.path(CONFIGURATION), **told(run.taint_effect, everything=True)}
+    return _pod(run, variables, mounts=[found.mount(), kernel_logs()]).template()
+
+
+def template_without_devices(run: Run) -> Manifest:
+    """Of a pod that checks its node if that offers fewer devices than it has, so that no pod could take them all.
+
+    It takes none and measures nothing, so it is placed anywhere at once and disturbs no job.
+    """
+    wanted = devices(run.pool, run.rdma_resource)["limits"]
+    out = {*get_args(CheckName)} - (WITHOUT_DEVICES - {*run.options.leave_out})
+    variables = {
+        "CHECKS": configuration(run.pool.sku, "", out),
+        "DEVICES": " ".join(f"{name}={count}" for name, count in wanted.items()),
+        **told(run.taint_effect, everything=False),
+    }
+    return _pod(run, variables, mounts=[kernel_logs()], gpus=0, resources=_SMALL).template()
+
+
+def _pod(
+    run: Run, variables: dict[str, str], *, mounts: list[Mount], gpus: int | None = None, **container: Any
+) -> GpuPod:
+    options = run.options
     taints = [*run.pool.taints, *(f"{HEALTH_TAINT}=failed:{effect}" for effect in ("NoExecute", "NoSchedule"))]
-    pod = GpuPod(
+    return GpuPod(
         pool=run.pool,
         rdma_resource=run.rdma_resource,
+        gpus=gpus,
         container={
             "name": NAME,
             "image": run.image,
             "command": ["/bin/bash", SCRIPT],
             "env": [NODE_NAME],
+            **container,
         },
-        variables={
-            "CONFIGURATION": found.path(CONFIGURATION),
-            "KERNEL_LOGS": KERNEL_LOGS,
-            "TIMEOUT_S": str(options.timeout_seconds),
-            **told(run.taint_effect, everything=True),
-        },
-        mounts=[found.mount(), kernel_logs()],
+        variables={"KERNEL_LOGS": KERNEL_LOGS, "TIMEOUT_S": str(options.timeout_seconds), **variables},
+        mounts=mounts,
         spec={
             "tolerations": tolerations(taints),
             **({"serviceAccountName": HEALTH_ACCOUNT} if run.taint_effect else {}),
         },
         overrides=options.pod_overrides,
     )
-    return pod.template()
 
 
 def job_spec(run: Run) -> Manifest:
     """An Indexed Job: one pod on each node, each tried once; it fails if one of them does, after all have ended."""
-    pod, ttl = template(run), run.options.ttl_seconds
+    return _job_spec(run, run.name, template(run))
+
+
+def job_without_devices(run: Run) -> tuple[str, Manifest]:
+    """Name and spec of the same, of pods without devices, which anti-affinity keeps on different nodes."""
+    name = f"{run.name}-devices"
+    spec = _job_spec(run, name, template_without_devices(run))
+    apart = {"labelSelector": {"matchLabels": {JOB_LABEL: name}}, "topologyKey": _HOSTNAME}
+    affinity = spec["template"]["spec"]["affinity"]
+    affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    return name, spec
+
+
+def _job_spec(run: Run, name: str, pod: Manifest) -> Manifest:
+    ttl = run.options.ttl_seconds
     if run.options.node_names:
         pod["spec"]["affinity"] = _on_nodes(run)
     return indexed_job_spec(
-        run.name,
+        name,
         run.nodes,
         pod,
         backoffLimitPerIndex=0,

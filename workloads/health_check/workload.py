@@ -13,7 +13,7 @@ from config.schema.workload import Ground
 from workloads._base import Deployed, Workload
 from workloads._indexed_job import indexed_job
 from workloads.health_check.idle import idle_checks
-from workloads.health_check.manifests import Run, command, files, job_spec
+from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions
 from workloads.health_check.problems import problems
 
@@ -38,6 +38,8 @@ class HealthCheck(Workload[HealthCheckOptions]):
         run = Run.placed(context, placement, "aksnhc", name=placement.name, taint_effect=context.taint_effect)
         made = [files(run).deploy(context)]
         indexed_job(run.name, job_spec(run), context, made)
+        if run.taint_effect:  # else it may not read its node
+            indexed_job(*job_without_devices(run), context, made)
         if run.options.idle_checks:
             idle_checks(run, context, made)
         shown = pulumi.Output.from_input(context.namespace).apply(lambda namespace: command(namespace, run.name))

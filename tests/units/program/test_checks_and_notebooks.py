@@ -45,7 +45,9 @@ def test_nothing_waits_for_pods_that_wait_for_gpus(dev: Recorder) -> None:
 
 def test_the_gang_is_there_before_its_job(dev: Recorder) -> None:
     assert dev.one(":PodGroup", "health-check").inputs["spec"]["minMember"] == 2
-    assert "kubernetes:scheduling.volcano.sh/v1beta1:PodGroup health-check" in dev.one(":Job").dependencies
+    assert (
+        "kubernetes:scheduling.volcano.sh/v1beta1:PodGroup health-check" in dev.one(":Job", "health-check").dependencies
+    )
 
 
 def test_outputs_say_how_to_look(dev: Recorder) -> None:
@@ -58,6 +60,6 @@ def test_outputs_say_how_to_look(dev: Recorder) -> None:
 
 def test_images_are_the_pinned_one_and_one_of_docker(dev: Recorder) -> None:
     notebook = dev.one(":Deployment", "jupyterlab").inputs["spec"]["template"]["spec"]["containers"][0]["image"]
-    check = dev.one(":Job").inputs["spec"]["template"]["spec"]["containers"][0]["image"]
+    check = dev.one(":Job", "health-check").inputs["spec"]["template"]["spec"]["containers"][0]["image"]
     assert notebook.startswith("quay.io/jupyter/pytorch-notebook:")
     assert ".azurecr.io/aksnhc:" in check

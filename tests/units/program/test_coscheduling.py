@@ -14,7 +14,7 @@ from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
 
 COSCHEDULER = "scheduler-plugins-scheduler"
-GANGS = {"health-check", "olmo"}
+GANGS = {"health-check", "health-check-devices", "olmo"}
 RELEASE = "kubernetes:helm.sh/v3:Release scheduler-plugins"
 
 
@@ -73,7 +73,7 @@ def test_gangs_are_of_its_kind_and_there_before_their_jobs(dev: Recorder) -> Non
 def test_guests_of_the_platform_have_its_scheduler(dev: Recorder) -> None:
     guest = program({"platformStack": "dev", "workloads": "health-check"}, Azure(stacks={"dev": dev}), "checks")
     assert gpu_pods(guest)["health-check"]["spec"]["schedulerName"] == COSCHEDULER
-    assert [each.type for each in groups(guest)] == ["kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"]
+    assert {each.type for each in groups(guest)} == {"kubernetes:scheduling.x-k8s.io/v1alpha1:PodGroup"}
 
 
 def test_an_mpi_job_of_a_guest_is_refused_with_the_platforms_command(dev: Recorder) -> None:

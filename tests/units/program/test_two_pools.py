@@ -46,7 +46,8 @@ def agent_pools(template: dict[str, Any]) -> list[str]:
 
 
 def test_each_pool_has_a_health_check_of_its_own_hardware(stack: Recorder) -> None:
-    assert stack.names(":batch/v1:Job") == ["health-check-aaa", "health-check-train"]
+    made = ["health-check-aaa", "health-check-aaa-devices", "health-check-train", "health-check-train-devices"]
+    assert stack.names(":batch/v1:Job") == made
     for key, nodes, gpus in (("aaa", 1, "1"), ("train", 2, "8")):
         name = f"health-check-{key}"
         spec = stack.one(":batch/v1:Job", name).inputs["spec"]
@@ -98,7 +99,7 @@ def test_previews_report_each_placement_in_a_line(monkeypatch: pytest.MonkeyPatc
 def test_a_second_pool_moves_no_workload_but_the_health_check(stack: Recorder) -> None:
     """Its jobs are named after their pools, and so there is a new one on the old pool too."""
     before = program({**STACK, "pools": {"train": TRAIN}, "operators": {}})
-    assert before.names(":batch/v1:Job") == ["health-check"]
+    assert before.names(":batch/v1:Job") == ["health-check", "health-check-devices"]
     job = ("volcano.sh/v1alpha1:Job", "metaseq")
     assert before.one(*job).inputs == stack.one(*job).inputs
 

@@ -36,7 +36,14 @@ KUBECTL = """#!/usr/bin/env bash
 # Notes what it is asked, and answers as REFUSAL says, or with the keys of the node's taints.
 printf '%s\\0' "$@" >>"$HERE/asked"; printf '\\n\\0' >>"$HERE/asked"
 [[ -z ${REFUSAL:-} ]] || { echo "$REFUSAL" >&2; exit 1; }
-[[ $1 != get ]] || echo "${TAINTS:-sku}"
+if [[ $* == *go-template* ]]; then
+  read -ra all <<<"$DEVICES"
+  for index in "${!all[@]}"; do
+    [[ $* != *"${all[index]%=*}"* ]] || cut -d ' ' -f "$((2 * index + 1)),$((2 * index + 2))" <<<"$OFFERS"
+  done
+elif [[ $1 == get ]]; then
+  echo "${TAINTS:-sku}"
+fi
 """
 
 
@@ -62,7 +69,7 @@ class Ran:
             check=False,
         )
         self.code, self.errors, self.output = done.returncode, done.stderr, done.stdout
-        self.verdict = next(line for line in done.stdout.splitlines() if line.startswith("VERDICT: "))
+        self.verdict = next((line for line in done.stdout.splitlines() if line.startswith("VERDICT: ")), "")
 
     @property
     def runs(self) -> int:
@@ -197,3 +204,37 @@ def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
 def test_without_anybody_to_tell_it_tells_nobody(tmp_path: Path) -> None:
     check = Ran(tmp_path, [MISSING], TAINT_EFFECT="")
     assert (check.code, check.asked) == (1, [])
+
+
+DEVICES = {"DEVICES": "nvidia.com/gpu=8 rdma/hca=8", "SETTLE_S": "0"}
+
+
+@pytest.mark.parametrize(
+    ("offers", "lacking"),
+    [  # capacity and allocatable of each
+        ("8 7 8 8", "the node offers 7 of 8 nvidia.com/gpu"),
+        ("8 7 8 6", "the node offers 7 of 8 nvidia.com/gpu, 6 of 8 rdma/hca"),
+        ("8 8 8 0", "the node offers 0 of 8 rdma/hca"),
+        ("7 7 8 8", "the node offers 7 of 8 nvidia.com/gpu"),  # its plugin has started since
+    ],
+)
+def test_a_check_without_devices_says_what_the_node_lacks(tmp_path: Path, offers: str, lacking: str) -> None:
+    check = Ran(tmp_path, [], OFFERS=offers, **DEVICES)
+    assert (check.code, check.taints) == (1, ["aznhc=failed:NoSchedule"])
+    assert check.verdict == f"VERDICT: FAIL {lacking}; node={NODE} checks=3/3"
+    assert "aznhc-checked" not in check.annotations
+
+
+def test_a_check_without_devices_leaves_a_complete_node_to_others(tmp_path: Path) -> None:
+    check = Ran(tmp_path, [], OFFERS="8 8 8 8", **DEVICES)
+    assert (check.code, check.runs, check.taints, check.verdict) == (0, 0, [], "")
+    assert f"Node {NODE} offers all of its devices" in check.output
+
+
+def test_a_node_whose_plugin_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "kubectl").write_text(KUBECTL)
+    (tmp_path / "kubectl").chmod(0o755)
+    variables = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HERE": str(tmp_path), "NODE_NAME": NODE, **DEVICES}
+    command = ["timeout", "3", "bash", str(SCRIPT.with_name("offers.sh")), *DEVICES["DEVICES"].split()]
+    done = subprocess.run(command, env={**variables, "OFFERS": "8 7 0 0"}, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (124, b"")

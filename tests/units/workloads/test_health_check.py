@@ -15,7 +15,7 @@ from tests.support.pools import A100, H100, H200, RDMA, T4, pool
 from tests.support.settings import load
 from workloads._aznhc import CheckName, configuration
 from workloads.health_check import WORKLOAD
-from workloads.health_check.manifests import Run, command, files, job_spec
+from workloads.health_check.manifests import Run, command, files, job_spec, job_without_devices
 from workloads.health_check.options import NAME, HealthCheckOptions
 
 TOPOLOGY = "/opt/health-check/topology.xml"
@@ -97,6 +97,36 @@ def test_a_bad_node_fails_the_job_once_all_are_checked() -> None:
     spec = job_spec(run())
     assert spec["backoffLimitPerIndex"] == 0
     assert "backoffLimit" not in spec
+
+
+def test_a_node_that_lacks_devices_is_checked_by_a_pod_that_takes_none() -> None:
+    """On each node one, at once, beside whatever job is there: it measures nothing, and opens no GPU."""
+    name, spec = job_without_devices(replace(run(node_names=("aks-x-1",)), taint_effect="NoSchedule"))
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (name, spec["completions"]) == ("health-check-devices", 2)
+    assert not [key for kind in container["resources"].values() for key in kind if "/" in key]
+    assert "securityContext" not in container
+    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["labelSelector"]["matchLabels"] == {"batch.kubernetes.io/job-name": name}
+    assert "aks-x-1" in str(pod["affinity"]["nodeAffinity"])
+    variables = {each["name"]: each.get("value", "") for each in container["env"]}
+    assert variables["DEVICES"] == f"nvidia.com/gpu=8 {RDMA}=8"
+    assert "ALL" not in variables  # it takes no taint away
+    names = set(re.findall("check_[a-z_]+", variables["CHECKS"]))
+    assert {"check_hw_ib", "check_gpu_xid"} <= names
+    assert not names & {
+        "check_gpu_count",
+        "check_gpu_bw",
+        "check_nccl_allreduce",
+        "check_ib_bw_gdr",
+        "check_hw_topology",
+    }
+
+
+def test_what_is_left_out_is_left_out_there_too() -> None:
+    _, spec = job_without_devices(run(leave_out=("check_gpu_xid",)))
+    assert "check_gpu_xid" not in str(spec)
 
 
 def test_other_limits_are_another_job() -> None:

@@ -25,7 +25,7 @@ BEGIN = datetime(2026, 11, 26, tzinfo=UTC)
 EVERY = timedelta(minutes=idle.MINUTES)
 ROUNDS = timedelta(days=1) // EVERY
 GPU = "nvidia.com/gpu"
-GPUS = {"gpu": 8}
+DEVICES = {"gpu": {GPU: "8", RDMA: "8"}}
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +33,11 @@ def script() -> ModuleType:
     return imported("idle_checks")
 
 
-def node(name: str, checked: datetime | None = None, *, ready: bool = True, gpus: int = 8, **spec: Any) -> Object:
+def node(
+    name: str, checked: datetime | None = None, *, ready: bool = True, gpus: int = 8, hcas: int = 8, **spec: Any
+) -> Object:
     annotations = {"aznhc-checked": f"{checked:%Y-%m-%dT%H:%M:%SZ}"} if checked else {}
-    status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": {GPU: str(gpus)}}
+    status = {"conditions": [{"type": "Ready", "status": str(ready)}], "allocatable": {GPU: str(gpus), RDMA: str(hcas)}}
     labels = {"kubernetes.azure.com/agentpool": "gpu"}
     return {"metadata": {"name": name, "annotations": annotations, "labels": labels}, "spec": spec, "status": status}
 
@@ -49,18 +51,18 @@ def pod(on: str = "", gpus: int = 8, phase: str = "Running") -> Object:
 def test_a_node_is_idle_when_no_pod_has_gpus_of_it(script: ModuleType) -> None:
     nodes = [node("a"), node("b")]
     others = [pod("a"), pod("b", gpus=0), pod("b", phase="Succeeded")]
-    assert script.chosen(nodes, others, BEGIN, EVERY, GPUS) == ["b"]
+    assert script.chosen(nodes, others, BEGIN, EVERY, DEVICES) == ["b"]
 
 
 def test_while_pods_wait_for_gpus_no_check_begins(script: ModuleType) -> None:
-    assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY, GPUS) == []
+    assert script.chosen([node("a")], [pod(phase="Pending")], BEGIN, EVERY, DEVICES) == []
 
 
 def test_a_check_that_waits_for_its_own_node_keeps_no_other_from_being_checked(script: ModuleType) -> None:
     waits = pod(phase="Pending")
     waits["metadata"]["name"] = "idle-check-a"
     waits["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "a"}
-    assert script.chosen([node("a"), node("b")], [waits], BEGIN, EVERY, GPUS) == ["b"]
+    assert script.chosen([node("a"), node("b")], [waits], BEGIN, EVERY, DEVICES) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -69,17 +71,25 @@ def test_a_check_that_waits_for_its_own_node_keeps_no_other_from_being_checked(s
         node("a", BEGIN - timedelta(hours=23)),
         node("a", ready=False),
         node("a", gpus=0),
-        node("a", gpus=7),
+        node("a", hcas=0),
         node("a", unschedulable=True),
     ],
 )
 def test_what_is_not_due_or_could_not_be_checked_is_left_alone(script: ModuleType, found: Object) -> None:
-    assert script.chosen([found], [], BEGIN, EVERY, GPUS) == []
+    assert script.chosen([found], [], BEGIN, EVERY, DEVICES) == []
+
+
+def test_a_node_that_offers_fewer_devices_is_checked_with_those_that_it_offers(script: ModuleType) -> None:
+    broken = node("a", gpus=7, hcas=6)
+    assert script.chosen([broken], [], BEGIN, EVERY, DEVICES) == ["a"]
+    template = json.loads(json.dumps(idle.pod_template(run(), "idle")))
+    resources = script.check(template, broken, {"kind": "Job"})["spec"]["containers"][0]["resources"]
+    assert resources["limits"] == resources["requests"] == {GPU: "7", RDMA: "6"}
 
 
 def test_one_that_has_failed_is_checked_again(script: ModuleType) -> None:
     tainted = node("a", taints=[{"key": "aznhc", "value": "failed", "effect": "NoExecute"}])
-    assert script.chosen([tainted], [], BEGIN, EVERY, GPUS) == ["a"]
+    assert script.chosen([tainted], [], BEGIN, EVERY, DEVICES) == ["a"]
 
 
 @pytest.mark.parametrize("count", [1, 8, 64, 1000])
@@ -88,7 +98,7 @@ def test_over_a_day_each_node_is_checked_once_and_they_are_spread(script: Module
     begun: Counter[str] = Counter()
     for number in range(ROUNDS):
         now = BEGIN + number * EVERY
-        names = script.chosen(nodes, [], now, EVERY, GPUS)
+        names = script.chosen(nodes, [], now, EVERY, DEVICES)
         assert len(names) <= -(-count // ROUNDS)
         for name in names:
             begun[name] += 1
@@ -116,7 +126,7 @@ def test_over_a_day_of_jobs_no_check_is_on_a_node_that_a_job_has_or_begins_while
             waiting -= 1
         if minute % idle.MINUTES == 0:
             pods = [*(pod(name) for name in (*jobs, *checks)), *(pod(phase="Pending") for _ in range(waiting))]
-            names = script.chosen(list(nodes.values()), pods, now, EVERY, GPUS)
+            names = script.chosen(list(nodes.values()), pods, now, EVERY, DEVICES)
             assert not names or not waiting
             assert not {*names} & {*jobs, *checks}
             checks |= dict.fromkeys(names, now + timedelta(minutes=5))
@@ -141,7 +151,7 @@ def test_any_job_drives_a_check_out_and_no_node_is_made_for_one() -> None:
 
 def test_a_check_is_of_no_gang_and_of_whatever_node_it_is_sent_to(script: ModuleType) -> None:
     template = json.loads(json.dumps(idle.pod_template(run(node_names=("aks-x-1",)), "idle")))
-    made = script.check(template, "aks-gpu-1-vmss000000", {"kind": "Job"})
+    made = script.check(template, node("aks-gpu-1-vmss000000"), {"kind": "Job"})
     assert "scheduling.k8s.io/group-name" not in made["metadata"].get("annotations", {})
     assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "aks-gpu-1-vmss000000"}
     assert "aks-x-1" not in json.dumps(made)
