@@ -58,7 +58,9 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
     if last == "succeeded":
         return {}
-    told("the last update failed: what it made or deleted without recording it is taken as it is")
+    told(
+        "the last update failed or was interrupted: what it created or deleted without recording it is adopted as it is"
+    )
     return {GOES_ON: "true"}
 
 

@@ -63,7 +63,7 @@ class Progress:
     @contextmanager
     def following(self, record: Path) -> Iterator[None]:
         """Shows the steps that another process writes to `record`."""
-        self.say("Another run is making the tools; this one goes on when that has finished. Its step:")
+        self.say("Another run is making the tools. This one goes on once those that it needs are there. Its step:")
         start = time.time()
         with self.showing(lambda: _read(record) or ("not reported", start)):
             yield
