@@ -58,9 +58,7 @@ def goes_on(stack: str, told: Callable[[str], None]) -> dict[str, str]:
     last = next((each["result"] for each in history if each["kind"] not in LOOKS_ONLY), "succeeded")
     if last == "succeeded":
         return {}
-    told(
-        "the last update failed or was interrupted: what it created or deleted without recording it is adopted as it is"
-    )
+    told("the last update failed or was interrupted: what it did without recording it is adopted")
     return {GOES_ON: "true"}
 
 

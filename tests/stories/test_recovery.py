@@ -130,10 +130,7 @@ def test_what_a_killed_plugin_has_made_is_taken_over(checkout: Checkout) -> None
     with pytest.raises(CommandFailed, match="already exists"):
         checkout.inside(pulumi.format(f"up --yes --skip-preview --target {urn}"))
     said = checkout.make("up").stdout
-    assert (
-        "the last update failed or was interrupted: what it created or deleted without recording it is adopted as it is"
-        in said
-    )
+    assert "the last update failed or was interrupted: what it did without recording it is adopted" in said
     checkout.inside(pulumi.format("preview --expect-no-changes"))
 
 
