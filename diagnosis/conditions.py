@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from config.facts.scheduling import CONDITION_PREFIX, HEALTH_TAINT
-from diagnosis.cluster import NODE, Cluster, Object, has_ended
+from diagnosis.cluster import NODE, Cluster, Object, condition, has_ended
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.node_states import like_ours
 
@@ -17,8 +17,17 @@ def sick_nodes(cluster: Cluster) -> list[Finding]:
 
 def _obstacles(node: Object) -> Iterator[Obstacle]:
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
-    if any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints") or []):
+    if _has_failed(node):
         yield failed_check(node)
+
+
+def _has_failed(node: Object) -> bool:
+    return any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints") or [])
+
+
+def is_unwell(node: Object) -> bool:
+    """Whether it has failed a check, or does not report to be ready."""
+    return _has_failed(node) or condition(node, "Ready").get("status", "True") != "True"
 
 
 def failed_check(node: Object) -> Obstacle:

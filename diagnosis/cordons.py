@@ -7,6 +7,7 @@ of NVIDIA's operators roll a driver with. Who else writes to a node, its managed
 from __future__ import annotations
 
 from diagnosis.cluster import NODE, Cluster, Object, is_ready, labelled
+from diagnosis.conditions import is_unwell, problems
 from diagnosis.finding import Finding, Obstacle, listed, together
 from diagnosis.node_states import is_taken, leaving
 from diagnosis.nodes import requested
@@ -37,6 +38,9 @@ def cordon(cluster: Cluster, node: Object) -> Obstacle:
         return state.obstacle(node)
     who = _manager(node)
     what = f"cordoned by {who}: it takes no new pods" if who else "cordoned: it takes no new pods"
+    if problems(node) or is_unwell(node):
+        fix = f"kubectl describe node {node['metadata']['name']}    # uncordon it only once its own problems are fixed"
+        return Obstacle(what, fix, _since(node))
     if who and not who.startswith("kubectl"):  # a controller, which would take the pods that come, too
         return Obstacle(what, f"kubectl describe node {node['metadata']['name']}    # wait for {who}", _since(node))
     return Obstacle(what, "kubectl uncordon {nodes}    # once it is known why", _since(node))

@@ -7,7 +7,7 @@ order that is not ready is the cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from diagnosis.cluster import (
@@ -20,13 +20,14 @@ from diagnosis.cluster import (
     Kind,
     Object,
     condition,
+    has_ended,
     is_ready,
     labelled,
     owners_of,
 )
 from diagnosis.devices import expected, is_gpu
 from diagnosis.finding import Finding, Obstacle, one_line, together
-from diagnosis.nodes import allocatable, untolerated, words_of
+from diagnosis.nodes import allocatable, requested, untolerated, words_of
 from diagnosis.pods import Waiting, waiting
 from k8s.quantities import count
 
@@ -125,7 +126,7 @@ def _missing(cluster: Cluster, node: Object, part: Part) -> Obstacle | None:
     for daemon_set in found:
         for pod in pods_of(cluster, daemon_set):
             if pod["spec"].get("nodeName") == node["metadata"]["name"]:
-                return None if is_ready(pod) else _starting(part, daemon_set, pod)
+                return None if is_ready(pod) else _starting(cluster, part, daemon_set, pod)
     absent = [_absent(node, part, daemon_set) for daemon_set in found]
     return next((obstacle for obstacle in absent if obstacle), None)
 
@@ -137,11 +138,22 @@ def is_old(daemon_set: Object, pod: Object) -> bool:
     return on_delete and bool(pod["metadata"].get("labels", {}).get(_POD_GENERATION, generation) != generation)
 
 
-def _starting(part: Part, daemon_set: Object, pod: Object) -> Obstacle:
+def in_use(cluster: Cluster, pods: Iterable[Object]) -> str:
+    """What to wait for before driver pods are deleted: a driver that goes takes the devices of running pods with it."""
+    nodes = {pod["spec"].get("nodeName") for pod in pods}
+    busy = any(
+        pod["spec"].get("nodeName") in nodes and requested(pod) for pod in cluster.all(POD) if not has_ended(pod)
+    )
+    return "    # once the pods that have devices there have ended" if busy else ""
+
+
+def _starting(cluster: Cluster, part: Part, daemon_set: Object, pod: Object) -> Obstacle:
     metadata, held = pod["metadata"], waiting(pod)
     where = f"-n {metadata['namespace']} {metadata['name']}"
     if is_old(daemon_set, pod):
-        return Obstacle(f"{part.name} is not up, and its pod is old", f"kubectl delete pod {where}")
+        return Obstacle(
+            f"{part.name} is not up, and its pod is old", f"kubectl delete pod {where}{in_use(cluster, [pod])}"
+        )
     if held and held.fails:
         return Obstacle(f"{part.name} does not start ({one_line(held.told)})", held.look(pod))
     doing = "is being installed" if part.installs else "is starting"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
-from diagnosis.drivers import begun, daemon_sets, is_old, pods_of
+from diagnosis.drivers import begun, daemon_sets, in_use, is_old, pods_of
 from diagnosis.finding import Finding, clock, listed, one_line
 from diagnosis.pods import Waiting, waiting
 
@@ -33,7 +33,7 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
         pods = [pod for pod in pods_of(cluster, daemon_set) if pod["spec"].get("nodeName")]
         old = [pod for pod in pods if is_old(daemon_set, pod)]
         new = [pod for pod in pods if pod not in old]
-        yield from _old(old)
+        yield from _old(cluster, old)
         yield from _failing(new)
         if waited := [pod for pod in new if not is_ready(pod) and not ((held := waiting(pod)) and held.fails)]:
             begin[daemon_set["metadata"]["name"]] = waited
@@ -51,8 +51,8 @@ def _said_by_operator(policy: Object) -> str:
     return one_line(", ".join(filter(None, said)))
 
 
-def _old(pods: Sequence[Object]) -> Iterator[Finding]:
-    """Those that serve, and those that do not and so may be deleted at once."""
+def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
+    """Those that serve, and those that do not and so may be deleted, once no pod has devices there."""
     serving = [pod for pod in pods if is_ready(pod)]
     idle = [pod for pod in pods if pod not in serving]
     if serving:
@@ -60,7 +60,7 @@ def _old(pods: Sequence[Object]) -> Iterator[Finding]:
         yield Finding(why, "roll these nodes, as docs/drivers.md shows; their devices serve meanwhile")
     if idle:
         names = [pod["metadata"]["name"] for pod in idle]
-        fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}"
+        fix = f"kubectl delete pod -n {idle[0]['metadata']['namespace']} {' '.join(names)}{in_use(cluster, idle)}"
         yield Finding(f"{_placed(idle)} old and not ready", fix)
 
 

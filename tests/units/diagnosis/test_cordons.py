@@ -93,3 +93,21 @@ def test_a_pod_that_a_cordoned_node_would_suit_says_the_same() -> None:
         "waits: cordoned by kubectl: it takes no new pods on node b since 10:42 UTC",
         "do: kubectl uncordon b    # once it is known why",
     ]
+
+
+@pytest.mark.parametrize(
+    ("taints", "conditions"),
+    [
+        ([{"key": "aznhc", "value": "failed", "effect": "NoSchedule"}], []),
+        ([], [{"type": "ai-on-aks/GPUMissing", "status": "True", "message": "7 of 8"}]),
+        ([], [{"type": "Ready", "status": "False"}]),
+    ],
+)
+def test_a_node_with_problems_of_its_own_is_not_to_be_uncordoned(
+    taints: list[Object], conditions: list[Object]
+) -> None:
+    kind, node = cordoned(by="kubectl")
+    node["spec"]["taints"] += taints
+    node["status"]["conditions"] = conditions
+    (fix,) = [text for text in told((kind, node)) if "uncordon" in text]
+    assert fix == "do: kubectl describe node a    # uncordon it only once its own problems are fixed"

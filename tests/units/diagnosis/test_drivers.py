@@ -150,6 +150,14 @@ def test_old_pods_that_are_not_ready_serve_nothing_and_may_be_deleted_at_once() 
     ]
 
 
+def test_an_old_driver_is_not_to_be_deleted_under_pods_with_devices() -> None:
+    old, job = make.driver_pod("mofed", "a", generation="1"), make.worker("other-0", "other", on="a")
+    found = told(BARE, make.cluster_policy(), make.nic_policy("notReady", NOT_READY), OLD_OFED, old, job)
+    deletions = [text for text in found if "kubectl delete pod" in text]
+    assert len(deletions) == 2
+    assert all(text.endswith("# once the pods that have devices there have ended") for text in deletions)
+
+
 def test_pods_that_fail_are_named_with_their_node_and_reason() -> None:
     back_off = "back-off 5m0s restarting failed container=mofed-container"
     failing = [make.driver_pod("mofed", name, **make.waiting("CrashLoopBackOff", back_off)) for name in ("b", "c")]

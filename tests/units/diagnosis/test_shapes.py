@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diagnosis.cluster import CLAIM, CONFIG_MAP, DEPLOYMENT, EVENT, NODE, POD, REPLICA_SET, Cluster, Kind, Object
+from diagnosis.cluster import (
+    CLAIM,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    EVENT,
+    NODE,
+    POD,
+    QUEUED,
+    REPLICA_SET,
+    Cluster,
+    Kind,
+    Object,
+)
+from diagnosis.kueue import CLUSTER_QUEUE
 from diagnosis.nodes import requested
 from diagnosis.report import platform, report
 from diagnosis.volcano import QUEUE
@@ -91,7 +105,46 @@ def _full(name: str) -> Objects:
                       "data": {"config.yaml": str(config)}}),
         (DEPLOYMENT, {"metadata": {**metadata, "name": f"{name}-d"}, "spec": {"template": template}, "status": {}}),
         (REPLICA_SET, {"metadata": {**metadata, "uid": "rs", "ownerReferences": objects.owned_by(name)}, "spec": {}}),
+        *_queues(name), *_scaling(waiting),
     ]  # fmt: skip
+
+
+def _queues(name: str) -> Objects:
+    """What Kueue and Volcano say of a workload that they hold back."""
+    metadata = {"name": "queue", "uid": "queue"}
+    wrapper = {"name": "held", "uid": "held", "namespace": "ai", "ownerReferences": objects.owned_by(f"{name}-s")}
+    states = {"Evicted": "True", "Preempted": "True", "Requeued": "False", "QuotaReserved": "False"}
+    conditions = [
+        {"type": key, "status": value, "reason": key, "message": f"{key} why"} for key, value in states.items()
+    ]
+    checks = [{"name": "provision", "state": "Retry", "message": "no capacity"}]
+    status = {"conditions": conditions, "admissionChecks": checks, "requeueState": {"count": 2, "requeueAt": _AT}}
+    kind, suspended = objects.job(f"{name}-s", suspend=True)
+    suspended["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "queue"}
+    group = objects.group(f"{name}-v", f"{name}-v")
+    group[1]["spec"] = {"queue": "queue", "minMember": 2, "minResources": {"nvidia.com/gpu": "16"}}
+    closed = {"state": "Closed", "allocated": {"nvidia.com/gpu": "16"}}
+    return [
+        (kind, suspended),
+        (QUEUED, {"metadata": wrapper, "spec": {"queueName": "queue", "active": True}, "status": status}),
+        (CLUSTER_QUEUE, {"metadata": metadata, "spec": {}, "status": {"conditions": [
+            {"type": "Active", "status": "False", "reason": "Stopped", "message": "it is stopped"}]}}),
+        (QUEUE, {"metadata": metadata, "spec": {"capability": {"cpu": "8", "nvidia.com/gpu": "8"}}, "status": closed}),
+        group, objects.event(group, "Unschedulable", "queue resource quota insufficient"),
+    ]  # fmt: skip
+
+
+def _scaling(pod: tuple[Kind, Object]) -> Objects:
+    """What the autoscaler says of a pod that waits."""
+    health = {"maxSize": 2, "cloudProviderTarget": 2}
+    backoff = {"status": "Backoff", "backoffInfo": {"errorCode": "AllocationFailed", "errorMessage": "no capacity"}}
+    groups = [{"name": "aks-gpu4082-1-vmss", "health": health, "scaleUp": backoff}]
+    metadata = {"name": "cluster-autoscaler-status", "uid": "s", "namespace": "kube-system"}
+    return [
+        (CONFIG_MAP, {"metadata": metadata, "data": {"status": json.dumps({"nodeGroups": groups})}}),
+        objects.event(pod, "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached"),
+        objects.event(pod, "TriggeredScaleUp", "pod triggered scale-up: [{aks-gpu4082-1-vmss 0->1 (max: 2)}]"),
+    ]
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -156,7 +209,7 @@ def test_no_object_crashes_a_diagnosis(changes: list[tuple[tuple[int, tuple[Any,
             continue  # an earlier change took it out
     cluster = _cluster(objects_now)
     assert platform(cluster).lines()
-    for workload in ("train", "train-v", "train-a", "train-p", "train-d", "train-r"):
+    for workload in ("train", *(f"train-{letter}" for letter in "vapdrs")):
         assert report(cluster, "ai", workload).lines()
 
 
