@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,8 @@ GPUS = 8
 """Of each node."""
 
 
-def shared_stack(new_stack: Callable[..., Stack], name: str, tools: str, nodes: int, **config: Any) -> Stack:
+def shared_stack(new_stack: Callable[..., Stack], name: str, nodes: int, **config: Any) -> Stack:
     """One without workloads, once all of its nodes offer their GPUs."""
-    # Their pods would make the tools, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
     made = new_stack(name, **{"workloads": "", "nodeCount": nodes, **config})
     made.up()
 

@@ -8,8 +8,6 @@ most of it, since its client is held to 20 requests a second: how long is told, 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +34,6 @@ TURNS, COUNT, FEW, AT_ONCE = 5, 200, 20, 8
 APART = 1.1
 WRAPPERS, TEAM = "workload.codeflare.dev/v1beta2", "blue"
 OPERATOR = "deployment/appwrapper-controller-manager"
-TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager"
 OURS, RELEASED = "ours", "released"
 AS_RELEASED = """
 from operators._manifests import Changes
@@ -57,7 +54,6 @@ admission.policies = lambda *_: {}
 @pytest.fixture(scope="module")
 def stacks(new_stack: Callable[..., Stack]) -> dict[str, Stack]:
     """One node, whose quota has room for the pods of a turn. Drivers play no part."""
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     off = ("gpuOperator", "networkOperator", "nodeFeatureDiscovery", "nodeLabeler")
     operators: dict[str, Any] = {
         "appwrapper": {"enabled": True},

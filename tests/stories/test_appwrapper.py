@@ -17,7 +17,6 @@ from tests.support.world import CommandFailed, Stack, eventually, gpu_nodes, nam
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER = "workload.codeflare.dev/v1beta2", "blue", "alice"
-TOOLS = "appwrapper-manager,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {
     "appwrapper": {"enabled": True},
     "kueue": {"enabled": True},
@@ -31,7 +30,7 @@ LOOKS_S = 150
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    return shared_stack(new_stack, "wrapped", TOOLS, nodes=2, operators=OPERATORS, teams=teams)
+    return shared_stack(new_stack, "wrapped", nodes=2, operators=OPERATORS, teams=teams)
 
 
 def wrap(stack: Stack, name: str, script: str, *, image: str = "", elsewhere: str = "", **periods: str) -> None:

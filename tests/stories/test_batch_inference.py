@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "batch-inference", "blue", "alice"
 JOB = f"batch-{NAME}"
 CLAIM = "model-ibm-granite-granite-3.2-8b-instruct-azurefile-csi"
-TOOLS = "appwrapper-manager,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
@@ -42,7 +41,7 @@ LOOKS_S = 300
 def platform(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
     storage = {"sharedClass": "azurefile-csi"}
-    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+    return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ pods, nodes, bindings, events and PodGroups alone.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,7 +19,6 @@ from tests.support.world import Stack, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.long]
 COSCHEDULER = "scheduler-plugins-scheduler"
-TOOLS = "scheduler-plugins-scheduler,scheduler-plugins-controller"
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
 STORAGE: dict[str, Any] = {
     "protect": False,
@@ -35,7 +32,6 @@ STORAGE: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Their pods would make them, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     made = new_stack(
         "coscheduled",
         nodeCount="2",

@@ -7,8 +7,6 @@ them together.
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +23,6 @@ from tests.support.checkout import kill, processes
 from tests.support.world import Stack, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytest.mark.timeout(2400)]
-TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 NODES, PODS, TEAM = 8, 4, "blue"
 ARRIVALS, GANGS, SEED = 200, 0.4, 18
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
@@ -43,7 +40,6 @@ KILLED = {
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     operators = {"kueue": {"enabled": True}, "scheduler": COSCHEDULER}
     teams = {TEAM: {"gpus": 8 * NODES, "users": ["alice"]}}
     made = new_stack("gangs", workloads="", nodeCount=NODES, operators=operators, teams=teams)

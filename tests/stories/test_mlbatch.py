@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -14,15 +13,10 @@ from tests.support.world import Stack, World, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME = "mlbatch"
-TOOLS = (
-    "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller,appwrapper-manager,"
-    "training-operator-manager,kuberay-operator,prometheus-operator,prometheus,kube-state-metrics"
-)
 
 
 @pytest.fixture(scope="module")
 def stack(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     made = Stack.create(world, NAME, tmp_path_factory.mktemp(NAME) / "project", {}, like=NAME)
     made.up()
     yield made

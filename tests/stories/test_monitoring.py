@@ -9,8 +9,6 @@ import json
 import math
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -39,9 +37,6 @@ WORKLOAD = ("kueue.x-k8s.io/v1beta2", "Workload")
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that fifteen minutes only.
-    tools = "prometheus-operator,prometheus,kube-state-metrics,kueue-manager"
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
     operators = {name: {"enabled": True} for name in ("kubePrometheusStack", "kueue", "autopilot")}
     teams = {"blue": {"gpus": 8, "users": ["alice"]}}
     begin = {"vmSku": None, "nodeCount": None, "pools": POOLS, "workloads": ""}

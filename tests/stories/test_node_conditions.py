@@ -5,8 +5,6 @@ One story, told in the order of the file; its stack has two nodes of eight GPUs,
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -40,7 +38,6 @@ WELL = dict.fromkeys(conditions(), "False")
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Its pods would make it, too, which takes minutes.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", "node-problem-detector"], check=True)
     made = new_stack("conditions", workloads=None, operators={"nodeProblemDetector": {"enabled": True}})
     made.up()
     return made

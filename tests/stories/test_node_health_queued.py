@@ -32,10 +32,6 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long, pytes
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
 RAY = "ray-finetuning"
 POD = f"train-{NAME}-master-0"
-TOOLS = (
-    "appwrapper-manager,training-operator-manager,kueue-manager,scheduler-plugins-scheduler,"
-    "scheduler-plugins-controller,kuberay-operator"
-)
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
@@ -51,7 +47,7 @@ LOOKS_S = 300
 def platform(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
     storage = {"sharedClass": "azurefile-csi"}
-    return shared_stack(new_stack, "checked", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+    return shared_stack(new_stack, "checked", nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 API, TEAM, USER, NAMESPACE = "kubeflow.org/v1", "blue", "alice", "mlbatch-system"
 GROUP, GROUP_LABEL = "scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/pod-group"
 TELLS = "echo rank $RANK of $WORLD_SIZE, the first at $MASTER_ADDR:$MASTER_PORT"
-TOOLS = "training-operator-manager,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
@@ -32,7 +31,7 @@ OPERATORS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    return shared_stack(new_stack, "pytorch", TOOLS, nodes=2, operators=OPERATORS, teams=teams)
+    return shared_stack(new_stack, "pytorch", nodes=2, operators=OPERATORS, teams=teams)
 
 
 def submit(stack: Stack, name: str, script: str, *, labels: Any = QUEUED, masters: int = 1, workers: int = 1) -> None:

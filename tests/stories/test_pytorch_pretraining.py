@@ -29,10 +29,6 @@ from tests.support.world import Stack, World, eventually, log
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "pytorch-pretraining", "blue", "alice"
 JOB, POD = f"train-{NAME}", f"train-{NAME}-master-0"
-TOOLS = (
-    "appwrapper-manager,training-operator-manager,kueue-manager,scheduler-plugins-scheduler,"
-    "scheduler-plugins-controller"
-)
 OPERATORS: dict[str, Any] = {
     "scheduler": COSCHEDULER,
     "kueue": {"enabled": True},
@@ -54,7 +50,7 @@ def platform(new_stack: Callable[..., Stack]) -> Stack:
         "containers": {"tokens": {"permissions": "rl", "upload": True}},
     }
     more = {"vmSku": None, "nodeCount": None, "pools": POOLS}
-    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage, **more)
+    return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage, **more)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ OPERATORS: dict[str, Any] = {"kueue": {"enabled": True}, "kuberay": {"enabled": 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
-    return shared_stack(new_stack, "ray", "kuberay-operator,kueue-manager", nodes=2, operators=OPERATORS, teams=teams)
+    return shared_stack(new_stack, "ray", nodes=2, operators=OPERATORS, teams=teams)
 
 
 def cluster(workers: int) -> Object:

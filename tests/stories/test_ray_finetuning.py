@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 NAME, TEAM, USER = "ray-finetuning", "blue", "alice"
 JOB = f"tune-{NAME}"
 API = "ray.io/v1"
-TOOLS = "kuberay-operator,kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {"scheduler": COSCHEDULER, "kueue": {"enabled": True}, "kuberay": {"enabled": True}}
 OPTIONS: dict[str, Any] = {"team": TEAM, "model": "facebook/opt-1.3b", "epochs": 600, "checkpointSteps": 50}
 """Five thousand steps of a tenth of a second."""
@@ -38,7 +37,7 @@ BEGUN = re.compile(r"from step (\d+); loss")
 def platform(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
     storage = {"sharedClass": "azurefile-csi"}
-    return shared_stack(new_stack, "shared", TOOLS, nodes=2, operators=OPERATORS, teams=teams, storage=storage)
+    return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
 
 @pytest.fixture(scope="module")

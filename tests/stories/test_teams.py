@@ -23,7 +23,6 @@ from tests.support.world import CommandFailed, Stack, eventually, eventually_equ
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
 TEAMS: dict[str, Any] = {"blue": {"gpus": 8, "users": ["alice"]}, "red": {"gpus": 8, "users": ["bob"]}}
-TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 MEMBER = {"blue": "alice", "red": "bob"}
 SECONDS = 20
 """Within so many an owner has back what others have borrowed, on this machine."""
@@ -32,7 +31,7 @@ SECONDS = 20
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     operators = {"kueue": {"enabled": True}, "scheduler": COSCHEDULER}
-    return shared_stack(new_stack, "teams", TOOLS, nodes=3, operators=operators, teams=TEAMS, slackGpus=8)
+    return shared_stack(new_stack, "teams", nodes=3, operators=operators, teams=TEAMS, slackGpus=8)
 
 
 def submit(

@@ -5,8 +5,6 @@ One story, told in the order of the file. Of three nodes of eight GPUs one gets 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from operators.kueue import queues
 from tests.support.world import Stack, eventually, gpu_nodes
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts, pytest.mark.long]
-TOOLS = "kueue-manager,scheduler-plugins-scheduler,scheduler-plugins-controller"
 OPERATORS: dict[str, Any] = {"kueue": {"enabled": True, "topology": True}, "scheduler": COSCHEDULER}
 POOL: dict[str, Any] = {"vmSku": "Standard_ND96isr_H100_v5", "count": 3}
 REQUIRED, PREFERRED = (f"kueue.x-k8s.io/podset-{how}-topology" for how in ("required", "preferred"))
@@ -30,7 +27,6 @@ REQUIRED, PREFERRED = (f"kueue.x-k8s.io/podset-{how}-topology" for how in ("requ
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Their pods would make them, too, but Helm waits for that ten minutes only.
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", TOOLS], check=True)
     pools = {"vmSku": None, "nodeCount": None, "pools": {"gpu": POOL}}
     made = new_stack("topology", workloads="", **pools, operators=OPERATORS, teams={"blue": {"gpus": 24}})
     made.up()

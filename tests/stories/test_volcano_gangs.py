@@ -5,8 +5,6 @@ One story, told in the order of the file; its stack has two nodes of eight GPUs,
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,6 @@ TEAM, USER, GANG, OUTSIDER = "blue", "alice", "gang", "beside-the-queues"
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
     # Their pods would make them, too, but Helm waits for that ten minutes only.
-    tools = "training-operator-manager,kueue-manager"
-    subprocess.run([sys.executable, "-m", "simulator.tools", "--only", tools], check=True)
     operators = {name: {"enabled": True} for name in ("kueue", "trainingOperator")}
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
     made = new_stack("volcano-gangs", workloads="", nodeCount=2, operators=operators, teams=teams)
