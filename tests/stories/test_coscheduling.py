@@ -31,7 +31,6 @@ STORAGE: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
     made = new_stack(
         "coscheduled",
         nodeCount="2",

@@ -37,7 +37,6 @@ WELL = dict.fromkeys(conditions(), "False")
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Its pods would make it, too, which takes minutes.
     made = new_stack("conditions", workloads=None, operators={"nodeProblemDetector": {"enabled": True}})
     made.up()
     return made

@@ -26,7 +26,6 @@ REQUIRED, PREFERRED = (f"kueue.x-k8s.io/podset-{how}-topology" for how in ("requ
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
     pools = {"vmSku": None, "nodeCount": None, "pools": {"gpu": POOL}}
     made = new_stack("topology", workloads="", **pools, operators=OPERATORS, teams={"blue": {"gpus": 24}})
     made.up()

@@ -23,7 +23,6 @@ TEAM, USER, GANG, OUTSIDER = "blue", "alice", "gang", "beside-the-queues"
 
 @pytest.fixture(scope="module")
 def stack(new_stack: Callable[..., Stack]) -> Stack:
-    # Their pods would make them, too, but Helm waits for that ten minutes only.
     operators = {name: {"enabled": True} for name in ("kueue", "trainingOperator")}
     teams = {TEAM: {"gpus": 16, "users": [USER]}}
     made = new_stack("volcano-gangs", workloads="", nodeCount=2, operators=operators, teams=teams)
