@@ -74,8 +74,7 @@ def _run_module(settings: ProgramSettings) -> None:
         raise pulumi.RunError(f"no Pulumi program in {main}: it has no __main__.py")
     operators = DeclaredOperators()
     runpy.run_path(settings.program, run_name="__main__")
-    if not settings.dry_run:
-        operators.make_tools()
+    operators.make_tools(dry_run=settings.dry_run)
 
 
 def _own_traceback(error: Exception, program: str) -> str:

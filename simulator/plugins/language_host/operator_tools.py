@@ -31,15 +31,18 @@ class DeclaredOperators:
         if _OPERATOR.fullmatch(declared.type_):
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
-    def make_tools(self) -> None:
-        """Makes what is missing, and prints the progress.
+    def make_tools(self, *, dry_run: bool) -> None:
+        """Makes what is missing, and prints the progress; in a preview, only says that the update will.
 
         Ends the process where that fails, because an exception would let the engine create what has been declared.
         """
         missing = self.missing()
         if not missing:
             return
-        print(f"the operators of this stack need tools that are not built yet: {', '.join(missing)}", flush=True)
+        when = "The update builds them before anything else." if dry_run else "They are built now."
+        print(f"The operators need tools that are not built yet: {', '.join(missing)}. {when}", flush=True)
+        if dry_run:
+            return
         command = [sys.executable, "-m", "simulator.tools", "--only", ",".join(missing)]
         if subprocess.run(command, cwd=paths.ROOT, stderr=sys.stdout, check=False).returncode:
             os._exit(ALREADY_REPORTED)

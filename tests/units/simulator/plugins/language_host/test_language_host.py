@@ -131,7 +131,10 @@ def test_tools_of_declared_operators_are_made_by_the_update_and_not_by_its_previ
     assert deployment.run(OPERATORS, dryRun=True) == language_pb2.RunResponse()
     assert not paths.cache().exists()
     assert deployment.run(OPERATORS) == language_pb2.RunResponse()
-    assert "[1/1] kueue-manager 0.19.2: built" in deployment.printed()
+    preview, update = deployment.printed().split("The operators need tools that are not built yet: kueue-manager. ")[1:]
+    assert preview == "The update builds them before anything else.\n"
+    assert update.startswith("They are built now.\n")
+    assert "[1/1] kueue-manager 0.19.2: built" in update
 
 
 def test_no_resource_is_registered_before_the_tools_of_its_operator_are_there(
