@@ -103,6 +103,21 @@ def test_outputs_log_and_result_lie_together_by_scenario(batch: Batch) -> None:
     assert batch.files("attempts") == []
 
 
+def test_a_result_can_be_read_whatever_the_command_has_written(batch: Batch) -> None:
+    names = "cd $OUTPUT; printf four >$'a\\nb'; printf 3 >$'c\\td\\\\\"e'; printf 4 >$'\\xff'"
+    bad = [r"\xef\xbb\xbf\"first\": 1", "rows=6", r"\"nan\": NaN", r"\"id\": 007"]
+    good = [r"\"rows\": 5,\r", "", r"\"loss\": -1.5e-3, \"ok\": true"]
+    lines = r"\n".join([*bad, *good])
+    code, log = batch.run(0, f"{names}; printf '{lines}' >$STATS")
+    assert code == 0, log
+    text = (batch.root / "results/scenario-000000/result.json").read_bytes().decode(errors="replace")
+    found = json.loads(text)
+    assert found["files"] == {"a?b": 4, 'c?d\\"e': 1, "\ufffd": 1}
+    assert (found["rows"], found["loss"], found["ok"], found["outputBytes"]) == (5, -0.0015, True, 6)
+    assert not {"first", "nan", "id"} & set(found)
+    assert sum("left out of result.json" in line for line in log) == 4
+
+
 def test_what_is_done_is_not_done_again(batch: Batch) -> None:
     batch.run(0, WRITE)
     code, log = batch.run(0, "echo again; exit 1", pod="pod-b")

@@ -34,6 +34,16 @@ def test_a_batch_by_its_outputs(cli: Cli) -> None:
     assert "2 succeeded" in cli("status", "night")[1]
 
 
+def test_a_result_that_cannot_be_read_does_not_hide_the_others(cli: Cli) -> None:
+    """Earlier versions wrote whatever the command had left in STATS."""
+    cli("submit", "--njobs", "3", "--name", "night")
+    cli.cluster.end()
+    cli.blobs.finish("night", "scenario-000000", "scenario-000001")
+    cli.blobs.blobs["ai/night/results/scenario-000001/result.json"] = b'{"scenario": "scenario-000001",\n ,\n \xff}'
+    told = cli.document("status", "night")
+    assert (told["succeeded"], told["outputBytes"]) == (2, 100)
+
+
 def test_waiting_for_a_batch_that_fails(cli: Cli) -> None:
     cli("submit", "--njobs", "4", "--name", "night")
     cli.cluster.end("Failed", failedIndexes="0-3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +99,8 @@ class Store:
             for number, text in enumerate(pool.map(self._read, names), 1):
                 tell(number)
                 if text is not None:
-                    yield json.loads(text)
+                    with contextlib.suppress(ValueError):  # one that cannot be read does not hide the others
+                        yield json.loads(text.decode(errors="replace"))
 
     def log(self, scenario: str, kept: Kept) -> str | None:
         """Of the attempt that succeeded, else of those that did not; None before any has ended."""

@@ -54,17 +54,29 @@ leave() {
   exit "$2"
 }
 
+# Prints the numbers that the command has left. Any other line would make the result unreadable: it goes to the log.
+numbers() {
+  local line pair='"[A-Za-z0-9_. -]+": *(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|"[A-Za-z0-9_. /:-]*")'
+  while IFS= read -r line || [[ -n $line ]]; do
+    if [[ $line =~ ^[[:space:]]*($pair([[:space:]]*,[[:space:]]*$pair)*)[[:space:],]*$ ]]; then
+      printf ' %s,\n' "${BASH_REMATCH[1]}"
+    elif [[ $line =~ [^[:space:]] ]]; then
+      printf 'left out of result.json, since it is not like "name": 1: %q\n' "$line" >&2
+    fi
+  done
+}
+
 # What is told of an attempt that has ended well; its being there makes the outputs complete.
 result() {
   local size file bytes=0 files=''
-  while IFS=$'\t' read -r size file; do
-    file=${file#"$OUTPUT/"} file=${file//\\/\\\\}
+  while IFS=$'\t' read -r -d '' size file; do
+    file=${file#"$OUTPUT/"} file=${file//[[:cntrl:]]/?} file=${file//\\/\\\\}
     files+="${files:+, }\"${file//\"/\\\"}\": $size"
     bytes=$((bytes + size))
-  done < <(find "$OUTPUT" -type f -exec stat -c $'%s\t%n' {} + | sort -k 2)
+  done < <(find "$OUTPUT" -type f -exec stat --printf '%s\t%n\0' {} + | sort -z -k 2)
   printf '{"scenario": "%s", "pod": "%s", "node": "%s", "attempts": %d,\n' "$scenario" "$POD" "$NODE" "$attempts"
   printf ' "started": %d, "ended": %d, "outputBytes": %d,\n' "$begun" "$(date +%s)" "$bytes"
-  if [[ -s $STATS ]]; then sed 's/[, ]*$/,/; s/^/ /' "$STATS"; fi
+  if [[ -s $STATS ]]; then numbers <"$STATS"; fi
   printf ' "files": {%s}}\n' "$files"
 }
 
