@@ -21,7 +21,8 @@ _NAMED = 3
 _COMPONENT = re.compile(r"ai-on-aks:[^:$]+:(\w+)")
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "same": "unchanged"}
-_NOT_MADE = ("pulumi:pulumi:Stack", "pulumi:providers:", "ai-on-aks:")
+_STACK = "pulumi:pulumi:Stack"
+_NOT_MADE = (_STACK, "pulumi:providers:", "ai-on-aks:")
 """Types of the engine's own resources, and of components."""
 _DELETE_OLD = "delete-replaced"
 _READS = ("read", "refresh", "discard")
@@ -37,6 +38,7 @@ class UpdateLog:
         self._phases: set[str] = set()
         self._under_way: dict[str, str] = {}
         """Resources by URN, with what is being done."""
+        self._only_stack = True
         self._replaced: set[str] = set()
         self._old: set[str] = set()
         """URNs of which the old resource is deleted. An interrupted update may have made the new one."""
@@ -70,6 +72,7 @@ class UpdateLog:
 
     def _begins(self, step: Object) -> None:
         types, name = step["urn"].split("::")[2:]
+        self._only_stack = self._only_stack and types == _STACK
         if step["op"] in ("same", *_READS) or types.rpartition("$")[2].startswith(_NOT_MADE):
             return
         doing = self._doing(step["op"], step["urn"])
@@ -93,11 +96,13 @@ class UpdateLog:
         if message["severity"] == "debug" or message.get("ephemeral"):
             return
         types, _, name = message.get("urn", "").partition("::")[2].partition("::")[2].partition("::")
-        whose = f"{types.rpartition('$')[2]} {name}: " if name and not types.startswith("pulumi:pulumi:Stack") else ""
+        whose = f"{types.rpartition('$')[2]} {name}: " if name and not types.startswith(_STACK) else ""
         self._tell(f"{whose}{message.get('prefix', '')}{message['message']}".rstrip())
 
     def _summary(self, summary: Object) -> None:
         changes = {op: count for op, count in summary["resourceChanges"].items() if op not in _READS}
+        if changes == {"create": 1} and self._only_stack:  # its record in the state: settings were refused
+            changes = {}
         if finished := len(self._old - self._replaced):
             changes["old one deleted"] = finished  # which the engine counts with the interrupted update
         told = ", ".join(f"{count} {_DONE.get(op, op)}" for op, count in changes.items()) or "none"

@@ -103,6 +103,16 @@ def test_the_summary(log: UpdateLog, said: list[str]) -> None:
     assert said == ["0:00 resources: 80 created, 2 unchanged, 1 import", "0:00 resources: none"]
 
 
+def test_a_stack_alone_is_no_resource(log: UpdateLog, said: list[str]) -> None:
+    """As where the program refuses the settings, and says that nothing was changed."""
+    log.event(begins("create", STACK))
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
+    log.event(begins("create", CLUSTER))
+    log.event(json.dumps({"summaryEvent": {"resourceChanges": {"create": 1}}}))
+    assert said[0] == "0:00 resources: none"
+    assert said[-1] == "0:00 resources: 1 created"
+
+
 def test_a_long_silence_is_broken_with_what_is_under_way(
     log: UpdateLog, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
