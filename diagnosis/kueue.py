@@ -18,6 +18,8 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep")
 """Events of a job for which Kueue cannot make a Workload (pkg/controller/jobframework/events.go)."""
+_BARRED = ("QueueStopped", "Inadmissible")
+"""Ends reasons of Requeued for which it is not queued again before its queue or its spec changes."""
 _DEACTIVATED = "Deactivated"
 _LASTING_REASONS = ("ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended")
 """Reasons of QuotaReserved with the feature gate UnadmittedWorkloadsObservability; without it, messages tell."""
@@ -100,11 +102,11 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
         waits = f"it waits in {queue}{count}"
     else:
         waits = f"it has no quota in {queue}: {now}"
-    stopped = str(evicted.get("reason", "")).endswith("QueueStopped") and bool(before)
-    stopped = stopped and condition(queued, "Requeued").get("status") == "False"
+    again = condition(queued, "Requeued")
+    barred = again.get("status") == "False" and str(again.get("reason", "")).endswith(_BARRED)
     hint = "    # ask for less, or have the quota raised (teams.<team>.gpus)" if size else ""
     return Finding(
-        one_line("; ".join(filter(None, [before, waits]))), f"{look}{hint}", lasts=bool(never) or lasts or stopped
+        one_line("; ".join(filter(None, [before, waits]))), f"{look}{hint}", lasts=bool(never) or lasts or barred
     )
 
 

@@ -241,6 +241,12 @@ def test_an_inactive_queue_is_told_with_its_own_words() -> None:
             "The prebuilt workload is out of sync with its user job",
             True,
         ),
+        (
+            {"QuotaReserved": "uses DRA resources", "Requeued": ("False", "Inadmissible", "uses DRA resources")},
+            {},
+            f"{WAITS}uses DRA resources",
+            True,
+        ),
         ({}, {}, "it waits for its turn in its queue main", False),
     ],
 )
