@@ -35,6 +35,8 @@ fi
 unread=""
 if [[ -n ${KERNEL_LOGS:-} ]]; then
   hours=$(sed -n 's/.*|| *check_ib_link_flapping *\([0-9][0-9]*\).*/\1/p' "$CONFIGURATION" || true)
+  XIDS=$(grep -c '|| *check_gpu_xid' "$CONFIGURATION" || true)
+  export XIDS
   if unread=$(bash "$here/node-log.sh" "$KERNEL_LOGS" "${hours:-6}" "$AZ_NHC_ROOT/syslog" "$log" 2>&1); then
     unread=""
   fi

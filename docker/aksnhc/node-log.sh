@@ -3,14 +3,19 @@
 # read. Both are blind on a node of today (customTests/azure_gpu_xid.nhc and azure_ib_link_flapping.nhc of v0.4.5):
 #   check_gpu_xid reads `Mon dd hh:mm:ss`, where rsyslog of Ubuntu 24.04 writes ISO 8601: it takes each error for an old one;
 #   check_ib_link_flapping compares the last event with that of an earlier run, of which a new pod has no log.
-# Usage: node-log.sh LOGS HOURS SYSLOG HISTORY
+# Its list of Xids ends at 120, and knows no SXid: what NVIDIA's catalog has beyond it, this notes as a failure of check_gpu_xid.
+# Usage: [XIDS=0] node-log.sh LOGS HOURS SYSLOG HISTORY
 #   LOGS: the node's /var/log; HOURS: older entries are left out; SYSLOG: written for both checks; HISTORY: aznhc's log, to
 #   which goes the first time that a link which was lost twice was lost, as an earlier run would have noted it.
+#   XIDS: 0 where check_gpu_xid does not run
 # Exit code: 1 if the node has no log that can be read; the reason is printed.
 set -euo pipefail
 export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
+readonly BOOT='(kernel: ?|^)(\[[^]]*\] *)?Linux version '
+# Xids after which a GPU has to be reset, as docker/node-problem-detector/xids.txt has them, and errors of NVLink that are fatal.
+readonly BEYOND='NVRM: Xid \([^)]*\): ((46|95|109|110|136|140|143|156|158),|1(4[4-9]|50), [A-Za-z0-9_]+ Fatal)|SXid \([^)]*\): [0-9]+, Fatal'
 readonly LOST='(^|[^a-z0-9])ib[a-z0-9_.]*: lost carrier' # systemd-networkd, of the links over InfiniBand
 most=2000                                              # of so many entries the last are read
 
@@ -30,7 +35,7 @@ fi
 now=$(date +%s)
 entries=""
 while IFS= read -r line; do
-  if [[ $line =~ kernel:\ (\[[^]]*\]\ )?Linux\ version ]]; then # what was before this boot is over
+  if [[ $line =~ $BOOT ]]; then # what was before this boot is over
     entries=""
     continue
   fi
@@ -41,7 +46,16 @@ while IFS= read -r line; do
   fi
   ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[2]}"$'\n'
-done < <(grep -ahiE "kernel: (\[[^]]*\] )?Linux version|NVRM: Xid|$LOST" "${files[@]}" | tail -n "$most")
+done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST" "${files[@]}" | tail -n "$most")
+
+# What the driver says that a GPU needs (Xid 154) holds from the boot on, until it says that it needs nothing.
+needs=$(grep -ahE "$BOOT|NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '
+  /Linux version / { split("", last); next }
+  match($0, /Xid \([^)]*\)/) { last[substr($0, RSTART, RLENGTH)] = $0 }
+  END { for (gpu in last) if (last[gpu] !~ / to 0x0+([^0-9a-f]|$)/) print last[gpu] }' || true)
+for line in "$needs" "$(grep -E "$BEYOND" <<<"$entries" | tail -n 1 || true)"; do
+  [[ -z $line || ${XIDS:-1} == 0 ]] || echo "ERROR:  nhc:  Health check failed:  check_gpu_xid: ${line%%$'\n'*}. FaultCode: NHC2001" >>"$history"
+done
 
 # Links that were lost once are left out: that is no flapping.
 flapping=$(grep -ioE "$LOST" <<<"$entries" | grep -ioE 'ib[a-z0-9_.]*:' | sort | uniq -d || true)

@@ -94,7 +94,8 @@ function faults_seen(key) {
 events() { cat "$1" 2>/dev/null | NODE_NAME=${NODE_NAME:-} LC_ALL=C awk "$EVENTS" || true; }
 
 if [[ $1 == --failed ]]; then
-  events "$2" | awk -F '\t' '$1 == "fault" && $2 != "" && !seen[$2]++ { print $2 }'
+  # What was found outside a check is named by what stands before the first colon.
+  events "$2" | awk -F '\t' '$1 == "fault" { if ($2 == "") { sub(/:.*/, "", $3); $2 = $3 } if (!seen[$2]++) print $2 }'
   exit
 fi
 

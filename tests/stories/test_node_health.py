@@ -151,6 +151,28 @@ def test_an_indexed_job_counts_no_failure_on_a_bad_node_and_goes_on_elsewhere(st
     assert checked(stack, bad).startswith("VERDICT: PASS")
 
 
+def test_a_node_that_lacks_devices_is_checked_and_its_check_says_what_is_missing(stack: Stack) -> None:
+    """No pod that takes all devices can be placed there."""
+    broken = names(gpu_nodes(stack.kube))[1]
+    stack.world.simulator("fault", "gpu", "--node", broken, "--device", "3")
+    stack.world.simulator("fault", "hca", "--node", broken, "--device", "mlx5_2")
+    eventually(lambda: gpus(node(stack, broken)) == 7, "the GPU is not offered", 60)
+    stack.set(workloads=CHECK, workloadOptions={CHECK: {"nodeNames": [broken]}})
+    stack.up()
+    eventually(lambda: taint(stack, broken) == ["NoSchedule"], "the node is tainted", 240)
+    lacking = "VERDICT: FAIL the node offers 7 of 8 nvidia.com/gpu, 7 of 8 nvidia.com/mlnxnics"
+    eventually(lambda: found(stack, broken).startswith(lacking), "with what is missing", 60)
+    results = node(stack, broken)["metadata"]["annotations"]["aznhc-results"]
+    assert "No IB port mlx5_2:1 is ACTIVE" in results
+    assert "GPU has fallen off the bus" in results
+    stack.world.simulator("heal")
+    passed = lambda: found(stack, broken).startswith("VERDICT: PASS")  # noqa: E731
+    eventually(passed, "the check of the whole node begins then", 240)
+    assert taint(stack, broken) == []
+    stack.set(workloads="", workloadOptions={})
+    stack.up()
+
+
 def test_a_pod_that_would_taint_another_node_is_refused(stack: Stack, bad: str) -> None:
     mine, other, _ = names(gpu_nodes(stack.kube))
     command = ["kubectl", "taint", "nodes", other, "aznhc=failed:NoExecute"]

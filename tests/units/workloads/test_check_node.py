@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ class Ran:
 
     def __init__(self, folder: Path, *answers: Sequence[str], checks: str = CHECKS, **variables: str) -> None:
         self.folder = folder
+        folder.mkdir(exist_ok=True)
         for name, text in (("nhc", NHC), ("kubectl", KUBECTL)):
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
@@ -238,3 +240,16 @@ def test_a_node_whose_plugin_is_not_there_yet_is_waited_for(tmp_path: Path) -> N
     command = ["timeout", "3", "bash", str(SCRIPT.with_name("offers.sh")), *DEVICES["DEVICES"].split()]
     done = subprocess.run(command, env={**variables, "OFFERS": "8 7 0 0"}, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (124, b"")
+
+
+def test_what_the_nodes_log_shows_is_not_taken_for_chance(tmp_path: Path) -> None:
+    (tmp_path / "syslog").write_text(
+        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S+00:00} n kernel: NVRM: Xid (PCI:0008:01:00): 154, "
+        "GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)\n"
+    )
+    checks = f"{CHECKS}\n * || check_gpu_xid"
+    check = Ran(tmp_path, [SLOW], [], checks=checks, KERNEL_LOGS=str(tmp_path))
+    assert (check.code, check.runs) == (1, 1)
+    assert "FAIL check_gpu_xid: " in check.verdict
+    left_out = Ran(tmp_path / "other", [], KERNEL_LOGS=str(tmp_path))
+    assert left_out.verdict.startswith("VERDICT: PASS")

@@ -255,3 +255,32 @@ def test_a_time_that_cannot_be_read_is_told(tmp_path: Path, time: str) -> None:
     entry = f"{time} n kernel: {XID}"
     code, printed, *_ = hand_over(tmp_path, syslog=f"{entry}\n")
     assert (code, printed) == (1, f"the time of this entry of the node's log cannot be read: {entry}\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "noted"),
+    [
+        ([(9, "154, GPU recovery action changed from 0x0 (None) to 0x2 (OS Reboot)")], "to 0x2 (OS Reboot)"),
+        ([(9, "154, from 0x0 (None) to 0x1 (PF FLR)"), (8, "154, changed from 0x1 (PF FLR) to 0x0 (None)")], ""),
+        ([(1, "149, NETIR_LINK_EVT Fatal XC0 i0 Link 00")], "149, NETIR_LINK_EVT Fatal"),
+        ([(1, "145, RLW_RXPIPE Nonfatal XC0 i0 Link 13")], ""),
+        ([(1, "95, pid=7, uncontained")], "95, pid=7, uncontained"),
+        ([(9, "95, pid=7, uncontained")], ""),
+        ([(1, "79, GPU has fallen off the bus.")], ""),  # aznhc knows it
+    ],
+)  # fmt: skip
+def test_gpu_errors_that_aznhc_does_not_know_are_noted(
+    tmp_path: Path, lines: list[tuple[float, str]], noted: str
+) -> None:
+    text = "".join(f"{stamp(hours, 'iso')} n kernel: NVRM: Xid (PCI:0008:01:00): {line}\n" for hours, line in lines)
+    _, _, _, history = hand_over(tmp_path, syslog=text)
+    assert (noted in history) if noted else history == ""
+    rebooted = f"{stamp(0.5, 'iso')} n kernel: Linux version 6.8\n"
+    (tmp_path / "again").mkdir()
+    assert hand_over(tmp_path / "again", syslog=text + rebooted)[3] == ""
+
+
+def test_a_fatal_error_of_a_switch_is_noted(tmp_path: Path) -> None:
+    line = "kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 30 sourcetrack timeout error"
+    _, _, _, history = hand_over(tmp_path, syslog=f"{stamp(1, 'iso')} n {line}\n")
+    assert history.startswith("ERROR:  nhc:  Health check failed:  check_gpu_xid: ")
