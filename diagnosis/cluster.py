@@ -94,9 +94,16 @@ class Cluster:
 
     def events(self, obj: Object) -> list[Object]:
         """What was told of an object, the latest last."""
-        uid, namespace = obj["metadata"]["uid"], obj["metadata"].get("namespace", "")
-        found = [event for event in self.all(EVENT, namespace) if event["involvedObject"].get("uid") == uid]
+        found = [event for event in self.all(EVENT, obj["metadata"].get("namespace", "")) if _is_about(event, obj)]
         return sorted(found, key=told_at)
+
+
+def _is_about(event: Object, obj: Object) -> bool:
+    """By its uid, or else by kind and name, which is all that some controllers give."""
+    about, metadata = event["involvedObject"], obj["metadata"]
+    if about.get("uid"):
+        return bool(about["uid"] == metadata["uid"])
+    return bool(about.get("name")) and (about["name"], about.get("kind")) == (metadata["name"], obj.get("kind", "?"))
 
 
 def owners_of(obj: Object) -> set[str]:

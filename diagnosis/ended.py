@@ -43,9 +43,10 @@ def exits(pods: Iterable[Object]) -> Iterator[str]:
         for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
             ended = _end(container)
             if code := ended.get("exitCode"):
-                why = ": ".join(filter(None, [ended.get("reason"), ended.get("message")]))
-                why = f" ({why})" if ended.get("reason") not in (None, "Error") else ""
-                said = one_line(f"container {container['name']} ended with exit code {code}{why}")
+                reason = ended.get("reason", "Error")
+                why = ": ".join(filter(None, [reason if reason != "Error" else "", ended.get("message")]))
+                said = f"container {container['name']} ended with exit code {code}{f' ({why})' if why else ''}"
+                said = one_line(said)
                 alike.setdefault(said, []).append(pod["metadata"]["name"])
     return (f"{listed(names, 'pod')}: {said}" for said, names in alike.items())
 

@@ -87,14 +87,14 @@ def waiting(pod: Object) -> Waiting | None:
 
 
 def ended(state: Object | None) -> str:
-    """How a container ended: reason, exit code, and the message of an end that was not its own; empty if it did not."""
+    """How a container ended: reason, exit code, and the message that it or its runtime left; empty if it did not."""
     end = (state or {}).get("terminated") or {}
     if not end.get("exitCode"):
         return ""
     why = end["reason"] if end.get("reason") not in (None, "", "Error") else ""
     code = f"exit code {end['exitCode']}"
     said = f"{why} ({code})" if why else code
-    return f"{said}: {end['message']}" if why and end.get("message") else said
+    return f"{said}: {end['message']}" if end.get("message") else said
 
 
 def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:

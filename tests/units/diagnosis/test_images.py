@@ -99,6 +99,7 @@ def test_other_reasons_keep_their_message(reason: str, message: str, why: str, l
         ({"exitCode": 128, "reason": "StartError", "message": 'exec: "trian": not found'}, '"trian": not found'),
         ({"exitCode": 127, "reason": "ContainerCannotRun", "message": "no nvidia runtime"}, "no nvidia runtime"),
         ({"exitCode": 1, "reason": "Error"}, "it ended with exit code 1"),
+        ({"exitCode": 1, "reason": "Error", "message": "CUDA: no device"}, "exit code 1: CUDA: no device"),
     ],
 )  # fmt: skip
 def test_a_container_that_loops_says_how_it_ended(end: Object, why: str) -> None:

@@ -218,6 +218,15 @@ def test_an_object_with_nothing_in_it_crashes_no_diagnosis(kind: Kind) -> None:
     assert platform(_cluster([*VALID, (kind, {}), (kind, {"metadata": None, "spec": None, "status": None})])).lines()
 
 
+def test_an_event_without_a_uid_is_about_the_object_of_its_kind_and_name() -> None:
+    about = {"kind": "Pod", "name": "train-0", "namespace": "ai"}
+    event: Object = {"metadata": {"namespace": "ai"}, "involvedObject": about, "reason": "x", "message": "y"}
+    kind, pod = objects.pod("train-0")
+    other, same_name = objects.job("train-0")
+    cluster = _cluster([(kind, {"kind": "Pod", **pod}), (other, {"kind": "Job", **same_name}), (EVENT, event)])
+    assert [len(cluster.events(obj)) for obj in (*cluster.all(kind), *cluster.all(other))] == [1, 0]
+
+
 def test_owners_and_events_without_a_uid_belong_to_no_object() -> None:
     nameless: Object = {"metadata": {"name": "other", "namespace": "ai", "ownerReferences": [{"name": "x"}]}}
     event: Object = {"metadata": {"namespace": "ai"}, "reason": "FailedMount", "message": "not ours"}
