@@ -11,7 +11,7 @@ from typing import Any
 from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import Object, has_ended
 from diagnosis.nodes import allocatable, requested
-from k8s.quantities import count
+from k8s.quantities import canonical, count
 from simulator.world.hardware import Hca, NodeHardware
 
 Allocation = dict[str, list[Any]]
@@ -136,7 +136,7 @@ def status_patch(
         else:  # its plugin has just started
             capacity = healthy
         after[name] = gone_since
-        amounts["capacity"][name], amounts["allocatable"][name] = str(capacity), str(healthy)
+        amounts["capacity"][name], amounts["allocatable"][name] = canonical(capacity), canonical(healthy)
     if before == after and all(amounts[kind].items() <= status.get(kind, {}).items() for kind in amounts):
         return None
     registered = ",".join(name if since is None else f"{name}@{since:.0f}" for name, since in after.items())

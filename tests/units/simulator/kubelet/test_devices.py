@@ -195,3 +195,13 @@ def test_a_pod_that_is_admitted_once_stays_so() -> None:
     assert admission.admits(there, {})
     offered[GPU_RESOURCE] = 0
     assert admission.admits(there, {})
+
+
+def test_counts_are_written_as_the_api_server_keeps_them() -> None:
+    """Else a thousand shares of an HCA, which it calls 1k, would be another change each time."""
+    there: Object = {"metadata": {"name": NODE}, "status": {}}
+    patch = status_patch(there, {"rdma/shared": 1000})
+    assert patch is not None
+    there = {"metadata": {"name": NODE, **patch["metadata"]}, "status": patch["status"]}
+    assert there["status"]["allocatable"] == {"rdma/shared": "1k"}
+    assert status_patch(there, {"rdma/shared": 1000}) is None
