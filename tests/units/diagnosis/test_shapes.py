@@ -161,7 +161,7 @@ def _changed(obj: Object, path: tuple[Any, ...], value: Any) -> None:
     if value == "delete":
         del obj[path[-1]]
     else:
-        obj[path[-1]] = value
+        obj[path[-1]] = copy.deepcopy(value)
 
 
 def _cluster(given: Objects) -> Cluster:
