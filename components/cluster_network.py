@@ -12,6 +12,8 @@ from config.schema.cluster import ClusterSettings
 from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 
+_OUTBOUND = {"natGateway": "userAssignedNATGateway"}
+"""What AKS calls ways out of a network of one's own, where it has another word."""
 SYSTEM_ZONE = "system"
 """The private DNS zone that AKS makes itself."""
 
@@ -48,7 +50,7 @@ def network_profile(network: NetworkSettings) -> containerservice.ContainerServi
         network_policy=None if network.policy == "none" else network.policy,
         pod_cidr=network.pod_range,
         load_balancer_sku="standard",
-        outbound_type="userAssignedNATGateway" if network.nat_gateway else "loadBalancer",
+        outbound_type=_OUTBOUND.get(network.outbound, network.outbound) if network.own else "loadBalancer",
         **of_ones_own,
     )
 

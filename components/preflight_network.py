@@ -20,6 +20,8 @@ from config.rules.network_answers import (
     link_objections,
     network_objections,
     role_objections,
+    route_objections,
+    route_table,
     zones_named,
 )
 from config.rules.subscription import Objection
@@ -42,6 +44,7 @@ def objections(settings: Settings, arm: Arm | Unread) -> Iterator[Objection]:
     """All that stands in the way of a new cluster there."""
     asked = [*_about_the_network(settings), *_about_roles(settings)]
     asked += _about_zones(settings, forwarded=_has_dns_servers(settings, arm))
+    asked += _about_routes(settings, arm)
     if network := settings.network.id:
         asked += _about_other_zones(settings, network, arm)
     if asked:
@@ -58,6 +61,17 @@ def _about_the_network(settings: Settings) -> Iterator[Question]:
             absent=f"network.id is a network that Azure does not have: {id_}",
             list_="az network vnet list --query [].id --output tsv",
         )
+
+
+def _about_routes(settings: Settings, arm: Arm | Unread) -> Iterator[Question]:
+    """The routes of the nodes' subnet, which the network's answer names."""
+    if not (settings.network.routed and settings.network.id):
+        return
+    path = network_path(settings.network.id)
+    answer = answers_at(arm, [path])[path]
+    if not isinstance(answer, Unread) and (table := route_table(answer, settings)):
+        name = f"the route table {ResourceName.of(table).name}"
+        yield Question(name, (network_path(table),), partial(route_objections, table=table))
 
 
 def network_path(network: str) -> str:

@@ -125,9 +125,9 @@ def _pool(settings: Settings, key: str, pool: PoolSettings, node_counts: Mapping
 def _network(settings: Settings) -> Iterator[Item]:
     """The way out, unless the network's owner has made it, and the ways in."""
     prices, network = price_list(), settings.network
-    if not network.nat_gateway:
+    if not network.nat_gateway and not network.routed:
         yield Item("load balancer and its address", prices.load_balancer + prices.public_address)
-    elif network.address_space:
+    elif network.nat_gateway and network.address_space:
         yield Item("NAT gateway and its address", prices.nat_gateway + prices.public_address)
     yield Item("private endpoint", prices.private_endpoint, len(settings.entrances()))
 

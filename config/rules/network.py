@@ -34,6 +34,11 @@ def _which_network(network: NetworkSettings) -> Iterator[Problem]:
         path = ("network", "addressSpace")
         what = "is of a network that the stack makes, and network.id names one that is there"
         yield Problem(path, what, "one of the two", remove_command(path))
+    if network.routed and not network.id:
+        how = "name a network and its subnet with such a route table in network.id and network.nodeSubnet"
+        what = "is userDefinedRouting, which needs a network that is there: the stack makes no routes"
+        allowed = "natGateway or loadBalancer, or userDefinedRouting with network.id"
+        yield Problem(("network", "outbound"), what, allowed, say(how), shows_value=False, lacking=("network", "id"))
     if network.private and not network.own:
         path = ("network", "addressSpace")
         what = "is not set, and network.private needs a network: nothing could be reached from within"

@@ -106,8 +106,56 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
             yield Objection(what, (f"az network vnet subnet update --ids {id_} --nat-gateway <name>",))
         elif settings.network.nat_gateway and settings.cluster.authorized_ip_ranges:
             yield _of_nodes(str(subnet["natGateway"].get("id")))
+        if settings.network.routed:
+            yield from _routed(subnet, settings)
         if settings.network.private:
             yield from _policies(subnet, "nodeSubnet", settings.network.node_subnet)
+
+
+def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
+    """A route table is there before the cluster is made (AKS's page on user-defined routes)."""
+    if not subnet.get("routeTable"):
+        what = "network.outbound is userDefinedRouting, and network.nodeSubnet has no route table"
+        id_ = settings.network.node_subnet
+        yield Objection(what, (f"az network vnet subnet update --ids {id_} --route-table <id>",))
+    elif settings.cluster.authorized_ip_ranges:
+        what = (
+            "cluster.authorizedIpRanges must hold the public address of the firewall, or of whatever the routes of "
+            "network.nodeSubnet lead to: nodes come from there, and AKS does not let them in by itself"
+        )
+        yield Objection(what, stops=False)
+
+
+def route_table(answer: Json, settings: Settings) -> str | None:
+    """The id of the route table that the nodes' subnet has. `answer` is of Microsoft.Network/virtualNetworks."""
+    for subnet in _found(answer["properties"], "nodeSubnet", settings.network.node_subnet, settings.network.id):
+        if not isinstance(subnet, Objection) and (table := subnet.get("routeTable")):
+            return str(table["id"])
+    return None
+
+
+def route_objections(answer: Json, table: str) -> Iterator[Objection]:
+    """Of routes that do not lead out. `answer` is of Microsoft.Network/routeTables.
+
+    AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
+    Azure/AKS#1842).
+    """
+    place = ResourceName.of(table)
+    name = f"the route table {place.name} of network.nodeSubnet"
+    make = (
+        f"az network route-table route create --resource-group {place.group} --route-table-name {place.name} "
+        f"--name out --address-prefix {_ANYWHERE} --next-hop-type VirtualAppliance --next-hop-ip-address <firewall>"
+    )
+    routes = [each["properties"] for each in answer["properties"].get("routes") or ()]
+    hop = next((str(each.get("nextHopType")) for each in routes if each.get("addressPrefix") == _ANYWHERE), None)
+    if hop is None:
+        yield Objection(f"{name} has no route of {_ANYWHERE}", (make,))
+    elif hop not in _HOPS:
+        yield Objection(f"{name} sends {_ANYWHERE} to {hop}, not to {' or '.join(_HOPS)}", (make,))
+
+
+_ANYWHERE = "0.0.0.0/0"
+_HOPS = ("VirtualAppliance", "VirtualNetworkGateway")
 
 
 def _of_nodes(gateway: str) -> Objection:

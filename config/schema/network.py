@@ -76,9 +76,10 @@ class NetworkSettings(Model):
     `privatelink.azurecr.io`, `privatelink.blob.core.windows.net`, `privatelink.dfs.core.windows.net`,
     `privatelink.file.core.windows.net`; with `network.id`, all but the first must be linked to it.
     """
-    outbound: Literal["natGateway", "loadBalancer"] = "natGateway"
+    outbound: Literal["natGateway", "loadBalancer", "userDefinedRouting"] = "natGateway"
     """How nodes of a network of one's own reach the internet: `natGateway`, which the stack makes, or which the subnet
-    of `network.id` has, or AKS's `loadBalancer`. In AKS's network it is the latter.
+    of `network.id` has; AKS's `loadBalancer`; or `userDefinedRouting`, by the route table that the subnet of
+    `network.id` has, through a firewall for instance. In AKS's network it is `loadBalancer`.
 
     New networks of Azure have no way out of their own any more (AKS's page on outbound types).
     """
@@ -103,6 +104,11 @@ class NetworkSettings(Model):
     def nat_gateway(self) -> bool:
         """Whether nodes reach the internet by a NAT gateway."""
         return self.own and self.outbound == "natGateway"
+
+    @property
+    def routed(self) -> bool:
+        """Whether nodes reach the internet by the user's own routes."""
+        return self.own and self.outbound == "userDefinedRouting"
 
     @property
     def dns_service(self) -> str:

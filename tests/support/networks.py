@@ -13,6 +13,7 @@ NODES, ENDPOINTS = f"{NETWORK}/subnets/nodes", f"{NETWORK}/subnets/endpoints"
 BASTION_SUBNET = f"{NETWORK}/subnets/AzureBastionSubnet"
 ADDRESS = f"{_NETWORKS}/publicIPAddresses/out"
 GATEWAY = f"{_NETWORKS}/natGateways/out"
+ROUTES = f"{_NETWORKS}/routeTables/out"
 INTERFACE = f"{_NETWORKS}/networkInterfaces/jump"
 MACHINE = f"{GROUP}/providers/Microsoft.Compute/virtualMachines/jump"
 BASTION = f"{_NETWORKS}/bastionHosts/jump"
@@ -46,6 +47,13 @@ def subnet_body(prefix: str, **properties: Any) -> Body:
 
 def gateway_body(*addresses: str) -> Body:
     return placed({"publicIpAddresses": [{"id": address} for address in addresses]}, sku={"name": "Standard"})
+
+
+def routes_body(hop: str = "VirtualAppliance", prefix: str = "0.0.0.0/0") -> Body:
+    route = {"addressPrefix": prefix, "nextHopType": hop}
+    if hop == "VirtualAppliance":
+        route["nextHopIpAddress"] = "10.100.0.4"
+    return placed({"routes": [{"name": "out", "properties": route}]})
 
 
 def address_body() -> Body:

@@ -116,6 +116,7 @@ EXAMPLES: dict[str, Example] = {
         f"{_of('Microsoft.Network')}/publicIPAddresses/truth", net.address_body()
     ),
     "Microsoft.Network/natGateways": _tagged(f"{_of('Microsoft.Network')}/natGateways/truth", net.gateway_body()),
+    "Microsoft.Network/routeTables": _tagged(f"{_of('Microsoft.Network')}/routeTables/truth", net.routes_body()),
     "Microsoft.Network/privateDnsZones": _tagged(net.zone("truth.example"), {"location": "global"}),
     "Microsoft.Network/privateDnsZones/virtualNetworkLinks": Example(
         net.link(_ZONE), net.link_body(), net.link_body(resolutionPolicy="NxDomainRedirect")

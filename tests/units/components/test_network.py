@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from components.cluster_network import network_profile
 from components.roles import NETWORK_CONTRIBUTOR, PRIVATE_DNS_ZONE_CONTRIBUTOR
 from config.rules.addresses import addresses_needed
+from config.rules.cost import hourly_cost
 from config.schema.network import layout, usable
 from config.schema.pools import MAX_NODES
 from tests.support.lookups import HUB, ZONES
@@ -103,6 +105,23 @@ def test_by_the_load_balancer_no_gateway_is_made() -> None:
     recorder = deployed({**OWN, "outbound": "loadBalancer"})
     assert not recorder.names(":NatGateway") + recorder.names(":PublicIPAddress")
     assert recorder.one(":ManagedCluster").inputs["networkProfile"]["outboundType"] == "loadBalancer"
+
+
+@pytest.mark.parametrize(
+    ("network", "sent"),
+    [
+        ({}, "loadBalancer"),
+        (OWN, "userAssignedNATGateway"),
+        ({**IN_HUB, "outbound": "natGateway"}, "userAssignedNATGateway"),
+        (IN_HUB, "loadBalancer"),
+        ({**IN_HUB, "outbound": "userDefinedRouting"}, "userDefinedRouting"),
+    ],
+)
+def test_the_way_out_in_the_words_of_aks(network: dict[str, Any], sent: str) -> None:
+    stack = load({"vmSku": H100, "network": network})
+    assert network_profile(stack.network).outbound_type == sent
+    costs = [item.what for item in hourly_cost(stack, {}).items if "balancer" in item.what or "gateway" in item.what]
+    assert bool(costs) == (sent == "loadBalancer" or "addressSpace" in network)
 
 
 def test_services_keep_clear_of_the_network_and_their_dns_is_among_them() -> None:

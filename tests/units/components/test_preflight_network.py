@@ -122,6 +122,48 @@ def test_what_aks_would_refuse_of_a_network_is_told_before(
     assert says in refused(stack(**settings))
 
 
+TABLE = f"{NETWORKS}/routeTables/out"
+ROUTED: dict[str, Any] = {"outbound": "userDefinedRouting"}
+
+
+def routes(hop: str, prefix: str = "0.0.0.0/0") -> dict[str, Any]:
+    return {"properties": {"routes": [{"name": "out", "properties": {"addressPrefix": prefix, "nextHopType": hop}}]}}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (routes("VirtualAppliance"), ""),
+        (routes("VirtualNetworkGateway"), ""),
+        (routes("Internet"), "the route table out of network.nodeSubnet sends 0.0.0.0/0 to Internet, not to"),
+        (routes("None"), "sends 0.0.0.0/0 to None, not to"),
+        (routes("VirtualAppliance", "10.0.0.0/8"), "the route table out of network.nodeSubnet has no route of 0.0.0.0"),
+        ({"properties": {}}, "az network route-table route create --resource-group net --route-table-name out "),
+    ],
+)
+def test_user_defined_routes_must_lead_out(table: dict[str, Any], says: str, azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}))
+    azure["routeTables/out"] = answer(table)
+    found = refused(stack(**ROUTED))
+    assert says in found if says else found == ""
+
+
+def test_user_defined_routes_need_a_route_table(azure: dict[str, Answer]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub())
+    found = refused(stack(**ROUTED))
+    assert "network.outbound is userDefinedRouting, and network.nodeSubnet has no route table" in found
+    assert f"az network vnet subnet update --ids {NODES} --route-table <id>" in found
+
+
+def test_authorized_ranges_must_hold_the_firewall(azure: dict[str, Answer], warnings: list[str]) -> None:
+    azure["virtualNetworks/hub"] = answer(hub(routeTable={"id": TABLE}))
+    azure["routeTables/out"] = answer(routes("VirtualAppliance"))
+    chosen = stack(**ROUTED, private=False)
+    cluster = ClusterSettings.model_validate({"authorizedIpRanges": ["137.117.106.88/29"]})
+    assert refused(chosen.model_copy(update={"cluster": cluster})) == ""
+    assert any("must hold the public address of the firewall" in warning for warning in warnings)
+
+
 def test_a_subnet_that_is_just_large_enough_is_taken(azure: dict[str, Answer]) -> None:
     """Seven GPU nodes in place, three system nodes with one for upgrades, and the API server's endpoint."""
     azure["virtualNetworks/hub"] = answer(hub(addressPrefix="192.168.0.0/28"))

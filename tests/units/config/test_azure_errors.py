@@ -89,6 +89,10 @@ CASES = {
         "ExistingRouteTableNotAssociatedWithSubnet",
         "An existing route table has not been associated with subnet /subscriptions/s/subnets/nodes. Please update the",
     ): ("no route table", "--ids /subscriptions/s/subnets/nodes --route-table"),
+    ("RouteTableInvalidNextHop", "Default route 0.0.0.0/0 has a next hop of Internet but only next hops of"): (
+        "no route of 0.0.0.0/0",
+        "az network route-table route create",
+    ),
     ("OperationNotAllowed", "Operation is not allowed: Another agentpool operation (gpu - Updating) is in progress"): (
         "busy",
         "provisioningState",

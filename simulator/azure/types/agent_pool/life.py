@@ -11,13 +11,15 @@ from simulator.azure.backend import Node
 from simulator.azure.errors import bad_request, conflict
 from simulator.azure.ids import ResourceId
 from simulator.azure.store import Record
-from simulator.azure.types.agent_pool import nodes
+from simulator.azure.types.agent_pool import nodes, subnets
 from simulator.azure.types.agent_pool.nodes import ADDRESSES_PER_POOL
 
 TYPE = "Microsoft.ContainerService/managedClusters/agentPools"
 INSTANCES, NEXT = "instances", "nextInstance"
 """Of a pool's facts: the numbers of its machines in the scale set, and from where on new ones are numbered."""
 STOPPED = {"code": "Stopped"}
+_NO_WAY_OUT = 50
+"""The exit code of a node's set-up that does not reach mcr.microsoft.com (Azure/AgentBaker, cse_helpers.sh)."""
 ALLOCATION_S = 3.0
 """How long machines are looked for in vain; on Azure minutes."""
 
@@ -59,7 +61,8 @@ def allocate(world: World, pool: Record, pause: Callable[[float], object]) -> No
             return
         there = instances(now)
         more = int(now.properties["count"]) - len(there)
-        left = faults.machines_left(world, now, len(there), spot_machines(world, now))
+        nowhere = subnets.leads_nowhere(world, now.properties)
+        left = 0 if nowhere else faults.machines_left(world, now, len(there), spot_machines(world, now))
         _add(now, there, more if left is None else min(more, left))
         world.store.put(now)
     if left is not None and left < more:
@@ -142,6 +145,8 @@ def check_ready(refused: Mapping[str, str], pool: Record) -> None:
 def check_allocated(world: World, pool: Record) -> None:
     """Raises ArmError for a pool that changes where Azure had fewer machines than it asks for."""
     if pool.busy and pool.state != "Deleting" and len(instances(pool)) < int(pool.properties["count"]):
+        if subnets.leads_nowhere(world, pool.properties):
+            raise faults.node_setup_failure(_NO_WAY_OUT)
         raise faults.allocation_failure(world, pool)
 
 

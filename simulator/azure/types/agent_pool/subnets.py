@@ -20,12 +20,18 @@ from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.agent_pool import nodes
 from simulator.azure.types.nat_gateway import rules as gateways
+from simulator.azure.types.route_table import rules as route_tables
 from simulator.azure.types.subnet import addresses
 from simulator.azure.types.subnet import rules as subnets
 from simulator.azure.types.subnet.rules import TYPE as SUBNETS
 
 RESERVED = tuple(map(ip_network, ("169.254.0.0/16", "172.30.0.0/16", "172.31.0.0/16", "192.0.2.0/24")))
 """Ranges that neither nodes nor pods nor services may have (AKS's page on CNI networking)."""
+_IN_OWN_NETWORKS = {
+    "userAssignedNATGateway": "UserAssignedNATGatewayWithManagedVNetNotAllowed",
+    "userDefinedRouting": "InvalidParameter",
+}
+"""Ways out that there are in networks of one's own alone, with the codes of their refusals; the second is a guess."""
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"
@@ -52,11 +58,11 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
     if any(("vnetSubnetID" in other.properties) != bool(text) for other in others):
         raise _wrong("At least one agent pool does not have subnet defined")
     if not text:
-        if outbound == "userAssignedNATGateway":
+        if outbound in _IN_OWN_NETWORKS:
             raise _wrong(
                 f"Outbound type is {outbound} but agent pool '{pool.id.name}' is not using custom VNet, which is not "
                 "allowed.",
-                "UserAssignedNATGatewayWithManagedVNetNotAllowed",
+                _IN_OWN_NETWORKS[outbound],
             )
         return
     if outbound == "managedNATGateway":
@@ -69,6 +75,8 @@ def _check(world: World, cluster: Record, pool: Record, properties: Body, others
         raise _wrong("Vnet for subnet does not match with other subnet")
     if outbound == "userAssignedNATGateway":
         _check_gateway(world, subnet)
+    if outbound == "userDefinedRouting":
+        _check_routes(world, subnet)
     _check_ranges(world, cluster, subnet)
     _check_size(world, cluster, pool, properties, subnet)
 
@@ -133,6 +141,37 @@ def _check_gateway(world: World, subnet: Record) -> None:
     if not gateways.public_addresses(gateway.properties):
         message = f"NAT gateway '{gateway.id.text}' must have a public IP or IP prefix associated"
         raise _wrong(message, "NATGatewayNotAssociatedWithPublicIPOrIPPrefix")
+
+
+def _check_routes(world: World, subnet: Record) -> None:
+    """Texts: hashicorp/terraform-provider-azurerm#8609 and reports of the other; of no such route, a guess."""
+    table = _route_table(world, subnet)
+    if table is None:
+        message = (
+            f"An existing route table has not been associated with subnet {subnet.id.text}. Please update the route "
+            "table association"
+        )
+        raise _wrong(message, "ExistingRouteTableNotAssociatedWithSubnet")
+    hop = route_tables.next_hop(table.properties)
+    if hop not in ("VirtualAppliance", "VirtualNetworkGateway"):
+        has = f"has a next hop of {hop} but" if hop else "is missing;"
+        message = (
+            f"Default route {route_tables.ANYWHERE} {has} only next hops of VirtualAppliance or VirtualNetworkGateway "
+            "are allowed. Please see http://aka.ms/aks/outboundtype for more details"
+        )
+        raise _wrong(message, "RouteTableInvalidNextHop")
+
+
+def _route_table(world: World, subnet: Record) -> Record | None:
+    text = subnet.properties.get("routeTable", {}).get("id")
+    return world.store.get(parse_id(text)) if text else None
+
+
+def leads_nowhere(world: World, properties: Body) -> bool:
+    """Whether routes drop what nodes of a pool send to the internet, so that they cannot be set up."""
+    subnet = of(world, properties)
+    table = _route_table(world, subnet) if subnet else None
+    return table is not None and route_tables.next_hop(table.properties) == "None"
 
 
 def _check_ranges(world: World, cluster: Record, subnet: Record) -> None:

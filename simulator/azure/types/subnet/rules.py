@@ -18,8 +18,11 @@ from simulator.azure.operations import remove
 from simulator.azure.store import Body, Record
 from simulator.azure.types import _rules
 from simulator.azure.types.nat_gateway import rules as gateways
+from simulator.azure.types.route_table import rules as route_tables
 
 TYPE = "Microsoft.Network/virtualNetworks/subnets"
+_NAMED = {"natGateway": gateways.TYPE, "routeTable": route_tables.TYPE}
+"""What a subnet names by its id, and the type that this has."""
 
 
 class Subnets(Kind):
@@ -40,8 +43,8 @@ class Subnets(Kind):
             raise bad_request(message, code="InUseSubnetCannotBeDeleted")
 
     def uses(self, world: World, record: Record) -> list[Use]:
-        gateway = record.properties.get("natGateway", {}).get("id")
-        return [Use(gateway, record.id.text)] if gateway else []
+        named = (record.properties.get(name, {}).get("id") for name in _NAMED)
+        return [Use(id_, record.id.text) for id_ in named if id_]
 
     def view(self, world: World, record: Record) -> Body:
         inside = [{"id": use.by} for use in uses.of(world, record.id)]
@@ -100,9 +103,9 @@ def _store(world: World, network: Record, record: Record, body: Body, existing: 
     if existing and prefix(existing.properties) != wanted and next(uses.of(world, record.id), None):
         message = f"Subnet {record.id.name} is in use and cannot be updated."
         raise bad_request(message, code="InUseSubnetCannotBeUpdated")
-    if gateway := body["properties"].get("natGateway", {}).get("id"):
-        where = network.body["location"]
-        _rules.pointed_at(world, record.id, gateway, gateways.TYPE, "properties.natGateway.id", where)
+    for name, kind in _NAMED.items():
+        if id_ := body["properties"].get(name, {}).get("id"):
+            _rules.pointed_at(world, record.id, id_, kind, f"properties.{name}.id", network.body["location"])
     _rules.keep(world, record, body)
 
 

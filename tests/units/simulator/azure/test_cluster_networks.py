@@ -210,6 +210,38 @@ def test_a_gateway_of_ones_own_is_on_the_subnet_with_an_address(network: Arm) ->
     assert "loadBalancerProfile" not in shown
 
 
+ROUTED: Body = {"outboundType": "userDefinedRouting"}
+
+
+def test_user_defined_routes_are_on_the_subnet_and_lead_out(network: Arm) -> None:
+    code, message, target = refused(network, body(**ROUTED))
+    assert (code, target) == ("ExistingRouteTableNotAssociatedWithSubnet", "properties.vnetSubnetID")
+    assert f"has not been associated with subnet {net.NODES}." in message
+    net.make(network, net.ROUTES, net.routes_body("Internet"))
+    net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
+    code, message, _ = refused(network, body(**ROUTED))
+    assert code == "RouteTableInvalidNextHop"
+    assert message.startswith("Default route 0.0.0.0/0 has a next hop of Internet but only next hops of")
+    net.make(network, net.ROUTES, net.routes_body(prefix="10.0.0.0/8"))
+    assert refused(network, body(**ROUTED))[0] == "RouteTableInvalidNextHop"
+    net.make(network, net.ROUTES, net.routes_body())
+    shown = net.make(network, CLUSTER, body(**ROUTED))["properties"]["networkProfile"]
+    assert "loadBalancerProfile" not in shown
+    assert network.refusal(network.call("DELETE", net.ROUTES))[1] == "InUseRouteTableCannotBeDeleted"
+    code, message, _ = refused(network, cluster_body(networkProfile={**OVERLAY, **ROUTED}), f"{CLUSTER}2")
+    assert "Outbound type is userDefinedRouting but agent pool 'system' is not using custom VNet" in message
+
+
+def test_nodes_whose_routes_lead_nowhere_cannot_be_set_up(network: Arm) -> None:
+    net.make(network, CLUSTER, body())
+    net.make(network, net.ROUTES, net.routes_body("None"))
+    net.make(network, net.NODES, net.subnet_body("10.16.0.0/20", routeTable={"id": net.ROUTES}))
+    accepted = network.put(pool_path(), pool_body(vnetSubnetID=net.NODES))
+    network.done()
+    error = network.client.get(accepted.headers["Azure-AsyncOperation"]).json()["error"]
+    assert (error["code"], "exit status=50" in error["message"]) == ("VMExtensionProvisioningError", True)
+
+
 def test_whose_gateway_goes_with_whose_network(network: Arm) -> None:
     assert refused(network, body(outboundType="managedNATGateway"))[:2] == (
         "InvalidParameter",

@@ -1,0 +1,44 @@
+"""Route tables: where the packets of the subnets that name them go. Nothing is behind them but what AKS checks."""
+
+from __future__ import annotations
+
+from simulator.azure import uses
+from simulator.azure.arm_world import World
+from simulator.azure.errors import bad_request
+from simulator.azure.kind import Kind, envelope
+from simulator.azure.store import Body, Record
+from simulator.azure.subscription import guid
+from simulator.azure.types import _rules
+
+TYPE = "Microsoft.Network/routeTables"
+ANYWHERE = "0.0.0.0/0"
+
+
+class RouteTables(Kind):
+    """A table with its routes. The refusal of a deletion: Azure's page on the error InUseRouteTableCannotBeDeleted."""
+
+    def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
+        body["location"] = _rules.location(world, record.id, body, existing)
+        _rules.check_fixed(record.id, body, existing)
+        _rules.keep(world, record, body)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        if users := [use.by for use in uses.of(world, record.id)]:
+            message = (
+                f"Route table {record.id.name} is in use and cannot be deleted. It is used by: {', '.join(users)}."
+            )
+            raise bad_request(message, code="InUseRouteTableCannotBeDeleted")
+
+    def view(self, world: World, record: Record) -> Body:
+        subnets = [{"id": use.by} for use in uses.of(world, record.id)]
+        outputs = {"resourceGuid": guid(record.id.text, "guid")} | ({"subnets": subnets} if subnets else {})
+        return envelope(record, record.body | {"properties": record.properties | outputs})
+
+
+KIND = RouteTables()
+
+
+def next_hop(properties: Body) -> str | None:
+    """The next hop of what goes to the internet; None without such a route."""
+    hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
+    return str(hops[0]["nextHopType"]) if hops else None
