@@ -39,13 +39,13 @@ while IFS= read -r line; do
     entries=""
     continue
   fi
-  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2})\ (.*) ]] ||
+  if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\ (.*) ]] ||
     ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
     echo "the time of this entry of the node's log cannot be read: $line"
     exit 1
   fi
   ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
-  ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[2]}"$'\n'
+  ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[3]}"$'\n'
 done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST" "${files[@]}" | tail -n "$most")
 
 # What the driver says that a GPU needs (Xid 154) holds from the boot on, until it says that it needs nothing.

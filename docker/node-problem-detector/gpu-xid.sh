@@ -65,12 +65,16 @@ entry() { # LINE
     else
       note warning "S$number of NVSwitch $gpu"
     fi
+  elif [[ $line =~ NVRM:.*fallen\ off\ the\ bus ]]; then # before the Xid, or without one
+    gpu=unknown
+    [[ ! $line =~ ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]] || gpu=${BASH_REMATCH[1]}
+    note critical "79 of GPU $gpu"
   elif [[ $line =~ NVRM:.*(Reset\ required|NV_ERR_RESET_REQUIRED|[Rr]equires\ reset) ]]; then
     action[unknown]="critical (Reset required)"
   fi
 }
 
-readonly ERRORS='NVRM: Xid \(|nvswitch[0-9]*:? SXid \(|NVRM:.*([Rr]eset required|NV_ERR_RESET_REQUIRED|requires reset)'
+readonly ERRORS='NVRM: Xid \(|nvswitch[0-9]*:? SXid \(|NVRM:.*(fallen off the bus|[Rr]eset required|NV_ERR_RESET_REQUIRED|requires reset)'
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do
   # Of others than critical ones, what holds still.

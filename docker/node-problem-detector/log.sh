@@ -22,7 +22,7 @@ entries() {
       continue
     fi
     if ((hours)); then
-      if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2})\  ]] ||
+      if [[ ! $line =~ ^([0-9]{4}-[0-9-]+T[^ ]+|[A-Z][a-z]{2}\ +[0-9]+\ [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)\  ]] ||
         ! seconds=$(date -d "${BASH_REMATCH[1]}" +%s 2>/dev/null); then
         unknown "the time of this entry of the node's log cannot be read: $line"
       fi

@@ -63,6 +63,7 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         # Other forms: partitions, old drivers, contained and uncontained errors, rows.
         (["kernel: NVRM: Xid (PCI:0000:a8:00 GPU-I:02): 95, pid=7, uncontained"], "95 of GPU 0000:a8:00", ""),
         (["kernel: NVRM: Xid (0000:03:00): 79, GPU has fallen off the bus."], "79 of GPU 0000:03:00", ""),
+        (["kernel: NVRM: GPU at 0000:03:00.0 has fallen off the bus."], "79 of GPU 0000:03:00", ""),
         ([f"{XID}94, pid=7, name=python3, contained"], "", "94 of GPU 0008:01:00"),
         ([f"{XID}63, Row Remapper: New row marked for remapping"], "", "63 of GPU 0008:01:00"),
         ([f"{XID}64, Row Remapper: Remapping row has failed"], "64 of GPU 0008:01:00", ""),
@@ -76,7 +77,10 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         ([f"{XID}79, lost", "systemd[1]: hello Linux version 6.8"], "79 of GPU 0008:01:00", ""),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("style", ["{:%Y-%m-%dT%H:%M:%S.000000+00:00} n ", "{:%b %e %H:%M:%S} n "])
+@pytest.mark.parametrize(
+    "style",
+    ["{:%Y-%m-%dT%H:%M:%S.000000+00:00} n ", "{:%Y-%m-%dT%H:%M:%SZ} n ", "{:%b %e %H:%M:%S} n ", "{:%b %e %T.5} n "],
+)
 def test_xids_in_all_their_forms(tmp_path: Path, lines: list[str], critical: str, warning: str, style: str) -> None:
     node = log(tmp_path, *((0.2, line) for line in lines), style=style)
     for severity, words in (("critical", critical), ("warning", warning)):
