@@ -118,8 +118,9 @@ def _entries(text: bytes | None, key: str) -> list[Object]:
     for entry in entries:
         if not entry.get("resourceName"):
             raise PluginConfigError(f"an entry of {key} has no resourceName")
-        if not isinstance(entry.get("rdmaHcaMax", 0), int):
-            raise PluginConfigError(f"rdmaHcaMax of {entry['resourceName']} is not a number")
+        most = entry.get("rdmaHcaMax", 0)
+        if not isinstance(most, int) or most < 0:
+            raise PluginConfigError(f"rdmaHcaMax of {entry['resourceName']} is not a number of devices: {most!r}")
     return entries
 
 

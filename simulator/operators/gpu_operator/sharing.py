@@ -60,5 +60,7 @@ def _time_slicing(node: Object, env: Mapping[str, str], config: Callable[[str], 
     for entry in slicing.get("resources") or []:
         if entry["name"] == GPU_RESOURCE:
             name = f"{GPU_RESOURCE}.shared" if slicing.get("renameByDefault") else GPU_RESOURCE
-            return entry.get("rename", name), int(entry["replicas"])
+            if int(entry["replicas"]) < 2:
+                raise ValueError("number of replicas must be >= 2")
+            return str(entry.get("rename") or name), int(entry["replicas"])
     return GPU_RESOURCE, 1

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from config.facts import skus
 from simulator.operators.device_plugins import (
@@ -156,3 +158,26 @@ def test_a_bad_configuration_is_refused_and_offers_nothing(text: bytes, says: st
     with pytest.raises(PluginConfigError, match=says):
         sriov_pools(text)
     assert offered([OFED, SRIOV], {SRIOV_CONFIG: text.decode()}) == {}
+
+
+_KEYS = st.sampled_from(
+    ["resourceName", "resourcePrefix", "selectors", "vendors", "devices", "deviceIDs", "linkTypes", "isRdma"]
+    + ["rdmaHcaMax", "sharing", "timeSlicing", "resources", "name", "replicas", "rename"]
+)
+_LEAVES = (
+    st.none() | st.booleans() | st.integers(-3, 100) | st.sampled_from(["nvidia.com/gpu", "15b3", "infiniband", ""])
+)
+_ANYTHING = st.recursive(
+    _LEAVES, lambda each: st.lists(each, max_size=3) | st.dictionaries(_KEYS, each, max_size=4), max_leaves=12
+)
+
+
+@given(_ANYTHING)
+def test_no_configuration_of_a_user_stops_the_kubelets(content: Any) -> None:
+    plugin = pod("plugin", {"app": "nvidia-device-plugin-daemonset"})
+    plugin["spec"]["containers"][0]["env"] = [{"name": "DEFAULT_CONFIG", "value": "four"}]
+    pods = [DRIVER, OFED, plugin, SRIOV, pod("shared", {"app": "rdma-shared-dp"})]
+    for wrapped in (content, {"resourceList": content, "configList": content, "sharing": {"timeSlicing": content}}):
+        text = json.dumps(wrapped)
+        files = {SRIOV_CONFIG: text, SHARED_CONFIG: text, "/available-configs/four": text}
+        assert all(isinstance(name, str) and count >= 0 for name, count in offered(pods, files).items())
