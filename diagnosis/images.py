@@ -95,13 +95,17 @@ def _unreachable(pull: _Pull) -> Finding:
     return Finding(f"its node does not reach registry {pull.host} for image {pull.image}: {pull.said}", pull.look)
 
 
+def _unwell(pull: _Pull) -> Finding:
+    return Finding(f"registry {pull.host} has an error of its own, so that pulls are retried: {pull.said}", pull.look)
+
+
 def _refused(pull: _Pull) -> Finding:
     """Roles may act late, and then the pull works by itself; without an account's secret it never does."""
     if _ACR.fullmatch(pull.host):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
         return Finding(f"{why} ({pull.said})", pull.look)
     meant = "is private, or does not exist (Docker Hub answers the same for both)"
-    what = meant if pull.host == _DOCKER_HUB else "is not for everybody, or its name is wrong"
+    what = meant if pull.host.endswith(_DOCKER_HUB) else "is not for everybody, or its name is wrong"
     names = [secret["name"] for secret in pull.pod["spec"].get("imagePullSecrets", [])]
     absent = [event["message"] for event in pull.cluster.events(pull.pod) if event["reason"] == _NO_SECRET]
     has = f"its pull secret {' or '.join(names)} does not open it" if names else "the pod has no pull secret"
@@ -133,13 +137,15 @@ _CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Pull], Finding]], ...] = (
     (
         re.compile(
             r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable"
-            r"|no route to host|TLS handshake timeout|deadline exceeded|\b50[0-4]\b|: (unexpected )?EOF"
+            r"|no route to host|TLS handshake timeout|deadline exceeded|: (unexpected )?EOF|media type text/html"
         ),
         _unreachable,
     ),
+    (re.compile(r"\b50[0-4]\b"), _unwell),
     (
         re.compile(
-            r"\b40[13]\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope|no basic auth"
+            r"\b(40[123]|451)\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope"
+            r"|no basic auth|no pull access"
         ),
         _refused,
     ),

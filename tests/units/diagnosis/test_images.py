@@ -45,7 +45,11 @@ CASES = [
     (ACR, "failed to authorize: failed to fetch oauth token: Post \"https://contoso4082.azurecr.io\": dial tcp "
      "20.62.1.1:443: i/o timeout", "does not reach registry contoso4082.azurecr.io", False),
     (NGC, _RESOLVE + "unexpected status from HEAD request to https://nvcr.io/v2/: 503 Service Unavailable",
-     "does not reach", False),
+     "has an error of its own", False),
+    (NGC, _RESOLVE + "unexpected status from HEAD request to https://nvcr.io/v2/: 402 Payment Required",
+     "nvcr.io refuses", True),
+    (NGC, _RESOLVE + "unexpected media type text/html for sha256:4082: not found", "does not reach", False),
+    ("index.docker.io/x/x:1", _RESOLVE + "not found: does not exist or no pull access", "Docker Hub answers", True),
     (HUB, "failed to extract layer sha256:4031: write /var/lib/containerd/x: no space left on device",
      "node a has no space left", False),
     ("example.com/forbidden/not-found-401:404", _RESOLVE + "something else", "cannot be pulled", False),
