@@ -4,7 +4,7 @@
 # and 3 for a node that failed and could not be tainted: the job would come back to it.
 # Reads: CONFIGURATION (file with the checks) or CHECKS (their text), TIMEOUT_S (of all of them together), KERNEL_LOGS (the
 # node's /var/log; empty where the pod may not see it), NODE_NAME, AZ_NHC_ROOT of the image, and what tell-node.sh reads.
-# DEVICES (RESOURCE=COUNT ...): a check without devices, of a node that offers fewer; on a complete one it ends at once.
+# DEVICES (RESOURCE=COUNT ...): set for a check without devices. It checks the node only if that offers fewer devices than these.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")

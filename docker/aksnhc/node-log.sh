@@ -3,7 +3,7 @@
 # read. Both are blind on a node of today (customTests/azure_gpu_xid.nhc and azure_ib_link_flapping.nhc of v0.4.5):
 #   check_gpu_xid reads `Mon dd hh:mm:ss`, where rsyslog of Ubuntu 24.04 writes ISO 8601: it takes each error for an old one;
 #   check_ib_link_flapping compares the last event with that of an earlier run, of which a new pod has no log.
-# Its list of Xids ends at 120, and knows no SXid: what NVIDIA's catalog has beyond it, this notes as a failure of check_gpu_xid.
+# aznhc's list of Xids ends at 120 and has no SXids. This script logs the others as failures of check_gpu_xid.
 # Usage: [XIDS=0] node-log.sh LOGS HOURS SYSLOG HISTORY
 #   LOGS: the node's /var/log; HOURS: older entries are left out; SYSLOG: written for both checks; HISTORY: aznhc's log, to
 #   which goes the first time that a link which was lost twice was lost, as an earlier run would have noted it.
@@ -14,7 +14,7 @@ export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
 readonly BOOT='(kernel: ?|^)(\[[^]]*\] *)?Linux version '
-# Xids after which a GPU has to be reset, as docker/node-problem-detector/xids.txt has them, and errors of NVLink that are fatal.
+# Xids that require a reset and are not in aznhc's list (docker/node-problem-detector/xids.txt), and fatal errors of NVLink.
 readonly BEYOND='NVRM: Xid \([^)]*\): ((46|95|109|110|136|140|143|156|158),|1(4[4-9]|50), [A-Za-z0-9_]+ Fatal)|SXid \([^)]*\): [0-9]+, Fatal'
 readonly LOST='(^|[^a-z0-9])ib[a-z0-9_.]*: lost carrier' # systemd-networkd, of the links over InfiniBand
 most=2000                                              # of so many entries the last are read
@@ -48,7 +48,7 @@ while IFS= read -r line; do
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[3]}"$'\n'
 done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST" "${files[@]}" | tail -n "$most")
 
-# What the driver says that a GPU needs (Xid 154) holds from the boot on, until it says that it needs nothing.
+# The driver logs the recovery action that a GPU needs as Xid 154. It is valid until the next Xid 154 of that GPU, or the next boot.
 needs=$(grep -ahE "$BOOT|NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '
   /Linux version / { split("", last); next }
   match($0, /Xid \([^)]*\)/) { last[substr($0, RSTART, RLENGTH)] = $0 }

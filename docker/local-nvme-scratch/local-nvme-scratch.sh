@@ -71,8 +71,8 @@ holders() {
 
 label() { blkid --probe --output value --match-tag LABEL "$1" || true; }
 
-# Types of the signatures on a device that this script did not make, in one line; nothing on a blank one. Ends the script if
-# they cannot be read. wipefs shows them all, also where several leave it open what a device is (then blkid shows none).
+# Prints the types of the signatures on a device that this script did not make, in one line. Ends the script if they cannot be read.
+# wipefs lists all signatures; blkid prints none if several contradict each other.
 foreign() {
     local found type mine
     found=$(wipefs --noheadings --output TYPE "$1" 2>&1) || fail "the signatures on $1 cannot be read, it is left alone: $found"
@@ -93,7 +93,7 @@ partitions() {
     done
 }
 
-# Names of disks and their partitions that hold what this script did not make, and why, one line each.
+# Prints a line for each disk that has partitions or signatures that this script did not make.
 foreign_disks() {
     local disk parts found
     for disk in "$@"; do
@@ -105,7 +105,7 @@ foreign_disks() {
     done
 }
 
-# Ends the script if the disks have data of others, or wipes them if the stack asks for it.
+# Ends the script if disks have data that this script did not make, or wipes that data if WIPE_FOREIGN is true.
 refuse_or_wipe() {
     local found disk part devices=()
     found=$(foreign_disks "$@")
@@ -189,7 +189,7 @@ start_array() {
 
 create_array() {
     say "creating a RAID 0 of $# disks: $*"
-    # Only what this script has made is left there: of a start that was killed, or an array whose disk was replaced.
+    # The disks are blank or have superblocks of this script: from a start that was killed, or an array whose disk was replaced.
     wipefs --quiet --all "${@/#//dev/}"
     # Without a home host the array has the same name in every pod, whatever that pod is called.
     mdadm --quiet --create "/dev/md/$mark" --run --homehost=any --name="$mark" --level=0 --raid-devices=$# "${@/#//dev/}"
@@ -251,7 +251,7 @@ main() {
             device=$(running_array "${disks[@]}")
         fi
         [[ -n $device ]] || fail "the array of ${disks[*]} did not start"
-        # What an array before this one had may lie at the same place.
+        # The file system of an earlier array may still be at the same offset.
         [[ $created == false ]] || wipefs --quiet --all "$device"
     fi
     format "$device"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
-# Whether all NVLinks that the GPUs have are active, but for those that a GPU never uses (nvlinks.txt).
+# Whether all NVLinks of the GPUs are active, except those that a product never uses (nvlinks.txt).
 here=$(dirname "$0")
 source "$here/lib.sh"
 

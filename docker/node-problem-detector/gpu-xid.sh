@@ -15,8 +15,8 @@ while read -r number _; do
   [[ $number == [0-9]* ]] && critical[$number]=1
 done <"$here/xids.txt"
 
-# Prints the severity of an Xid. Of 144 to 150 the word decides ("NETIR_LINK_EVT Fatal XC0 ...", NVIDIA's Xid catalog), and of one
-# without it another GPU's Xid that it was caused by, of which nothing more is known.
+# Prints the severity of an Xid. For 144 to 150, the word in the text decides ("NETIR_LINK_EVT Fatal XC0 ...", NVIDIA's Xid catalog).
+# An Xid 45 that one of these caused does not contain the word, so it is a warning.
 severity_of() {
   local number=$1 text=$2
   if ((number >= 144 && number <= 150)); then
@@ -26,8 +26,8 @@ severity_of() {
   fi
 }
 
-# What the driver says that a GPU needs, by number, since the words differ between drivers (nvml.h, nvmlDeviceGpuRecoveryAction_t):
-# 0 nothing, 1 a reset, 2 a reboot, 3 to be drained, 4 to be drained and reset. It holds until the driver says another.
+# Records the recovery action of a GPU (Xid 154) by its number, because drivers use different words for one number
+# (nvml.h, nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. It is valid until the next Xid 154.
 declare -A action=() seen=()
 recovery() {
   local gpu=$1 text=$2
@@ -65,7 +65,7 @@ entry() { # LINE
     else
       note warning "S$number of NVSwitch $gpu"
     fi
-  elif [[ $line =~ NVRM:.*fallen\ off\ the\ bus ]]; then # before the Xid, or without one
+  elif [[ $line =~ NVRM:.*fallen\ off\ the\ bus ]]; then # older drivers log no Xid
     gpu=unknown
     [[ ! $line =~ ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]] || gpu=${BASH_REMATCH[1]}
     note critical "79 of GPU $gpu"
@@ -77,7 +77,7 @@ entry() { # LINE
 readonly ERRORS='NVRM: Xid \(|nvswitch[0-9]*:? SXid \(|NVRM:.*(fallen off the bus|[Rr]eset required|NV_ERR_RESET_REQUIRED|requires reset)'
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do
-  # Of others than critical ones, what holds still.
+  # A recovery action is valid however old it is, so warnings need the older Xids 154, too.
   [[ $severity == critical || $line == *": 154, "* ]] && entry "$line"
 done
 if [[ $severity == warning ]]; then

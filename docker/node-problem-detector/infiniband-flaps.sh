@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
-# Two sources: the node's log, in which systemd-networkd notes lost links that have an address (IP over InfiniBand), and the ports'
-# counters link_downed, which grow without one. Virtual functions of some hosts do not count: then their counter stays 0.
+# It reads two sources. systemd-networkd logs lost links only if they have an address (IP over InfiniBand). The counter link_downed of
+# a port also grows without an address; virtual functions may not count, then it stays 0.
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
 times=$1 hours=$2
 sys=${SYSFS:-/sys} # tests have their own
 
-# What the counters were at the last look, and when they grew: lines `port <device>/<port> COUNT`, `grew <device>/<port> TIME BY`.
-# It lasts as long as the pod; the first look only notes.
+# The counters of the last run, and when they grew: lines `port <device>/<port> COUNT` and `grew <device>/<port> TIME BY`. The file
+# lasts as long as the pod. The first run only records a baseline.
 memory=${TMPDIR:-/tmp}/infiniband-flaps
 now=$(date +%s)
 declare -A last=() grown=()
@@ -28,11 +28,11 @@ fi
 for counter in "$sys"/class/infiniband/*/ports/*/counters/link_downed; do
   port=${counter%/counters/*}
   [[ -r $counter && -r $port/link_layer && $(<"$port/link_layer") == InfiniBand ]] || continue
-  count=$(cat "$counter" 2>/dev/null) && [[ $count =~ ^[0-9]+$ ]] || continue # some functions have it, and cannot read it
+  count=$(cat "$counter" 2>/dev/null) && [[ $count =~ ^[0-9]+$ ]] || continue # some functions have the file but cannot read it
   port=${port#"$sys"/class/infiniband/} && port=${port/\/ports\//\/}
   by=0
   if [[ -n ${last[$port]:-} ]]; then
-    # A driver that is loaded again counts from 0.
+    # After a reload of the driver, the counter starts at 0.
     by=$((count >= last[$port] ? count - last[$port] : count))
   fi
   if ((by)); then
@@ -59,7 +59,7 @@ flapping() {
     problem "links that were lost $times times or more within $hours hours: $(printf '%s\n' "${found[@]}" | sort | paste -sd ',' -)"
 }
 
-[[ -r $KERNEL_LOGS/syslog || -r $KERNEL_LOGS/messages ]] || flapping # what is known outweighs a log that cannot be read
+[[ -r $KERNEL_LOGS/syslog || -r $KERNEL_LOGS/messages ]] || flapping # report the counters also if the log cannot be read
 entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier' "$hours"
 for line in "${entries[@]}"; do
   [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier ]] || continue

@@ -9,8 +9,8 @@ log=$1
 
 # Prints `SIZE BUSBW WRONG ENDED HOSTS TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
 # better of out-of-place and in-place, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
-# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu); on how many nodes its
-# ranks were, as far as it lists them (0: each rank was alone, or each node; -1: not listed); by what the channels go.
+# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu); the number of nodes that its
+# list of ranks names (-1: no list; 0: ranks ran without each other); by what the channels go.
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -21,8 +21,8 @@ log=$1
 #   Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA       CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA
 #   Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM                    Channel 00 : 0[0] -> 1[1] via SHM/direct/direct
 # What NCCL says of its networks before that (`NET/Socket : Using`, `Using network Socket`) tells what could be used.
-# nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c), and has UCX, of which the line
-# `NET/UCX : Using [0]mlx5_0:1/IB` tells the link layer; NET/IB itself goes by RoCE too. P2P/MNNVL is NVLink between nodes.
+# nccl-rdma-sharp-plugins calls InfiniBand IBext, IBext_v8 and so on (src/ib_plugin.c). NET/IB and NET/UCX also use Ethernet (RoCE):
+# the line `NET/UCX : Using [0]mlx5_0:1/IB` shows the link layer of each device. P2P/MNNVL is NVLink between nodes.
 # shellcheck disable=SC2016
 readonly RESULTS='BEGIN {
   root = 1
@@ -55,7 +55,7 @@ readonly RESULTS='BEGIN {
   }
 }
 
-# Of a test without MPI each process is Rank 0 of 1; under two mpiruns each node has its Rank 0.
+# Without MPI, each process lists itself as Rank 0; with one mpirun per node, each node lists its own Rank 0.
 match($0, / nranks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
 /# +Using devices/ { listing++ }
 match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
@@ -167,7 +167,7 @@ verdict() {
   exit "$code"
 }
 
-# Why there is no result, in the words of the shell, MPI or NCCL, where the log has them.
+# Prints the first error of the shell, MPI or NCCL in the log.
 cause() {
   local words="error while loading shared libraries: [^ ]*|(mpirun|mpiexec|orted|prted|all_reduce_perf)['\"]?: (command )?not found"
   words+="|not enough slots available|(ORTE|PRTE|PMIx) [^.]*|ssh: .*|Host key verification failed|Permission denied \(publickey[^ ]*"
