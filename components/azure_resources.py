@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pulumi
@@ -55,9 +56,9 @@ def _explainer(settings: Settings) -> Callable[[pulumi.ErrorHookArgs], bool]:
 
 def _place(settings: Settings, resource: str) -> Place:
     names, key = settings.names, resource.removeprefix(_POOL)
-    place = Place(settings.stack, settings.location, names.resource_group, names.cluster)
+    place = Place(settings.stack, settings.location, names.resource_group, names.cluster, tags=tuple(settings.tags))
     pool = settings.gpu_pools().get(key) if resource.startswith(_POOL) else None
     if pool is None:
         return place
     managed = Fix(tuple(disk_edits(settings, key, OsDisk(pool.disk.gb, "Managed")))).text(settings.stack)
-    return Place(place.stack, place.region, place.group, place.cluster, key, managed)
+    return replace(place, pool=key, managed_disk=managed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from config.facts import data
@@ -35,6 +35,8 @@ class Place:
     group: str = "<resource group>"
     cluster: str = "<cluster>"
     pool: str = "<pool>"
+    tags: Collection[str] = ()
+    """Names of the tags that the stack sets: where a policy evaluates several, the others are missing."""
     managed_disk: str = "pulumi config set --path pools.<pool>.osDiskType Managed"
 
 
@@ -82,6 +84,8 @@ def _exit_code(error: str) -> int:
 def _explanation(entry: Entry, error: str, place: Place, exit_code: str) -> Explanation:
     known = {**asdict(place), "exit": exit_code}
     details = list(_details(entry.detail, error)) or [dict[str, str]()]
+    has = {tag.lower() for tag in place.tags}
+    details = [each for each in details if each.get("tag", "").lower() not in has] or details
     says = entry.says.format_map(_Known(known | details[0]))
     fixes = (fix.format_map(_Known(known | _commands(each, place) | each)) for each in details for fix in entry.fix)
     return Explanation(says, tuple(dict.fromkeys(fixes)), entry.source)

@@ -13,7 +13,7 @@ from simulator.azure.schema import schemas
 from tests.support.golden import STACKS
 from tests.support.mocked_azure import Azure
 from tests.support.mocks import Recorder, Registered, program
-from tests.support.settings import H100, T4, load
+from tests.support.settings import H100, T4, load, platform
 
 TAGS = {"CostCenter": "4711", "Owner": "platform@contoso.example"}
 TAKE_TAGS = {schema.sdk.token.rpartition(":")[2] for schema in schemas().values() if "tags" in schema.body.flat}
@@ -94,3 +94,13 @@ def test_each_resource_of_azure_has_the_hook() -> None:
     found = program({**STACKS["autoscale"]})
     hooked = {each.name for each in found.registered if "explain-azure-error" in each.request.hooks.on_error}
     assert hooked == {each.name for each in azure(found)}
+
+
+@pytest.mark.parametrize(
+    ("own", "tags"), [({}, {"CostCenter": "4711"}), ({"tags": {"CostCenter": "4712"}}, {"CostCenter": "4712"})]
+)
+def test_a_stack_on_another_platform_has_its_own_tags_or_those_of_the_platform(
+    own: dict[str, Any], tags: dict[str, str]
+) -> None:
+    others = {"prod": platform({"vmSku": H100, "tags": {"CostCenter": "4711"}})}
+    assert load({"platformStack": "prod", "workloads": [], **own}, others=others).tags == tags

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from config.rules.azure_errors import entries, explain
+from config.rules.azure_errors import Place, entries, explain
 
 CSE = (
     "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
@@ -126,6 +126,50 @@ def test_every_failing_tag_is_named() -> None:
     found = explain(json.dumps({"code": "RequestDisallowedByPolicy", "evaluatedExpressions": expressions}))
     assert found
     assert [fix.split()[-2] for fix in found.fixes] == ["tags.CostCenter", "tags.Owner"]
+
+
+def test_tags_that_the_stack_has_are_not_named() -> None:
+    error = 'RequestDisallowedByPolicy {"expression":"tags[env]"}, {"expression":"tags.Owner"}'
+    some, all_ = explain(error, Place(tags=("Env",))), explain(error, Place(tags=("env", "owner")))
+    assert some
+    assert all_
+    assert [fix.split()[-2] for fix in some.fixes] == ["tags.Owner"]
+    assert len(all_.fixes) == 2, "the values are others than the policy allows"
+
+
+REPORTS = {
+    # As tools print them: az, terraform, the AKS portal, the autoscaler's events.
+    "(ErrCode_InsufficientVCPUQuota) Insufficient regional vcpu quota left for location koreacentral.": "surge node",
+    'unexpected status 400 with response: {\n  "code": "ErrCode_InsufficientVCPUQuota",': "surge node",
+    'Status: "VMExtensionProvisioningError"\nMessage: "CSE failed with \'VMExtensionError_OutBoundConnFail\'': "mcr.",
+    "OutboundConnFailVMExtensionError": "mcr.microsoft.com",
+    "K8SAPIServerConnFailVMExtensionError": "connect to the API server",
+    "vmssCSE exit status=50": "mcr.microsoft.com",
+    "'vmssCSE' ... command terminated with exit status 52": "resolve the name",
+    'extension "vmssCSE" ... Enable failed: ... {"ExitCode":"51","Output":': "connect to the API server",
+    'VMExtensionError {\\"ExitCode\\": \\"31\\"': "download on the node",
+    "VMExtensionProvisioningError: VM has reported a failure when processing extension": "exit code unknown",
+    "was disallowed by policy. Reasons: 'Set a CostCenter'. See error details": "forbids the resource",
+    'Code="RequestDisallowedByPolicy" Message="Resource \'MC_a_b_c\' was disallowed by policy.': "forbids the",
+    "exceeding approved standardDSv3Family Cores quota. New Limit Required: 24.": "quota does not hold",
+    "exceeding approved LowPriorityCores quota. Current Limit: 3": "quota does not hold",
+    "Operation results in exceeding quota limits of Core. Maximum allowed: 10": "quota does not hold",
+    "ZonalAllocationFailed: Allocation failed. We do not have sufficient capacity": "no machine",
+    "The requested VM size Standard_NC24ads_A100_v4 is not available in the current region. SkuNotAvailable": "offer",
+    "The VM size of Standard_ND96isr_H100_v5 is not allowed in your subscription in location 'westus'": "not offer",
+    "SpotPriceGreaterThanProvidedMaxPrice": "A Spot machine costs more",
+    'StatusCode=429 -- Original Error: Code="TooManyRequests"': "too many requests",
+    "LinkedAuthorizationFailed: has permission to perform action 'a/write' on scope '/x'; however": "the right",
+    "AKSOperationPreempted": "busy with another operation",
+    "Eviction blocked by Too Many Requests (usually a pdb): disruption budget": "drained",
+}
+
+
+@pytest.mark.parametrize("report", REPORTS)
+def test_reports_of_other_tools_are_explained(report: str) -> None:
+    found = explain(report)
+    assert found
+    assert REPORTS[report] in found.says
 
 
 def test_other_errors_are_not() -> None:
