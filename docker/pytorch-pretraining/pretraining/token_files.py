@@ -1,6 +1,6 @@
-"""Files `*.bin` of token numbers, little-endian, checked before anything is learnt of them. No numpy is needed here.
+"""Checks files `*.bin` of little-endian token numbers. This module needs neither torch nor numpy.
 
-`python -m pretraining.token_files FOLDER [VOCABULARY]` checks files where they are, before a job holds GPUs for them.
+`python -m pretraining.token_files FOLDER [VOCABULARY]` checks files before a job holds GPUs for them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
     struct.pack("<ii", 20240520, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
     struct.pack("<ii", 20240801, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
-    b"MMIDIDX\0": ("is an index of Megatron's, which has no tokens", "rm {file}"),
-    b"\x1f\x8b\x08": ("is packed", "gunzip < {file} > {bare}"),
-    b"\x28\xb5\x2f\xfd": ("is packed", "unzstd < {file} > {bare}"),
-    b"\xfd7zXZ\0": ("is packed", "unxz < {file} > {bare}"),
-    b"BZh91AY&SY": ("is packed", "bunzip2 < {file} > {bare}"),
-    b"PK\3\4": ("is an archive, of numpy, torch or zip", "unzip -l {file}    # what is in it"),
+    b"MMIDIDX\0": ("is an index of a Megatron dataset, without tokens", "rm {file}"),
+    b"\x1f\x8b\x08": ("is compressed", "gunzip < {file} > {bare}"),
+    b"\x28\xb5\x2f\xfd": ("is compressed", "unzstd < {file} > {bare}"),
+    b"\xfd7zXZ\0": ("is compressed", "unxz < {file} > {bare}"),
+    b"BZh91AY&SY": ("is compressed", "bunzip2 < {file} > {bare}"),
+    b"PK\3\4": ("is a zip archive, as numpy and torch write", "unzip -l {file}    # lists its content"),
     b"PAR1": ("is Parquet", "python -c 'import pandas, sys; print(pandas.read_parquet(sys.argv[1]))' {file}"),
-    b"\x89HDF": ("is HDF5", "h5dump -n {file}    # what is in it"),
+    b"\x89HDF": ("is HDF5", "h5dump -n {file}    # lists its content"),
 }
-"""First bytes of other files; what such a file is, and the command that converts or shows it."""
+"""The first bytes of other formats, with a description and the command that converts or lists such a file."""
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e]{16,}")
 _LEFT_OUT = re.compile(r"\.bin\.(gz|zst|bz2|xz|zip)$|\.BIN$")
 _BLOCK = 8192
-"""Bytes that are looked at, at the beginning, in the middle and at the end."""
+"""The number of bytes that are read at the beginning, in the middle and at the end of a file."""
 _FORMATS = {2: "H", 4: "I"}
 _LEAST, _UPPER = 8, 4
-"""Of so many numbers or more, each second one below this: upper halves of larger numbers."""
+"""If every second one of at least `_LEAST` numbers is below `_UPPER`, they are upper halves of wider numbers."""
 
 
 class DataError(ValueError):
@@ -46,11 +46,17 @@ def bytes_of_token(vocabulary: int) -> int:
 
 
 def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]:
-    """Those of a folder that are not empty, of tokens of so many bytes, and of this vocabulary. Raises DataError."""
+    """Returns the files of a folder that are not empty. Raises DataError.
+
+    Args:
+        folder: The folder with files `*.bin`.
+        token: The number of bytes of a token.
+        vocabulary: The number of tokens in the vocabulary, or None to skip that check.
+    """
     there = sorted(folder.iterdir()) if folder.is_dir() else []
     files = [file for file in there if file.name.endswith(".bin") and file.is_file()]
     if left := [file.name for file in there if _LEFT_OUT.search(file.name)]:
-        raise DataError(f"{folder} has {', '.join(left[:5])}, which are not read: unpack them, and call them *.bin")
+        raise DataError(f"{folder} has {', '.join(left[:5])}, which are not read: decompress them, and name them *.bin")
     if not files:
         names = ", ".join(file.name for file in there[:5])
         raise DataError(f"{folder} has no file *.bin of token numbers{f', but {names}' if names else ''}")
@@ -71,43 +77,44 @@ def found(folder: Path, token: int, vocabulary: int | None = None) -> list[Path]
 
 
 def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: int) -> DataError:
-    """What is wrong with a file, of which these are the numbers from that place on: some are too large."""
+    """Returns the error for a file with numbers outside the vocabulary; `place` is the position of the first number."""
     size, most = bytes_of_token(vocabulary), max(numbers)
-    what = f"{file}: token {most}, at {place + numbers.index(most)}, is not of a vocabulary of {vocabulary}"
+    what = f"{file}: token {most}, at {place + numbers.index(most)}, is not in a vocabulary of {vocabulary}"
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
     if many and max(struct.unpack(f">{kind}", struct.pack(f"<{kind}", *numbers))) < vocabulary:
-        return DataError(f"{what}: its numbers are big-endian: {_convert(file, size, f'>u{size}')}")
+        return DataError(f"{what}: the file is big-endian: {_convert(file, size, f'>u{size}')}")
     if most >= 2**24:
-        return DataError(f"{what}: where its numbers have 16 bits, {_convert(file, size, '<u2')}")
-    return DataError(f"{what}: another tokenizer made it, or `vocabulary` has to be {most + 1} at least")
+        return DataError(f"{what}: if the file has 16 bits per token, run {_convert(file, size, '<u2')}")
+    return DataError(f"{what}: another tokenizer wrote it, or `vocabulary` must be at least {most + 1}")
 
 
 def _check_start(file: Path, token: int) -> None:
-    """Raises DataError for what is more than token numbers."""
+    """Raises DataError for files of other formats."""
     with file.open("rb") as content:
         first = content.read(_BLOCK)
     for start, (what, command) in _STARTS.items():
         if first.startswith(start):
-            raise DataError(f"{file} {what}, and bare token numbers are read: {_filled(command, file, token)}")
+            raise DataError(f"{file} {what}; only raw token numbers are read: {_filled(command, file, token)}")
     if _TEXT.fullmatch(first):
-        raise DataError(f"{file} is text, and token numbers are read: its tokenizer makes them of it")
+        raise DataError(f"{file} is text; only raw token numbers are read: run a tokenizer on it")
 
 
 def _check_width(file: Path, token: int, numbers: Sequence[int]) -> None:
-    """Raises DataError where they are halves of larger numbers."""
-    upper = numbers[1::2]
-    if len(numbers) < _LEAST or max(upper) >= _UPPER or max(numbers[::2]) < _UPPER:
-        return
-    wider = 8 if token == 4 or not any((*upper, *numbers[2::4])) else 4
-    what = f"{file} has numbers of {8 * wider} bits, and {8 * token} are read for this vocabulary"
-    if any(upper):
-        most = max(low + (high << 8 * token) for low, high in zip(numbers[::2], upper, strict=False))
-        raise DataError(f"{what}: `vocabulary` has to be {most + 1} at least")
-    raise DataError(f"{what}: {_convert(file, token, f'<u{wider}')}")
+    """Raises DataError if the numbers are halves of wider ones."""
+    first, second = numbers[::2], numbers[1::2]
+    for order, low, high in (("<", first, second), (">", second, first)):
+        if len(numbers) < _LEAST or max(high) >= _UPPER or max(low) < _UPPER:
+            continue
+        wider = 8 if token == 4 or not any((*high, *(low[1::2] if order == "<" else low[::2]))) else 4
+        what = f"{file} has {8 * wider} bits per token, and {8 * token} are read for this vocabulary"
+        if order == "<" and any(high):
+            most = max(below + (above << 8 * token) for below, above in zip(low, high, strict=False))
+            raise DataError(f"{what}: `vocabulary` must be at least {most + 1}")
+        raise DataError(f"{what}: {_convert(file, token, f'{order}u{wider}')}")
 
 
 def _samples(file: Path, token: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Numbers of its beginning, middle and end, and where they begin."""
+    """Yields numbers at the beginning, in the middle and at the end, each time after the position of the first."""
     size = file.stat().st_size
     with file.open("rb") as content:
         for place in sorted({0, max(0, size // 2 - _BLOCK) // 8 * 8, max(0, size - _BLOCK) // 8 * 8}):

@@ -1,6 +1,6 @@
-"""Files of JSON lines, and how sequences are packed end to end. No torch is needed here.
+"""Reads files of JSON lines, and packs sequences end to end. This module does not need torch.
 
-`python -m finetuning.lines PATH` checks files where they are, before a job holds GPUs for them.
+`python -m finetuning.lines PATH` checks files before a job holds GPUs for them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 _OPEN, _TOLD = 16, 5
+_TEXTS = ("text", "prompt", "completion")
 _UNPACKS = {
     b"\x1f\x8b": "gunzip <",
     b"\x28\xb5\x2f\xfd": "unzstd <",
@@ -21,11 +22,11 @@ _UNPACKS = {
     b"\xfd7zXZ": "unxz <",
     b"PK\3\4": "unzip -p",
 }
-"""The first bytes of packed files, and the commands that unpack them."""
+"""The first bytes of compressed files, with the commands that decompress them."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
-"""Bytes that are not UTF-8, as `surrogateescape` reads them."""
-_ONE_A_LINE = "an object a line is needed: jq -c 'if type == \"array\" then .[] else . end'"
+"""Matches bytes that are not UTF-8, as `surrogateescape` decodes them."""
+_ONE_A_LINE = "each line must be one object: jq -c 'if type == \"array\" then .[] else . end'"
 
 
 class DataError(ValueError):
@@ -66,26 +67,26 @@ def _files(path: Path) -> list[Path]:
     left = [file.name for file in there if _LEFT_OUT.search(file.name)]
     if not files or left:
         names = ", ".join((left or [file.name for file in there])[:_TOLD])
-        what = "has files that are not read: unpack them, and call them *.jsonl" if files else "has no file *.jsonl"
+        what = "has files that are not read: decompress them, and name them *.jsonl" if files else "has no file *.jsonl"
         raise DataError(f"{path} {what}{f' ({names})' if names else ''}")
     return files
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, with their numbers. Raises DataError for what is no text in UTF-8."""
+    """Yields the lines that are not empty, with their numbers. Raises DataError for files that are not UTF-8."""
     with file.open("rb") as beginning:
         first = beginning.read(8)
     if command := next((each for start, each in _UNPACKS.items() if first.startswith(start)), ""):
-        raise DataError(f"{file} is packed: {command} {file} > {file}.unpacked")
+        raise DataError(f"{file} is compressed: {command} {file} > {file}.out")
     if not (encoding := json.detect_encoding(first)).startswith("utf-8"):
         raise _encoded(f"{file}:1", file, re.sub(r"-([bl]e)$", r"\1", encoding).upper())
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             if "\0" in line:
-                raise DataError(f"{file}:{number} has NUL bytes: part of the file is UTF-16, or no text")
+                raise DataError(f"{file}:{number} has NUL bytes: it is binary, or UTF-16 was appended to UTF-8")
             if _ESCAPED.search(line):
                 raise _encoded(f"{file}:{number}", file, _guess(line.encode("utf-8", "surrogateescape")))
-            if bare := line.strip("\ufeff \t\r\n"):  # a mark stands where files were joined, too
+            if bare := line.strip("\ufeff \t\r\n"):  # joined files have byte-order marks inside
                 yield number, bare
 
 
@@ -99,7 +100,7 @@ def _guess(line: bytes) -> str:
 
 def _encoded(where: str, file: Path, encoding: str) -> DataError:
     command = f"iconv -f {encoding} -t UTF-8 {file} > {file}.utf8"
-    return DataError(f"{where} is not UTF-8, but probably {encoding}: {command}")
+    return DataError(f"{where} is not UTF-8, probably {encoding}: {command}")
 
 
 def _parsed(line: str) -> Any:
@@ -110,23 +111,23 @@ def _parsed(line: str) -> Any:
         hint = f"; {_ONE_A_LINE}" if line in ("[", "{", "[{") else ""
         raise DataError(f"not JSON ({error.msg}, column {error.colno}){hint}") from error
     except RecursionError as error:
-        raise DataError("not JSON of which anything could be learnt: it is nested too deeply") from error
+        raise DataError("JSON that is nested too deeply") from error
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Raises DataError for keys that are there twice, of which one would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise DataError("a key is there twice")
-    return found
+    """Returns the object. Raises DataError if it has two values for one text."""
+    texts = [key for key, _ in pairs if key in _TEXTS]
+    if len(set(texts)) < len(texts):
+        raise DataError(f"duplicate key in {', '.join(texts)}")
+    return dict(pairs)
 
 
 def _said(line: Any) -> tuple[str | None, str]:
     """Raises DataError."""
     if isinstance(line, list):
-        raise DataError(f"a list; {_ONE_A_LINE}")
+        raise DataError(f"a JSON array; {_ONE_A_LINE}")
     said = line if isinstance(line, Mapping) else {}
-    text, prompt, completion = (said.get(key) for key in ("text", "prompt", "completion"))
+    text, prompt, completion = (said.get(key) for key in _TEXTS)
     if isinstance(prompt, str) and isinstance(completion, str):
         text = completion
     else:
@@ -137,7 +138,7 @@ def _said(line: Any) -> tuple[str | None, str]:
     try:
         f"{prompt}{text}".encode()
     except UnicodeEncodeError as error:
-        raise DataError("half of a surrogate pair (\\ud800 to \\udfff), which is no character") from error
+        raise DataError("a lone surrogate (\\ud800 to \\udfff) is not a character") from error
     return prompt, text
 
 

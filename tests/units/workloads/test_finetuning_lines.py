@@ -1,4 +1,4 @@
-"""Files of JSON lines as users have them: read, or refused with file, line and the command that converts them."""
+"""Files of JSON lines are read, or refused with file, line and the command that converts them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def texts(lines: Any, path: Path) -> list[str]:
         f"\r\n{GOOD}\r\n  \r\n{GOOD} \t\r\n".encode(),
         f"{GOOD}\r{GOOD}\r".encode(),
         '{"text": "a\u2028b\u0085c"}'.encode(),
-        b'{"text": "\\ud83d\\ude00", "weight": NaN, "note": null}',
+        b'{"text": "\\ud83d\\ude00", "weight": NaN, "note": null, "meta": {"a": 1, "a": 2}}',
         f'{{"text": "{"word " * 400_000}"}}'.encode(),
     ],
     ids=["mark", "joined", "windows", "old mac", "separators in a string", "pair and NaN", "two megabytes"],
@@ -60,23 +60,23 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (GOOD.encode("utf-16"), "a.jsonl:1 is not UTF-8, but probably UTF-16: iconv -f UTF-16 -t UTF-8 "),
+        (GOOD.encode("utf-16"), "a.jsonl:1 is not UTF-8, probably UTF-16: iconv -f UTF-16 -t UTF-8 "),
         (GOOD.encode("utf-16-be"), "iconv -f UTF-16BE -t UTF-8 "),
         (GOOD.encode("utf-16-le"), "iconv -f UTF-16LE -t UTF-8 "),
         (GOOD.encode("utf-32"), "iconv -f UTF-32 -t UTF-8 "),
-        (f"{GOOD}\n".encode() + '{"text": "Größe"}'.encode("cp1252"), "a.jsonl:2 is not UTF-8, but probably CP1252: "),
+        (f"{GOOD}\n".encode() + '{"text": "Größe"}'.encode("cp1252"), "a.jsonl:2 is not UTF-8, probably CP1252: "),
         (f"{GOOD}\n".encode() + GOOD.encode("utf-16-le"), "a.jsonl:2 has NUL bytes"),
-        (gzip.compress(GOOD.encode()), "a.jsonl is packed: gunzip < "),
-        (b'[{"text": "a"}]', "a.jsonl:1: a list; an object a line is needed: jq -c "),
-        (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); an object a line is needed"),
-        (b'{"text": "a", "text": "b"}', "a key is there twice"),
+        (gzip.compress(GOOD.encode()), "a.jsonl is compressed: gunzip < "),
+        (b'[{"text": "a"}]', "a.jsonl:1: a JSON array; each line must be one object: jq -c "),
+        (b'{\n  "text": "a"\n}', r"a.jsonl:1: not JSON \(.*\); each line must be one object"),
+        (b'{"text": "a", "text": "b"}', "duplicate key in text, text"),
         (b'{"text": null}', "as strings; it has text: null"),
         (b'{"text": 5}', "it has text: 5"),
         (b'{"prompt": "a", "completion": ["b"]}', r'it has prompt: "a", completion: \["b"\]'),
         (b'{"messages": [{"role": "user"}]}', "it has messages: "),
         (b"3", "it has none"),
-        (b'{"text": "\\ud83d"}', "half of a surrogate pair"),
-        (b'{"prompt": "\\ud83d", "completion": "a"}', "half of a surrogate pair"),
+        (b'{"text": "\\ud83d"}', "a lone surrogate"),
+        (b'{"prompt": "\\ud83d", "completion": "a"}', "a lone surrogate"),
         (b'{"text": "a\tb"}', r"not JSON \(Invalid control character at, column 12\)"),
         (b'{"text": ' + b"[" * 100_000, "nested too deeply"),
         (GOOD.encode() + b'\n{"text": "cut sh', r"a.jsonl:2: not JSON \(Unterminated string"),
@@ -98,14 +98,14 @@ def test_what_cannot_be_read_is_refused_by_file_and_line(lines: Any, tmp_path: P
         (["a.json", "b.csv"], r"has no file \*.jsonl \(a.json, b.csv\)"),
     ],
 )
-def test_no_file_of_a_folder_is_left_out_unheard(lines: Any, tmp_path: Path, names: list[str], told: str) -> None:
+def test_files_that_would_be_ignored_are_refused(lines: Any, tmp_path: Path, names: list[str], told: str) -> None:
     for name in names:
         (tmp_path / name).write_text(GOOD)
     with pytest.raises(lines.DataError, match=told):
         lines.read(tmp_path, lambda prompt, text: text)
 
 
-def test_the_command_that_is_offered_converts(lines: Any, tmp_path: Path) -> None:
+def test_the_suggested_command_converts(lines: Any, tmp_path: Path) -> None:
     for number, encoding in enumerate(("utf-16", "utf-16-be", "utf-32", "cp1252")):
         file = tmp_path / f"{number}.jsonl"
         file.write_bytes('{"text": "Größe"}'.encode(encoding))
@@ -118,16 +118,14 @@ def test_the_command_that_is_offered_converts(lines: Any, tmp_path: Path) -> Non
 
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
-def test_no_bytes_end_in_anything_but_examples_or_a_refusal(
-    lines: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
+def test_any_bytes_are_read_or_refused(lines: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "any.jsonl"
     file.write_bytes(content)
     with contextlib.suppress(lines.DataError):
         texts(lines, file)
 
 
-def test_files_can_be_checked_where_they_are(tmp_path: Path) -> None:
+def test_the_command_checks_a_file(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps({"text": "a"}))
     command = [sys.executable, "-m", "finetuning.lines", str(file)]

@@ -58,21 +58,24 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
 @pytest.mark.parametrize(
     ("content", "vocabulary", "told"),
     [
-        (packed("<I"), SMALL, r"a.bin has numbers of 32 bits, and 16 are read .*: python -c .*<u4.*<u2"),
-        (packed("<q"), SMALL, "a.bin has numbers of 64 bits, and 16 are read .*<u8.*<u2"),
-        (packed("<q"), LARGE, "a.bin has numbers of 64 bits, and 32 are read .*<u8.*<u4"),
-        (packed("<I", [100_000, *TOKENS]), SMALL, "32 bits.*: `vocabulary` has to be 100001 at least"),
-        (packed("<H"), LARGE, "a.bin: token .* is not of a vocabulary of 128256: where .* 16 bits, python"),
-        (packed(">H"), SMALL, "a.bin: token .*: its numbers are big-endian: python .*>u2.*<u2"),
-        (packed(">I"), LARGE, "a.bin: token .*: its numbers are big-endian: python .*>u4.*<u4"),
-        (packed("<H", [*[7] * 2000, 50300, *[7] * 2000]), SMALL, "a.bin: token 50300, at 2000, .*50301 at least"),
+        (packed("<I"), SMALL, r"a.bin has 32 bits per token, and 16 are read .*: python -c .*<u4.*<u2"),
+        (packed("<q"), SMALL, "a.bin has 64 bits per token, and 16 are read .*<u8.*<u2"),
+        (packed("<q"), LARGE, "a.bin has 64 bits per token, and 32 are read .*<u8.*<u4"),
+        (packed(">I"), SMALL, "a.bin has 32 bits per token, and 16 are read .*>u4.*<u2"),
+        (packed(">q"), SMALL, "a.bin has 64 bits per token, and 16 are read .*>u8.*<u2"),
+        (packed(">q"), LARGE, "a.bin has 64 bits per token, and 32 are read .*>u8.*<u4"),
+        (packed("<I", [100_000, *TOKENS]), SMALL, "32 bits.*: `vocabulary` must be at least 100001"),
+        (packed("<H"), LARGE, "a.bin: token .* is not in a vocabulary of 128256: if .* 16 bits per token, run python"),
+        (packed(">H"), SMALL, "a.bin: token .*: the file is big-endian: python .*>u2.*<u2"),
+        (packed(">I"), LARGE, "a.bin: token .*: the file is big-endian: python .*>u4.*<u4"),
+        (packed("<H", [*[7] * 2000, 50300, *[7] * 2000]), SMALL, "token 50300, at 2000, .*must be at least 50301"),
         (packed("<H", [*[7] * 90_000, 65535]), SMALL, "token 65535, at 90000, "),
         (b"\x93NUMPY\1\0\x76\0" + b" " * 118 + packed("<H"), SMALL, "a.bin begins with a header of numpy.*numpy.load"),
         (llm_c(20240520, "<H"), SMALL, r"header of llm.c, .*: tail -c \+1025 .*a.bin > .*a.bare.bin"),
         (llm_c(20240801, "<I"), LARGE, "header of llm.c"),
-        (b"MMIDIDX\0\0" + bytes(32), SMALL, "index of Megatron's"),
-        (gzip.compress(packed("<H")), SMALL, "a.bin is packed, .*: gunzip < "),
-        (b"PK\3\4" + bytes(60), SMALL, "a.bin is an archive"),
+        (b"MMIDIDX\0\0" + bytes(32), SMALL, "index of a Megatron dataset"),
+        (gzip.compress(packed("<H")), SMALL, "a.bin is compressed; .*: gunzip < "),
+        (b"PK\3\4" + bytes(60), SMALL, "a.bin is a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", SMALL, "a.bin is text"),
         (b"Once upon a time, there was", SMALL, "a.bin is text"),
         (packed("<H")[:-1], SMALL, "a.bin of .*: no whole number of 16 bits"),
@@ -80,7 +83,7 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
         (b"", SMALL, "all files of .* are empty"),
     ],
 )  # fmt: skip
-def test_other_files_are_refused_by_name(
+def test_other_formats_are_refused_by_name(
     files: Any, tmp_path: Path, content: bytes, vocabulary: int, told: str
 ) -> None:
     (tmp_path / "a.bin").write_bytes(content)
@@ -96,7 +99,7 @@ def test_other_files_are_refused_by_name(
         (["a.bin", "B.BIN"], "has B.BIN, which are not read"),
     ],
 )
-def test_no_file_of_a_folder_is_left_out_unheard(files: Any, tmp_path: Path, names: list[str], told: str) -> None:
+def test_files_that_would_be_ignored_are_refused(files: Any, tmp_path: Path, names: list[str], told: str) -> None:
     for name in names:
         (tmp_path / name).write_bytes(packed("<H"))
     with pytest.raises(files.DataError, match=told):
@@ -104,7 +107,7 @@ def test_no_file_of_a_folder_is_left_out_unheard(files: Any, tmp_path: Path, nam
 
 
 @given(st.binary(max_size=400), st.sampled_from([SMALL, LARGE]))
-def test_no_bytes_end_in_anything_but_files_or_a_refusal(
+def test_any_bytes_are_read_or_refused(
     files: Any, tmp_path_factory: pytest.TempPathFactory, content: bytes, vocabulary: int
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "any"
@@ -115,7 +118,7 @@ def test_no_bytes_end_in_anything_but_files_or_a_refusal(
 
 
 @given(st.lists(st.integers(0, SMALL - 1), min_size=64, max_size=300))
-def test_tokens_that_differ_are_never_refused(
+def test_valid_tokens_are_never_refused(
     files: Any, tmp_path_factory: pytest.TempPathFactory, tokens: list[int]
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "tokens"
@@ -124,10 +127,10 @@ def test_tokens_that_differ_are_never_refused(
     assert check(files, folder, SMALL) == ["a.bin"]
 
 
-def test_files_can_be_checked_where_they_are(tmp_path: Path) -> None:
+def test_the_command_checks_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(packed("<I"))
     command = [sys.executable, "-m", "pretraining.token_files", str(tmp_path)]
     how: dict[str, Any] = {"env": {**os.environ, "PYTHONPATH": str(IMAGE)}, "capture_output": True, "text": True}
     assert subprocess.run([*command, str(LARGE)], **how).stdout == "3,000 tokens\n"
     answer = subprocess.run(command, **how)
-    assert (answer.returncode, "numbers of 32 bits" in answer.stderr) == (1, True)
+    assert (answer.returncode, "32 bits per token" in answer.stderr) == (1, True)

@@ -85,7 +85,7 @@ section !~ /^(evaluators|data)$/ {
 END {
   if (refused) {
     if (refused > 5) wrong = wrong "and " refused - 5 " more\n"
-    print wrong "Data is copied from https://olmo-data.org/ or s3://ai2-llm/: write such addresses." > "/dev/stderr"
+    print wrong "Only data of https://olmo-data.org/ and s3://ai2-llm/ can be copied." > "/dev/stderr"
     exit 1
   }
   ORS = ""
