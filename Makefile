@@ -56,8 +56,8 @@ demo-mlbatch: own-state stack-file tools ## brings the stack mlbatch up, and sho
 	@$(RUN) "$$python" -m simulator up && eval "$$("$$python" -m simulator env)" && exec "$$python" -m demos.mlbatch \
 		--context ai-on-aks-mlbatch+ai-on-aks-mlbatch --picture .simulator/gpu-use.svg
 
-images: ## builds docker/ and pushes it to REGISTRY; without one, registers its tags in the simulator
-	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY),simulator images)
+images: ## builds docker/, or IMAGES=<name>,<name> of it, and pushes to REGISTRY; without one, registers tags in the simulator
+	@$(RUN) exec "$$python" -m $(if $(REGISTRY),simulator.tools.image_build $(REGISTRY) --images $(IMAGES),simulator images $(IMAGES))
 
 lock-images: ## writes the digests of base images into docker/, where registries can be reached
 	@$(RUN) exec "$$python" -m simulator.tools.image_lock

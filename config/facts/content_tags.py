@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from config.facts.data import FOLDER
@@ -23,16 +24,27 @@ def image_names(folder: Path = IMAGES) -> list[str]:
     return sorted(file.parent.name for file in folder.glob("*/Dockerfile"))
 
 
+def chosen_images(names: Iterable[str], folder: Path = IMAGES) -> list[str]:
+    """Returns those images, or all of them where none is named. Commas also separate names. Raises UnknownImage."""
+    chosen = sorted({part for name in names for part in name.split(",") if part})
+    for name in chosen:
+        _require_known(name, folder)
+    return chosen or image_names(folder)
+
+
+def _require_known(name: str, folder: Path) -> None:
+    if name not in (known := image_names(folder)):
+        msg = f"there is no docker/{name}/Dockerfile{hint(near(name, known))}; the images are {', '.join(known)}"
+        raise UnknownImage(msg)
+
+
 def content_tag(name: str, folder: Path = IMAGES) -> str:
     """Twelve hexadecimal digits that stand for every file of docker/<name>: path, executable or not, content.
 
     Of a file's mode only the executable bit counts: the others follow the umask of whoever checked it out. Raises
     UnknownImage.
     """
-    if name not in image_names(folder):
-        known = image_names(folder)
-        msg = f"there is no docker/{name}/Dockerfile{hint(near(name, known))}; the images are {', '.join(known)}"
-        raise UnknownImage(msg)
+    _require_known(name, folder)
     digest = hashlib.sha256()
     for path in sorted(_files(folder / name), key=lambda file: file.as_posix()):
         relative = path.relative_to(folder / name).as_posix()

@@ -19,6 +19,7 @@ from types import ModuleType
 import httpx
 from rich.console import Console
 
+from config.facts.content_tags import UnknownImage
 from simulator.azure.store import BadRecords
 from simulator.command import daemon_state, environment, evictions, faults, images, owner, reboots, stacks, updates
 from simulator.host import paths, ports
@@ -86,13 +87,15 @@ def _parser() -> argparse.ArgumentParser:
         ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),
-        ("images", push_images, "register the images of docker/ in the simulated registries"),
         ("clean", clean, "remove all state of this checkout's simulator"),
     ):
         command = commands.add_parser(name, help=text)
         command.set_defaults(run=lambda _, run=run: run())
         if name in _ENTERED:
             command.add_argument("--inside", metavar="NETWORK", help="as a machine there: its name, group or stack")
+    pushing = commands.add_parser("images", help="register the images of docker/ in the simulated registries")
+    pushing.add_argument("images", nargs="*", metavar="NAME", help="these alone")
+    pushing.set_defaults(run=lambda options: push_images(options.images))
     faults.add_parsers(commands)
     reboots.add_parser(commands)
     evictions.add_parser(commands)
@@ -223,13 +226,17 @@ def bring_up() -> None:
         commands.up()
 
 
-def push_images() -> None:
+def push_images(names: Sequence[str]) -> None:
     """What a build and a push would do for a real registry; needs no running simulator."""
-    pushed = images.push_all()
+    try:
+        pushed = images.push_all(names=names)
+    except UnknownImage as error:
+        raise Refused(str(error)) from None
     if not pushed:
         raise Refused("the simulated Azure has no registry to push to: `make up` makes the stack's own.")
     for registry, new in pushed.items():
-        console.print(f"{registry}.azurecr.io has every image of docker/; new: {', '.join(new) or 'none'}")
+        told = "these images" if names else "every image"
+        console.print(f"{registry}.azurecr.io has {told} of docker/; new: {', '.join(new) or 'none'}")
 
 
 def take_down() -> None:

@@ -6,22 +6,25 @@ What is in an image, its recipe in `simulator/sandbox/recipes/` says.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from config.facts.content_tags import content_tag, image_names
+from config.facts.content_tags import chosen_images, content_tag
 from simulator.azure.registries import Registries, RegistryNotFound
 
 _LOOK_S = 0.5
 
 
-def push_all(registries: Registries | None = None) -> dict[str, list[str]]:
-    """Registers every image in every registry of the simulated Azure; what is new in each, as `<name>:<tag>`."""
-    return _push_all(registries or Registries(), _tags())
+def push_all(registries: Registries | None = None, names: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Registers the images `names`, or all, in every registry of the simulated Azure.
+
+    Returns what is new in each, as `<name>:<tag>`. Raises UnknownImage.
+    """
+    return _push_all(registries or Registries(), _tags(names))
 
 
-def _tags() -> dict[str, str]:
-    return {name: content_tag(name) for name in image_names()}
+def _tags(names: Sequence[str] = ()) -> dict[str, str]:
+    return {name: content_tag(name) for name in chosen_images(names)}
 
 
 def _push_all(store: Registries, tags: dict[str, str]) -> dict[str, list[str]]:

@@ -1,7 +1,8 @@
-"""`python -m simulator.tools.image_build <registry>`: builds the images of `docker/` and pushes them by content tag.
+"""`python -m simulator.tools.image_build <registry>`: builds images of `docker/` and pushes them by content tag.
 
-With docker (buildx), podman, or by the registry itself (`az acr build`), whichever is there first. An image that the
-registry has under its tag already is not built again: the tag stands for the content.
+All of them, or those that `--images` names. With docker (buildx), podman, or by the registry itself (`az acr build`),
+whichever is there first. An image that the registry has under its tag already is not built again: the tag stands for
+the content.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from config.facts.content_tags import IMAGES, content_tag, image_names
+from config.facts.content_tags import IMAGES, UnknownImage, chosen_images, content_tag
 from config.schema.references import REGISTRY
 from simulator.tools.errors import ToolError
 
 PLATFORM = "linux/amd64"
 """Of every VM size that is supported; the GB200 and GB300 sizes, which are arm64, are not."""
 ACR = ".azurecr.io"
+ACR_BUILD_S = 4 * 3600
+"""Azure ends a build after an hour by default (az acr build, `--timeout`), and PyTorch's bases have tens of GB."""
 Command = Sequence[str]
 Run = Callable[[Command, dict[str, str]], int]
 """Runs a command with more environment and returns its exit code."""
@@ -85,7 +88,7 @@ BUILDERS = {
         ["az", "version"],
         lambda target: ["az", "acr", "repository", "show", "--name", target.acr, "--image", _in_registry(target)],
         lambda target: [
-            ["az", "acr", "build", "--registry", target.acr, "--platform", PLATFORM]
+            ["az", "acr", "build", "--registry", target.acr, "--platform", PLATFORM, "--timeout", str(ACR_BUILD_S)]
             + ["--image", _in_registry(target), target.folder]
         ],
     ),
@@ -110,11 +113,15 @@ def choose(registry: str, wanted: str | None, works: Callable[[Command], bool]) 
     return found[0]
 
 
-def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool) -> list[str]:
-    """Builds and pushes what the registry does not have; the references pushed. Raises ToolError."""
+def push_all(registry: str, builder: str, run: Run, *, azure_cli: bool, names: Sequence[str] = ()) -> list[str]:
+    """Builds and pushes what the registry does not have of the images `names`, or of all; the references pushed.
+
+    Raises ToolError, and UnknownImage.
+    """
+    chosen = chosen_images(names)
     _log_in(registry, builder, run, azure_cli=azure_cli)
     pushed = []
-    for name in image_names():
+    for name in chosen:
         target = Target(registry, name, content_tag(name))
         if run(BUILDERS[builder].present(target), {}) == 0:
             print(f"{target.reference} is there already", flush=True)
@@ -132,14 +139,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m simulator.tools.image_build", description=__doc__)
     parser.add_argument("registry", help="where to push: the stack output `registry`, or a mirror")
     parser.add_argument("--builder", choices=list(BUILDERS))
+    parser.add_argument("--images", nargs="*", default=[], metavar="NAME", help="these alone, separated by commas")
     options = parser.parse_args(arguments)
     try:
         builder = choose(options.registry, options.builder, _works)
-        pushed = push_all(options.registry, builder, _run, azure_cli=shutil.which("az") is not None)
-    except ToolError as error:
+        azure_cli = shutil.which("az") is not None
+        pushed = push_all(options.registry, builder, _run, azure_cli=azure_cli, names=options.images)
+    except (ToolError, UnknownImage) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"pushed {len(pushed)} of {len(image_names())} images to {options.registry}")
+    print(f"pushed {len(pushed)} of {len(chosen_images(options.images))} images to {options.registry}")
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from config.facts.content_tags import IMAGES, content_tag, image_names
+from config.facts.content_tags import IMAGES, UnknownImage, content_tag, image_names
 from simulator.azure.registries import Registries
 from simulator.command import images
 from simulator.host.paths import ROOT
@@ -45,7 +45,7 @@ class Shell:
     [
         ("docker", "DOCKER_COMMAND=docker az acr login --name aiondev123456", "docker buildx build --platform"),
         ("podman", "DOCKER_COMMAND=podman az acr login --name aiondev123456", f"podman push {ACR}/{LABELER}"),
-        ("acr", "", "az acr build --registry aiondev123456 --platform linux/amd64 --image " + LABELER),
+        ("acr", "", "az acr build --registry aiondev123456 --platform linux/amd64 --timeout 14400 --image " + LABELER),
     ],
 )
 def test_every_image_is_built_and_pushed_by_its_content_tag(builder: str, login: str, build: str) -> None:
@@ -55,6 +55,23 @@ def test_every_image_is_built_and_pushed_by_its_content_tag(builder: str, login:
     assert shell.having("login") == ([login] if login else [])
     assert shell.having(build)
     assert shell.having(str(IMAGES / "node-labeler"))
+
+
+@pytest.mark.parametrize("names", [("node-labeler", "aksnhc"), ("aksnhc,node-labeler,",)])
+def test_only_the_images_that_are_named_are_built(names: tuple[str, ...], tmp_path: Path) -> None:
+    shell, registries = Shell("inspect", "repository show"), Registries(tmp_path)
+    pushed = image_build.push_all(ACR, "docker", shell, azure_cli=True, names=names)
+    tags = [f"{name}:{content_tag(name)}" for name in ("aksnhc", "node-labeler")]
+    assert pushed == [f"{ACR}/{tag}" for tag in tags]
+    registries.add("aiondev")
+    assert images.push_all(registries, names) == {"aiondev": tags}
+
+
+def test_an_image_that_does_not_exist_is_refused_before_anything_is_built() -> None:
+    shell = Shell("inspect")
+    with pytest.raises(UnknownImage, match="no docker/nccl-tests/Dockerfile; near: nccl-test"):
+        image_build.push_all(ACR, "docker", shell, azure_cli=True, names=["aksnhc", "nccl-tests"])
+    assert shell.commands == []
 
 
 @pytest.mark.parametrize("builder", list(image_build.BUILDERS))
