@@ -12,7 +12,7 @@ import pulumi
 from pydantic import ValidationError
 
 from config.problems.errors import Problem, SettingsError, first
-from config.problems.fixes import Edit, Fix, Path, move_command, path_text, remove_command
+from config.problems.fixes import Edit, Fix, Path, move_command, path_text, remove_command, text_of
 from config.reading.edits import Keys
 from config.reading.privacy import Privacy
 from config.reading.trial import tried
@@ -29,7 +29,7 @@ from config.schema.inventory import Inventory
 from config.schema.models import Settings, StackFile
 from config.schema.names import StackName
 from config.schema.operators import Installation
-from config.schema.translate import allowed, place, problems_of, schema_at, schema_of, unknown_key
+from config.schema.translate import Schema, allowed, place, problems_of, schema_at, schema_of, unknown_key
 from config.schema.workload import WorkloadCatalogue
 
 
@@ -97,7 +97,7 @@ def load_settings(
     """
     mine = f"{around.stack.project}:"
     given = {key.removeprefix(mine): text for key, text in raw.items()}
-    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory)
+    privacy = Privacy({key.removeprefix(mine) for key in secret_keys}, inventory, given)
     asked = replace(around, outputs_of=functools.cache(around.outputs_of))
 
     def read(keys: Keys) -> tuple[Settings, list[Problem]]:
@@ -197,7 +197,9 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
     for key, text in own.items():
         here = schema_at(schema, (key,))
         if key not in schema["properties"]:
-            problems.append(_unknown(key, schema["properties"], text, own, inventory.path_of(key)))
+            # Pulumi hands over the defaults of Pulumi.yaml too, which nobody has stated in the stack file.
+            stated = {each: own[each] for each in own if own[each] != _default(schema, each)}
+            problems.append(_unknown(key, schema["properties"], text, stated, inventory.path_of(key)))
         elif problem := too_much(key, text):
             problems.append(problem)
         elif here.get("type") == "object":
@@ -215,6 +217,10 @@ def _parse(own: Mapping[str, str], inventory: Inventory, problems: list[Problem]
         else:
             parsed[key] = names(text) if key == "workloads" else text
     return parsed
+
+
+def _default(schema: Schema, key: str) -> str:
+    return text_of(schema["properties"].get(key, {}).get("default"))
 
 
 def _of_text(key: str, text: str, model: type[StackFile]) -> Iterator[Fix]:

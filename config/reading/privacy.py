@@ -8,10 +8,12 @@ workloads say it of themselves (pydantic's SecretStr), so that one password does
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from config.problems.errors import Problem
-from config.problems.fixes import Edit, Fix, Path
+from config.problems.fixes import Edit, Fix, Path, by_hand
+from config.reading.edits import Draft, Keys
+from config.reading.protection import weakens
 from config.rules.provider_keys import is_credential
 from config.schema.inventory import Inventory
 from config.schema.translate import Schema, schema_at, schema_of
@@ -26,6 +28,17 @@ class Privacy:
 
     secret: Collection[str]
     inventory: Inventory
+    given: Keys = field(default_factory=dict)
+    """The text of each key of the stack file."""
+
+    def weakens(self, fix: Fix) -> bool:
+        """Whether a fix takes a protection away that the stack file states (config/problems/protection.py)."""
+        draft = Draft(self.given)
+        try:
+            draft.apply(fix)
+        except ValueError:  # the CLI refuses it
+            return False
+        return bool(fix.edits) and weakens(self.given, draft.keys(), self.schema, self.inventory.path_of)
 
     def hides(self, path: Path) -> bool:
         """Whether what stands at a path may not be printed."""
@@ -45,6 +58,7 @@ class Privacy:
 
     def shown(self, problem: Problem, mending: Fix) -> Problem:
         """The problem with another fix, as it may be printed."""
+        mending = by_hand(problem.path) if self.weakens(mending) else mending
         hidden = problem.shows_value and not problem.stack and self.hides(problem.path)
         return replace(problem, mending=mending, what=_HIDDEN if hidden else problem.what)
 

@@ -248,6 +248,11 @@ def _after(offers: Iterable[_Offer], keys: Keys, look: Look) -> tuple[Draft, lis
 
 
 def _choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[Fix]:
+    """What might mend a problem, and takes no protection away."""
+    return (fix for fix in _all_choices(problem, privacy, draft) if not (fix.can_be_tried and privacy.weakens(fix)))
+
+
+def _all_choices(problem: Problem, privacy: Privacy, draft: Draft) -> Iterator[Fix]:
     """What might mend a problem. Where its value is hidden, a value that may be made of it is not among them."""
     own, path = problem.mending, problem.path
     if not own.can_be_tried:

@@ -18,13 +18,16 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _of_no_account(stack: StackFile) -> Iterator[Problem]:
-    """Keys of the account of `storage` itself where only others have containers: these may be what is meant."""
+    """Keys of the account of `storage` itself where only others have containers: these may be what is meant.
+
+    `protect` is also that of the cluster in which claims keep files.
+    """
     storage = stack.storage
     if storage.containers or not storage.accounts:
         return
-    of_others = {"containers", *(("protect",) if stack.shared_files == "nfs" else ())}
+    of_all = {"containers", "protect"}
     for name, field in AccountSettings.model_fields.items():
-        if name in storage.model_fields_set - of_others:
+        if name in storage.model_fields_set - of_all:
             key = str(field.alias)
             what = "is of the account with storage.containers, of which there are none"
             allowed = f"nothing, or storage.containers; others have a key of their own: storage.accounts.<key>.{key}"

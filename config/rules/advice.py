@@ -7,7 +7,7 @@ from typing import Any
 
 from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.problems.errors import Problem
-from config.problems.fixes import path_text, set_command
+from config.problems.fixes import path_text, say, set_command
 from config.rules.platform_stack import in_platform
 from config.schema.cluster import ClusterSettings
 from config.schema.maintenance import ROLLING
@@ -51,8 +51,8 @@ def _makes_no_files(storage: StorageSettings) -> Iterator[Problem]:
         if lacks and of_sas and account.settings.hierarchical_namespace:
             path = (*account.path_of(name), "permissions")
             what = f"is {chosen.permissions}: in a hierarchical namespace no mount makes a file without p"
-            better = f"{chosen.permissions.removesuffix('m')}mp"
-            yield Problem(path, what, "with m and p, or without w", set_command(path, better))
+            how = "add m and p if mounts are to make files there, or take w out if they only read"
+            yield Problem(path, what, "with m and p, or without w", say(how))
 
 
 def _unmounted(name: str, placement: Placement[Any], storage: StorageSettings) -> Iterator[Problem]:
@@ -69,14 +69,11 @@ def _outlived(name: str, placement: Placement[Any], storage: StorageSettings) ->
     end, accounts = placement.options.open_end, storage.by_container()
     for container in placement.options.containers if end else ():
         account = accounts[container]
-        chosen, rotation = account.settings.containers[container], (*account.path, "rotation")
+        chosen, rotation = account.settings.containers[container], path_text((*account.path, "rotation"))
         if account.settings.auth != "sas" or (chosen.sas == "service" and chosen.days == chosen.most_days):
             continue
         path = (*account.path_of(container), "days")
         what = f"is {chosen.days}: without {end}, workload {name} runs on when the SAS has ended, and fails"
-        allowed = f"at most {chosen.most_days}; or another {path_text(rotation)} before the SAS ends"
-        if chosen.days < chosen.most_days:
-            fix = set_command(path, chosen.most_days)
-        else:
-            fix = set_command(rotation, next_rotation(account.settings.rotation))
-        yield Problem(path, what, allowed, fix)
+        allowed = f"at most {chosen.most_days}; or another {rotation} before the SAS ends"
+        renewed = f"change {rotation} before the SAS ends, to {next_rotation(account.settings.rotation)} for example"
+        yield Problem(path, what, allowed, say(f"set {end}, or {renewed}"))

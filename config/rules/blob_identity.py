@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from config.facts.versions import versions
 from config.problems.errors import Problem
-from config.problems.fixes import Path, path_text, remove_command, set_command
+from config.problems.fixes import Path, path_text, remove_command, say, set_command
 from config.schema.models import StackFile
 from config.schema.storage import FIRST_ROTATION, Account
 
@@ -44,12 +44,13 @@ def _of_sas(account: Account) -> Iterator[Problem]:
 
 
 def _of_no_role(account: Account) -> Iterator[Problem]:
-    better = "racwdlmp" if account.settings.hierarchical_namespace else "racwdl"
+    both = "racwdlmp" if account.settings.hierarchical_namespace else "racwdl"
     for name, container in account.settings.containers.items():
         if not container.fits_a_role:
             path, auth = (*account.path_of(name), "permissions"), _auth(account)
             what = f"is {container.permissions}, but a role that lets write ({auth} identity) lets delete too"
-            yield Problem(path, what, f"rl, or with both w and d; or {auth} sas", set_command(path, better))
+            how = f"decide what mounts may do there: rl to read, {both} to write and delete"
+            yield Problem(path, what, f"rl, or with both w and d; or {auth} sas", say(how))
 
 
 def _old_addon(kubernetes: str, auth: str) -> Iterator[Problem]:

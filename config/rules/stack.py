@@ -74,7 +74,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
     for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
         if given:
             what = "sizes the default pool, which a stack with pools does not have"
-            yield Problem((key,), what, "nothing beside pools", remove_command((key,)))
+            yield Problem((key,), what, "no such key in a stack with pools", remove_command((key,)))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
 
@@ -105,6 +105,9 @@ def _system_pool(stack: StackFile) -> Iterator[Problem]:
     yield Problem(path, what, allowed, set_command(path, likely[0]))
 
 
+_ENTRA = ("cluster", "entra")
+
+
 def _login(stack: StackFile) -> Iterator[Problem]:
     cluster = stack.cluster
     if cluster.entra:
@@ -112,14 +115,14 @@ def _login(stack: StackFile) -> Iterator[Problem]:
     if not cluster.local_accounts:
         path = ("cluster", "localAccounts")
         what = "is false and cluster.entra is false too, so nobody could log in to the cluster"
-        yield Problem(path, what, "either of the two, or both", set_command(path, True))
+        yield Problem(path, what, "either of the two, or both", set_command(_ENTRA, True))
     for path, given in (
         (("cluster", "adminGroupObjectIds"), cluster.admin_group_object_ids),
         (("cluster", "deployerObjectId"), cluster.deployer_object_id),
     ):
         if given:
             what = "names Entra identities, but cluster.entra is false"
-            yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
+            yield Problem(path, what, "cluster.entra true, or no such identities", set_command(_ENTRA, True))
 
 
 def _identity(stack: StackFile) -> Iterator[Problem]:
@@ -154,7 +157,9 @@ def _maintenance(stack: StackFile) -> Iterator[Problem]:
     if cluster.maintenance_window and cluster.node_os_channel not in ROLLING:
         path = ("cluster", "maintenanceWindow")
         what = f"never opens: with cluster.nodeOsChannel {cluster.node_os_channel}, AKS rolls no images"
-        yield Problem(path, what, f"nothing, or cluster.nodeOsChannel {' or '.join(ROLLING)}", remove_command(path))
+        channels = " or ".join(ROLLING)
+        how = f"decide who patches nodes: set cluster.nodeOsChannel to {channels}, or take the window out"
+        yield Problem(path, what, f"no window, or cluster.nodeOsChannel {channels}", say(how))
 
 
 def _operators(installation: Installation) -> Iterator[Problem]:

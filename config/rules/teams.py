@@ -72,7 +72,8 @@ def _groups_without_entra(stack: StackFile) -> Iterator[Problem]:
         if team.groups and not stack.cluster.entra:
             path: Path = ("teams", name, "groups")
             what = "names Entra groups, but cluster.entra is false"
-            yield Problem(path, what, "nothing, or cluster.entra true", remove_command(path))
+            fix = set_command(("cluster", "entra"), True)
+            yield Problem(path, what, "cluster.entra true, or no groups", fix)
 
 
 def _too_many_gpus(stack: StackFile) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator
 from pydantic.alias_generators import to_camel
@@ -39,6 +39,16 @@ class Model(BaseModel):
 def may_be(text: str) -> FieldInfo:
     """For `Annotated`: what messages say is allowed there, where the type alone says too little."""
     info: FieldInfo = Field(json_schema_extra={"allowed": text})
+    return info
+
+
+def protects(rule: list[Any] | Literal["stated", "limit", "letters", "ranges"]) -> FieldInfo:
+    """Marks a field that protects access or data, for `Annotated`: no fix may weaken what the user has stated there.
+
+    A list has the choices, the strongest first. `stated`: it stays set, with as many entries. `limit`: no higher
+    number. `letters`: no further letter. `ranges`: no address beyond those stated.
+    """
+    info: FieldInfo = Field(json_schema_extra={"protects": rule})
     return info
 
 

@@ -10,7 +10,7 @@ from config.facts.allocatable import MAX_PODS, MIN_SYSTEM_PODS
 from config.facts.skus import VmSku, sku
 from config.facts.versions import versions
 from config.schema.autoscaler import AutoscalerSettings
-from config.schema.base import PLAIN_DIGITS, Model, Text
+from config.schema.base import PLAIN_DIGITS, Model, Text, protects
 from config.schema.ip_ranges import IpRanges
 from config.schema.maintenance import MaintenanceWindow, NodeOsChannel
 from config.schema.pools import MAX_NODES
@@ -58,15 +58,15 @@ class ClusterSettings(Model):
     InfiniBand in place, others with a node more, for which there must be quota); the system pool's command is told
     after it.
     """
-    entra: bool = True
+    entra: Annotated[bool, protects([True, False])] = True
     """Log in with Microsoft Entra ID, with Azure RBAC inside the cluster."""
-    local_accounts: bool = False
+    local_accounts: Annotated[bool, protects([False, True])] = False
     """Allow the cluster's own admin certificate, and use it instead of kubelogin."""
     login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
     """How kubelogin gets its token: `azurecli`, `workloadidentity`, `spn`, `msi`."""
-    admin_group_object_ids: tuple[ObjectId, ...] = ()
+    admin_group_object_ids: Annotated[tuple[ObjectId, ...], protects("stated")] = ()
     """Entra groups of cluster admins; each gets the role by which it asks for a kubeconfig, too."""
-    deployer_object_id: ObjectId | None = None
+    deployer_object_id: Annotated[ObjectId | None, protects("stated")] = None
     """Who gets the role of cluster admin; by default who deploys."""
     deployer_type: PrincipalType | None = None
     """What that is: `User`, `ServicePrincipal` (managed identities too) or `Group`; by default a user with
@@ -76,7 +76,7 @@ class ClusterSettings(Model):
     """A user-assigned identity of yours for the cluster; by default Azure makes one for it alone (system-assigned), and
     with `network` the stack does (user-assigned).
     """
-    authorized_ip_ranges: IpRanges = ()
+    authorized_ip_ranges: Annotated[IpRanges, protects("ranges")] = ()
     """Public IPv4 ranges from which the API server may be reached, by default from anywhere; whoever runs pulumi, helm
     or kubectl must be in one, CI too; the cluster's nodes may by themselves, but not by a NAT gateway of yours
     (`network.id`), whose addresses belong there too. Unless set, a cluster that is up keeps its own.
@@ -86,7 +86,7 @@ class ClusterSettings(Model):
     and `NodeImage` AKS rolls images, in the window; `None` leaves it to you. Unless set, a cluster that is up keeps its
     own.
     """
-    maintenance_window: MaintenanceWindow | None = None
+    maintenance_window: Annotated[MaintenanceWindow | None, protects("stated")] = None
     """When AKS may roll images, each week; by default at any time."""
     tier: Literal["Free", "Standard", "Premium"] = "Standard"
     """`Free`, `Standard` or `Premium`, which comes with AKS's long-term support."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from config.schema.base import AS_TEXT, PLAIN_DIGITS, Model, may_be
 
@@ -15,6 +15,8 @@ ROLLING: tuple[NodeOsChannel, ...] = ("SecurityPatch", "NodeImage")
 
 class MaintenanceWindow(Model):
     """When AKS may roll nodes to new images, each week."""
+
+    model_config = ConfigDict(json_schema_extra={"text_is": "day"})
 
     day: Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"] = "Sunday"
     """Its day of the week."""

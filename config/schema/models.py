@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, SerializeAsAny, field_validator
 from config.facts.near import hint, near
 from config.facts.skus import catalogue
 from config.problems.fixes import text_of
-from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, unfit, unfits
+from config.schema.base import AS_TEXT, EMPTY_IS_UNSET, Model, Unfit, protects, unfit, unfits
 from config.schema.cluster import ClusterSettings
 from config.schema.names import Names, StackName
 from config.schema.network import OF_ACCOUNT, OF_FILES, OF_REGISTRY, NetworkSettings, Use
@@ -105,7 +105,7 @@ class StackFile(Model):
     """What is installed in the cluster."""
     teams: dict[str, TeamSettings] = {}
     """Teams by name, which is that of their namespace; their jobs queue by `operators.kueue`."""
-    slack_gpus: Gpus = 0
+    slack_gpus: Annotated[Gpus, protects("limit")] = 0
     """GPUs that no team has as its own: they are in a queue without jobs, of which all teams may borrow."""
     charts: Charts = Charts()
     """Where charts come from, in place of their own places."""
@@ -251,6 +251,12 @@ class Settings(StackFile):
     def names(self) -> Names:
         """Names in Azure."""
         return Names(self.project, self.stack, self.cluster.resource_group)
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether claims in the cluster may keep users' files: a workload's, or those of a class of shared files."""
+        own = any(placement.options.keeps_files for placement in self.placements.values())
+        return own or (self.lender is None and self.shared_class is not None)
 
     def users(self, container: str) -> list[str]:
         """The stack's workloads that mount a blob container or fill it."""

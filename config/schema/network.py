@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from config.schema.base import Model
+from config.schema.base import Model, protects
 from config.schema.ip_ranges import NetworkRange
 from config.schema.jump_box import JumpBoxSettings
 from config.schema.resource_ids import PrivateZoneId, ResourceName, SubnetId, VirtualNetworkId
@@ -63,7 +63,7 @@ class NetworkSettings(Model):
     """Its subnet for private endpoints; needed with `network.id` where there are any (`network.private`,
     `storage.sharedFiles` `nfs`).
     """
-    private: bool = False
+    private: Annotated[bool, protects([True, False])] = False
     """Let API server, registry and data be reached from within the network alone; whoever deploys must be inside."""
     jump_box: JumpBoxSettings | None = None
     """Make a machine in the network from which one deploys, reached by Azure Bastion; for `network.addressSpace`."""
@@ -83,7 +83,7 @@ class NetworkSettings(Model):
 
     New networks of Azure have no way out of their own any more (AKS's page on outbound types).
     """
-    policy: Literal["none", "calico"] = "none"
+    policy: Annotated[Literal["none", "calico"], protects(["calico", "none"])] = "none"
     """Who enforces network policies of Kubernetes: nobody (`none`) or `calico`."""
     pod_range: NetworkRange = POD_RANGE
     """Addresses of pods, in a network of one's own; each node takes a /24 of them."""

@@ -13,7 +13,7 @@ from config.facts.blobfuse import profiles
 from config.facts.near import hint, mistyped, near
 from config.facts.storage_classes import aks_classes
 from config.problems.fixes import Path
-from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, unfit
+from config.schema.base import EMPTY_IS_UNSET, PLAIN_DIGITS, Count, Model, Text, may_be, protects, unfit
 from config.schema.global_names import global_name
 from config.schema.names import Names
 
@@ -82,12 +82,13 @@ SharedClass = Annotated[
 class ContainerSettings(Model):
     """One blob container, mounted by workloads that can do no more there than `permissions`."""
 
-    sas: SasKind = "service"
+    sas: Annotated[SasKind, protects(["user-delegation", "service"])] = "service"
     """`service`, signed with the account's key, or `user-delegation`: with an Entra login, for 7 days at most."""
     permissions: Annotated[
         str,
         StringConstraints(pattern=r"^ra?c?w?d?lm?p?$"),
         may_be("r and l, without which nothing mounts, any of acwd between, and of mp behind: rl, racwdlmp"),
+        protects("letters"),
     ] = "rl"
     """Of the SAS that mounts use, of `racwdlmp`: read, add, create, write, delete, list, move, permissions; writing to
     a hierarchical namespace needs the last two. With `storage.auth` `identity`, `rl` makes readers, and what has both
@@ -96,7 +97,7 @@ class ContainerSettings(Model):
     There blobfuse2 renames by Path Create, and sets the permissions of each file that it makes by Path Update
     (azure-storage-fuse 74098e3, component/azstorage/datalake.go: RenameDirectory, CreateFile).
     """
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS] = 7
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS), PLAIN_DIGITS, protects("limit")] = 7
     """How long a SAS lasts from its rotation."""
     size_gib: Count = 1024
     """Capacity that the volume states.
@@ -107,7 +108,7 @@ class ContainerSettings(Model):
     """How blobfuse2 reads and writes: an entry of `config/facts/blobfuse.yaml`; `checkpoints` where several nodes must
     see at once what one has made.
     """
-    upload: bool = False
+    upload: Annotated[bool, protects([False, True])] = False
     """Issue a second SAS (`rcwl`) for jobs that fill the container."""
 
     @field_validator("profile")
@@ -144,7 +145,7 @@ class ContainerSettings(Model):
 class AccountSettings(Model):
     """A storage account; without containers there is none."""
 
-    auth: Literal["sas", "identity"] = "sas"
+    auth: Annotated[Literal["sas", "identity"], protects(["identity", "sas"])] = "sas"
     """What opens containers for mounts: `sas`, signed as each container's `sas` says, or `identity`: that of the
     workloads' service account, with no secret, no expiry and no shared keys (preview of the blob CSI driver).
     """
@@ -156,8 +157,8 @@ class AccountSettings(Model):
     """Data Lake Gen2, where a folder is renamed at once; another value is another account, so a stack whose account has
     none is told the line that keeps it: `false`.
     """
-    protect: bool = True
-    """Refuse to delete or replace account and containers."""
+    protect: Annotated[bool, protects([True, False])] = True
+    """Refuse to delete or replace the account, its containers, and a cluster in which claims keep files."""
     rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
     """Any text; another one issues new SAS for all its containers: jobs that mount them are replaced, and start again.
 

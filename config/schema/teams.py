@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, unfit
+from config.schema.base import PLAIN_DIGITS, Model, Text, may_be, protects, unfit
 from config.schema.resource_ids import ObjectId
 
 MAX_GPUS = 1_000_000
@@ -30,15 +30,15 @@ Gpus = Annotated[int, Field(ge=0, le=MAX_GPUS), PLAIN_DIGITS]
 class TeamSettings(Model):
     """One team: a namespace of its name, in which its members queue jobs, and what of the cluster is its own."""
 
-    gpus: Annotated[Gpus, Field(examples=[8])]
+    gpus: Annotated[Gpus, Field(examples=[8]), protects("limit")]
     """GPUs that are its own, with their share of all else that a node offers: it gets them back at once when others
     have borrowed them. While others leave theirs free, its jobs may take these too.
     """
-    lending_limit: Gpus | None = None
+    lending_limit: Annotated[Gpus | None, protects("limit")] = None
     """How many of these others may borrow at most, with their share of all else; all of them unless it is set."""
-    borrowing_limit: Gpus | None = None
+    borrowing_limit: Annotated[Gpus | None, protects("limit")] = None
     """How many GPUs its jobs may take at most beyond its own; as many as others lend unless it is set."""
-    pins_memory: bool = False
+    pins_memory: Annotated[bool, protects([False, True])] = False
     """Let its pods pin memory (the capability IPC_LOCK), which jobs of several nodes need on InfiniBand; in all else
     they stay at the level `baseline`.
     """

@@ -13,11 +13,24 @@ from pydantic_core import ErrorDetails
 
 from config.facts.near import hint, meant, near
 from config.problems.errors import Problem
-from config.problems.fixes import Fix, Path, by_hand, move_command, path_text, remove_command, say, set_command
+from config.problems.fixes import (
+    Edit,
+    Fix,
+    Path,
+    by_hand,
+    move_command,
+    path_text,
+    remove_command,
+    say,
+    set_command,
+    text_of,
+)
 from config.schema.base import UNFIT, Unfit
 
 Schema = Mapping[str, Any]
 MAX_SHOWN = 80
+_MAX_SPREAD = 5
+"""Entries of a list that commands set; more are set by hand."""
 _SUCCEEDED: Mapping[Path, Path] = {("operators", "networkOperator", "drainOnUpgrade"): ("operators", "driverUpgrades")}
 """Keys that an earlier version had, and what has taken their place."""
 
@@ -126,7 +139,7 @@ def paths_in(model: type[BaseModel], prefix: Path = ()) -> Iterator[Path]:
 
 def _resolved(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
     """Follows a reference, and takes what is not null of an optional value; keeps default and examples beside it."""
-    outer = {key: schema[key] for key in ("default", "examples") if key in schema}
+    outer = {key: schema[key] for key in ("default", "examples", "protects") if key in schema}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
             return {**_resolved(option, definitions), **outer}
@@ -169,8 +182,27 @@ def _mend(path: Path, schema: Schema, given: object) -> Fix:
     likely = near(str(given), choices)
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
+    if spread := _spread(path, schema, given):
+        return spread
     value = None if schema.get("type") in {"object", "array"} else _most(schema, str(given)) or example(schema)
     return remove_command(path) if value is None or isinstance(path[-1], int) else set_command(path, value)
+
+
+def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
+    """A scalar in place of a list, as its entries; in place of a map, at the key that it is meant for."""
+    if not isinstance(given, str | int | float):
+        return None
+    below: dict[str | int, object] = {}
+    if schema.get("type") == "array":
+        below = dict(enumerate(filter(None, map(str.strip, text_of(given).split(",")))))
+    elif schema.get("type") == "object":
+        required = schema.get("required", ())
+        is_switch = "enabled" in schema.get("properties", {}) and text_of(given) in ("true", "false")
+        meant_for = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else None)
+        below = {meant_for: given} if meant_for else {}
+    if not 0 < len(below) <= _MAX_SPREAD:
+        return None
+    return Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
 
 
 def _most(schema: Schema, given: str) -> object:

@@ -94,6 +94,11 @@ class WorkloadOptions(Model):
         return ()
 
     @property
+    def keeps_files(self) -> bool:
+        """Whether it keeps users' files in a claim of the stack's own namespace."""
+        return False
+
+    @property
     def member(self) -> Member | None:
         """As whom, and of which team, it is made in that team's namespace; None in the stack's own namespace."""
         return None

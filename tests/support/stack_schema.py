@@ -77,7 +77,7 @@ def _choices(schema: Schema) -> list[Schema]:
     bare = {
         key: value
         for key, value in schema.items()
-        if key not in ("title", "description", "default", "allowed", "text_is")
+        if key not in ("title", "description", "default", "allowed", "text_is", "protects")
     }
     if "allowed" in schema and "pattern" in schema:
         bare["patternErrorMessage"] = schema["allowed"]  # the YAML language server's own keyword

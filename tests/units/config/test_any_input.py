@@ -25,7 +25,7 @@ from config.rules.platform_stack import shared_settings
 from config.schema.translate import schema_at, schema_of
 from config.schema.workload import WorkloadOptions
 from tests.support.settings import H100, INVENTORY, SECRET, dev, load
-from tests.units.config import commands
+from tests.units.config import commands, protection
 
 KNOWN = workloads.find()
 DEV = dev()
@@ -166,6 +166,7 @@ def mends(problems: Sequence[Problem], stack: dict[str, Any]) -> None:
     told = {(problem.path, problem.what) for problem in problems}
     for problem in fixes:
         assert (problem.path, problem.what) not in left, problem.fix
+        assert not protection.loses(stack, commands.mended(stack, problem.fix)), problem.fix
         alone = found_in(commands.mended(stack, problem.fix)) if len(fixes) > 1 else left
         assert like(problem, alone) < like(problem, told), "not by itself"
         for path, value in commands.parsed(problem.fix):

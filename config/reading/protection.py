@@ -1,0 +1,135 @@
+"""Settings that protect access or data: whether a change weakens one that the user has stated.
+
+A field of the settings says so by the mark `protects` of its schema (config/schema/base.py, `protects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import Any
+
+from config.facts.near import meant, near
+from config.problems.fixes import Path
+from config.reading.edits import Keys
+from config.reading.values import data, too_much
+
+SchemaAt = Callable[[Path], Mapping[str, Any]]
+_ABSENT: Any = object()
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "n", "off", "0"), False),
+}
+_NEEDED_PERMISSIONS = frozenset("rl")
+"""Without these nothing mounts."""
+
+
+def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[str], Path | None]) -> bool:
+    """Returns whether the stack file `after` a fix protects less than `before`, where that states a protection.
+
+    `path_of` finds the place of a key that stands too high.
+    """
+    old = {key: _data(key, text) for key, text in before.items() if text and after.get(key) != text}
+    new = {key: _data(key, text) for key, text in after.items()}
+    known = schema_at(())
+    for key, value in old.items():
+        name = _meant(key, old, known)
+        dotted = tuple(key.split("."))
+        path: Path = (
+            (name,) if name in known.get("properties", {}) else dotted if dotted[1:] else path_of(key) or (key,)
+        )
+        there = new.get(key, _ABSENT) if path == (key,) or key in new else _at(new, path)
+        if any(weakened(path, value, there, schema_at)):
+            return True
+    return False
+
+
+def _data(key: str, text: str) -> Any:
+    try:
+        return None if too_much(key, text) else data(text)
+    except ValueError:
+        return text
+
+
+def _at(keys: Mapping[str, Any], path: Path) -> Any:
+    here: Any = keys
+    for part in path:
+        here = here.get(part, _ABSENT) if isinstance(here, Mapping) else _ABSENT
+    return here
+
+
+def weakened(path: Path, before: Any, after: Any, schema_at: SchemaAt) -> Iterator[Path]:
+    """Yields the protecting settings that were stated in `before` and are weaker, or gone, in `after`.
+
+    Both are what stands at `path`. A misspelt key counts as the one that is meant.
+    """
+    schema = schema_at(path)
+    if after is _ABSENT and not schema_at(path[:-1]).get("properties"):
+        return  # an entry under a name of the user's choice is gone as a whole, with what it gave access to
+    rule = schema.get("protects")
+    if rule and _is_weaker(rule, before, after, schema):
+        yield path
+    for key, value in before.items() if isinstance(before, Mapping) else ():
+        there = after if isinstance(after, Mapping) else {}
+        name = _meant(str(key), before, schema)
+        yield from weakened((*path, name), value, there.get(name, there.get(key, _ABSENT)), schema_at)
+
+
+def _meant(key: str, beside: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    known = schema.get("properties", {})
+    likely = [] if key in known or not known else meant(key, known)
+    return likely[0] if likely and likely[0] not in beside else key
+
+
+def _is_weaker(rule: Any, before: Any, after: Any, schema: Mapping[str, Any]) -> bool:
+    if before in (None, "", [], {}):
+        return False
+    match rule:
+        case list():
+            chosen = schema.get("default") if after is _ABSENT else after
+            return _rank(chosen, rule) > _rank(before, rule)
+        case "limit":
+            limit_now = schema.get("default", 0) if after is _ABSENT else after
+            return not _is_more(schema.get("minimum", 0), before) and _is_more(limit_now, before)
+        case "letters":
+            return isinstance(after, str) and bool(set(after) - set(str(before)) - _NEEDED_PERMISSIONS)
+        case "ranges":
+            return _is_gone(before, after) or not _is_within(_entries(after), _entries(before))
+        case _:
+            return _is_gone(before, after)
+
+
+def _rank(value: Any, strongest_first: list[Any]) -> int:
+    """The place of a value among its choices; that of the strongest where it cannot be read."""
+    text = str(value).lower()
+    found = _TRUTH.get(text, value) if True in strongest_first else next(iter(near(text, strongest_first)), value)
+    return strongest_first.index(found) if found in strongest_first else 0
+
+
+def _is_more(value: Any, limit: Any) -> bool:
+    """Whether a value is above a limit. None is unlimited, and what is not a number limits nothing."""
+    try:
+        return value is None or float(value) > float(limit)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _is_gone(before: Any, after: Any) -> bool:
+    return after in (_ABSENT, None, "", [], {}) or len(_entries(after)) < len(_entries(before))
+
+
+def _entries(value: Any) -> list[str]:
+    return list(map(str, value)) if isinstance(value, list | tuple) else str(value).split(",")
+
+
+def _is_within(ranges: list[str], others: list[str]) -> bool:
+    stated = [network for text in others if (network := _network(text))]
+    found = [_network(text) for text in ranges]
+    return all(each is None or any(each.subnet_of(network) for network in stated) for each in found)
+
+
+def _network(text: str) -> IPv4Network | None:
+    try:
+        return IPv4Network(text.strip(), strict=False)
+    except ValueError:
+        return None
