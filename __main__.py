@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pulumi
 
 import operators
 import workloads
-from components import way_in
+from components import kept_files, way_in
 from components.azure_resources import prepare_all
 from components.borrowed_platform import BorrowedPlatform
 from components.container_access import by_identity
-from components.existing import check_existing
+from components.existing import check_existing, own_outputs
 from components.feature_check import check_infiniband
 from components.locks import check_locks
 from components.manifests import check_manifests
@@ -40,8 +40,8 @@ def main() -> None:
         pulumi.log.warn(warning)
     report_plan(settings)
     prepare_all(settings)
-    made = _all_that_is_made()
-    settings, platform = _platform(settings, known_operators)
+    made, before = _all_that_is_made(), kept_files.kept_before(own_outputs())
+    settings, platform = _platform(settings, known_operators, before)
     if isinstance(platform, Platform) and not platform.within:
         _export(platform)
         pulumi.log.warn(way_in.after_first_phase(settings, settings.names.resource_group))
@@ -55,6 +55,8 @@ def main() -> None:
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
     pulumi.export("workloadDetails", pulumi.Output.secret(details))
+    remembers = settings.lender is not None or settings.storage.protect
+    pulumi.export(kept_files.OUTPUT, kept_files.files(made, before, remembers=remembers))
 
 
 def _export(platform: Platform | BorrowedPlatform) -> None:
@@ -73,7 +75,9 @@ def _all_that_is_made() -> list[pulumi.Resource]:
     return made
 
 
-def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[Settings, Platform | BorrowedPlatform]:
+def _platform(
+    settings: Settings, known: Mapping[str, Operator[Any]], kept_before: Collection[str]
+) -> tuple[Settings, Platform | BorrowedPlatform]:
     """This stack's own, or that of the stack that `platformStack` names; and the settings, which it completes."""
     if settings.lender:
         way_in.check_guest(settings, settings.lender)
@@ -81,7 +85,7 @@ def _platform(settings: Settings, known: Mapping[str, Operator[Any]]) -> tuple[S
         mounted = [container for name, container in lending.containers.items() if settings.users(name)]
         if lending.federation and any(map(by_identity, mounted)):
             check_rights(lending.federation["resourceGroup"], lending.federation["location"])
-        return settings, BorrowedPlatform("platform", settings, settings.lender)
+        return settings, BorrowedPlatform("platform", settings, settings.lender, kept_before=kept_before)
     existing = check_existing(settings)
     if within := way_in.deploys_inside(settings, existing):
         check_login(None if settings.cluster.local_accounts else settings.cluster.login, settings.stack)

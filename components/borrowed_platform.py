@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -32,9 +32,17 @@ class BorrowedPlatform(Component):
     workspace: Workspace | None
 
     def __init__(
-        self, name: str, settings: Settings, lender: Lender, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        settings: Settings,
+        lender: Lender,
+        *,
+        kept_before: Collection[str] = (),
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`kept_before` are claims with files that the stack has made earlier."""
         super().__init__(name, opts)
+        self._kept_before = kept_before
         self.settings = settings
         self.lender = lender
         self._outputs = pulumi.StackReference(str(lender.stack), opts=self.child())
@@ -72,6 +80,7 @@ class BorrowedPlatform(Component):
             None,
             federation=Federation.of(plain) if plain else None,
             checks=() if self.settings.operators.failure_effect else None,
+            keeps_files=self.settings.keeps_files or bool(self._kept_before),
             opts=opts,
         )
 

@@ -50,15 +50,17 @@ class Cluster(Component):
         ip_ranges: Sequence[str] = (),
         own_network: OwnNetwork | None = None,
         there: bool = True,
+        protect: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`node_os_channel` and `ip_ranges` are what the cluster has now, if it is `there`.
 
-        Without `own_network` it is in AKS's.
+        Without `own_network` it is in AKS's. `protect` lets Pulumi refuse to delete or replace it.
         """
         super().__init__(name, opts)
         self.settings = settings
         self.resource_group = resource_group
+        self._protect = protect
         self.subnet = own_network.subnet if own_network else None
         gateway = own_network is not None and own_network.outbound_address is not None
         ranges = [] if settings.network.private else chosen_ranges(settings, ip_ranges, gateway=gateway)
@@ -113,6 +115,7 @@ class Cluster(Component):
             agent_pool_profiles=[_system_pool(cluster.system_pool, self.subnet, self.settings.tags)],
             opts=self.child(
                 custom_timeouts=_TIMEOUTS,
+                protect=self._protect,
                 depends_on=own.needs if own else None,
                 hooks=hooks,
                 hide_diffs=[PROFILES],

@@ -17,12 +17,14 @@ from pulumi_azure_native import compute, containerregistry, containerservice, ne
 from components.cluster import SYSTEM_POOL
 from components.existing_network import jump_box_warnings, network_refusal
 from components.jump_box import jump_box_name
+from components.kept_files import kept_before
 from components.moving import Place, chosen_place, moving_refusal
 from components.storage import names_shown
 from components.subscription import subscription_id
 from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import path_text, set_command
 from config.reading.loader import outputs_of, this_stack
+from config.rules.platform_stack import OUTPUT as PLATFORM
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.models import Settings
@@ -119,9 +121,14 @@ def check_existing(settings: Settings) -> Existing:
     return existing
 
 
+def own_outputs() -> Mapping[str, Any]:
+    """Returns what the stack's last `up` has exported; nothing before the first."""
+    return if_there(lambda: outputs_of(str(this_stack()))) or {}
+
+
 def _look(settings: Settings) -> Existing:
     names = settings.names
-    outputs = if_there(lambda: outputs_of(str(this_stack()))) or {}
+    outputs = own_outputs()
     group, name = outputs.get("resourceGroup", names.resource_group), outputs.get("clusterName", names.cluster)
     cluster = if_there(lambda: containerservice.get_managed_cluster(resource_name=name, resource_group_name=group))
     return Existing(outputs, group, name, cluster, _accounts(settings, group), _network(settings, group, cluster))
@@ -146,10 +153,20 @@ def _warnings(settings: Settings, existing: Existing) -> Iterator[str]:
             f"the cluster {existing.cluster_name}, which the stack had, is gone from Azure. Pulumi has to forget it, "
             f"and what was in it, to make them anew:\n    {again}"
         )
+    for team in sorted(set(_teams_before(existing.outputs)) - set(settings.teams)):
+        yield (
+            f"team {team} is not in `teams` any more: its namespace is deleted, with each claim in it and the files of "
+            f"these. List them: kubectl get persistentvolumeclaims -n {team}"
+        )
     if existing.has_way_in:
         names = {"resource_group_name": existing.group, "vm_name": jump_box_name(settings)}
         if machine := if_there(lambda: compute.get_virtual_machine(**names)):
             yield from jump_box_warnings(settings, existing.group, machine)
+
+
+def _teams_before(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    teams: Mapping[str, Any] = outputs.get(PLATFORM, {}).get("settings", {}).get("teams", {})
+    return teams
 
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
@@ -204,6 +221,8 @@ def _held(existing: Existing) -> Iterator[str]:
     there = [account.name for account in existing.accounts.values()]
     for name in dict.fromkeys([*there, *names_shown(existing.outputs.get("storage", {}))]):
         yield f"storage account {name}: all data in it"
+    for claim in kept_before(existing.outputs):
+        yield f"claim {claim}: its files"
 
 
 def _system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:

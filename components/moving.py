@@ -37,7 +37,7 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     differences = list(_differences(settings, place))
     keep = [f"    {fix.text(settings.stack)}" for _, fix in differences]
     protected = any(account.settings.protect for account in settings.storage.made_accounts())
-    protected |= settings.shared_files == "nfs" and settings.storage.protect
+    protected |= settings.storage.protect and (settings.shared_files == "nfs" or settings.keeps_files)
     stack = settings.stack
     destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
     return "\n".join(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -22,10 +22,23 @@ def namespace(
     hooks: pulumi.ResourceHookBinding | None,
     labels: Mapping[str, str] | None = None,
     depends_on: Sequence[pulumi.Resource] = (),
-) -> kubernetes.core.v1.Namespace:
-    """A namespace of that very name, whose pods may do what the pod-security `level` allows."""
-    return kubernetes.core.v1.Namespace(
+    keeps_files: bool = False,
+) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
+    """Creates the namespace `name`, whose pods may do what the pod-security `level` allows.
+
+    One that `keeps_files` stays when the stack no longer has it, because its claims would go with it. A Patch resource
+    takes it over when the stack has it again.
+    """
+    metadata: dict[str, Any] = {
+        "name": name,
+        "labels": {"pod-security.kubernetes.io/enforce": level, **(labels or {})},
+    }
+    opts = parent.child(hooks=hooks, depends_on=depends_on)
+    if not keeps_files:
+        return kubernetes.core.v1.Namespace(f"namespace-{name}", metadata=metadata, opts=opts)
+    kept = pulumi.ResourceOptions(retain_on_delete=True, aliases=[pulumi.Alias(type_="kubernetes:core/v1:Namespace")])
+    return kubernetes.core.v1.NamespacePatch(
         f"namespace-{name}",
-        metadata={"name": name, "labels": {"pod-security.kubernetes.io/enforce": level, **(labels or {})}},
-        opts=parent.child(hooks=hooks, depends_on=depends_on),
+        metadata={**metadata, "annotations": {"pulumi.com/patchForce": "true"}},
+        opts=pulumi.ResourceOptions.merge(opts, kept),
     )

@@ -74,6 +74,11 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
         return ()
 
     @property
+    def keeps_files(self) -> bool:
+        """Whether its namespace stays when it goes, with what its claims keep."""
+        return False
+
+    @property
     def level(self) -> Level:
         """What pods of its namespace may do."""
         return "privileged"
@@ -132,7 +137,9 @@ class Operators(Component):
     def _namespace(self, operator: Operator[Any]) -> kubernetes.core.v1.Namespace:
         name = operator.namespace
         if name not in self._namespaces:
-            self._namespaces[name] = namespace(name, operator.level, parent=self, hooks=self._hooks)
+            self._namespaces[name] = namespace(
+                name, operator.level, parent=self, hooks=self._hooks, keeps_files=operator.keeps_files
+            )
         return self._namespaces[name]
 
     @property

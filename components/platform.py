@@ -18,6 +18,7 @@ from components.context import WorkloadContext
 from components.existing import Existing
 from components.identity import Federation
 from components.jump_box import JumpBox
+from components.kept_files import protects_cluster
 from components.kubernetes_access import KubernetesAccess
 from components.network import Network
 from components.node_pools import NodePools
@@ -95,6 +96,7 @@ class Platform(Component):
             ip_ranges=existing.ip_ranges,
             own_network=self._own_network(self.network, identity) if self.network and identity else None,
             there=existing.cluster is not None,
+            protect=protects_cluster(settings, existing.outputs),
             opts=self.child(),
         )
         self.registry.attach(self.cluster)

@@ -35,13 +35,16 @@ class ContainerVolume(Component):
         access: ContainerAccess,
         *,
         namespace: str,
-        space: core.Namespace | None,
+        space: core.Namespace | core.NamespacePatch | None,
+        space_goes: bool = True,
         hooks: pulumi.ResourceHookBinding | None,
         prefix: str = "",
         identity: WorkloadIdentity | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`space` is the namespace, if the stack makes it; `hooks` are its own; `identity` opens what no SAS does.
+        """`space` is the namespace, if the stack makes it, and `space_goes` if it is deleted with the stack.
+
+        `hooks` are its own; `identity` opens what no SAS does.
 
         The volume comes beside the namespace, not after it: it goes only once its claim is gone, and a claim that a
         killed update did not record goes with its namespace. If that waited for the volume, both would wait for ever.
@@ -63,7 +66,7 @@ class ContainerVolume(Component):
             f"claim-{name}",
             metadata={"name": self._names.claim, "namespace": namespace},
             spec=claim_spec(access, volume.metadata["name"]),
-            opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space),
+            opts=self.child(depends_on=[*self._after, *secrets], deleted_with=space if space_goes else None),
         )
         # Not in another's namespace, whose members read its secrets: no job there uploads.
         own = sas.upload if sas and space else None

@@ -36,15 +36,18 @@ class Workspace(Component):
         federation: Federation | None = None,
         *,
         checks: Sequence[pulumi.Resource] | None,
+        keeps_files: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
+        """`keeps_files` leaves the namespace in the cluster when the stack goes, with its claims.
+
+        `containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
 
         `federation` is there where any of the platform's are mounted by identity. `checks` bring the role by which pods
         tell what they have found of their node; None where there is none.
         """
         super().__init__(name, opts)
-        space = namespace(space_name, "privileged", parent=self, hooks=hooks)
+        space = namespace(space_name, "privileged", parent=self, hooks=hooks, keeps_files=keeps_files)
         account = MpiAccount("mpi-account", namespace=space, opts=self.child())
         self.namespace = space.metadata["name"]
         self.account = account.name
@@ -62,6 +65,7 @@ class Workspace(Component):
                 access,
                 namespace=space_name,
                 space=space,
+                space_goes=not keeps_files,
                 hooks=hooks,
                 identity=None if access.sas else identity,
                 opts=self.child(),

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-import pulumi_kubernetes as kubernetes
-
 from components.context import WorkloadContext
 from config.problems.errors import Problem
 from config.problems.fixes import Path, set_command
 from config.schema.models import Placement
 from config.schema.workload import Ground
 from workloads._base import Run
+from workloads._claims import kept_claim
 from workloads._containers import container_problems
-from workloads._pods import NOT_AWAITED, Mount, blob
+from workloads._pods import Mount, blob
 from workloads._team import TeamOptions, most_gpus, name_of
 
 CHECKPOINTS, DATA = "/checkpoints", "/data"
@@ -134,24 +133,21 @@ def claim_gib(size: float) -> int:
 def checkpoints(context: WorkloadContext, workload: str, name: str, container: str | None, size: float) -> Mount:
     """A container, or a claim for so many bytes of the class of shared files.
 
-    Members of teams may not read classes, so that nothing waits for the claim. `workload` begins its name in the stack,
-    `name` that in the cluster.
+    `workload` begins its name in the stack, `name` that in the cluster.
     """
     if container:
         return blob("checkpoints", context.volumes[container], CHECKPOINTS)
     shared = context.shared_class
     if shared is None:
         raise ValueError("the platform has no class of shared files, which `problems` demands long before")
-    metadata: dict[str, Any] = {"name": shared.claim(f"{name}-checkpoints"), "namespace": context.namespace}
-    claim = kubernetes.core.v1.PersistentVolumeClaim(
+    claim = kept_claim(
         f"{workload}-checkpoints",
-        metadata={**metadata, "annotations": NOT_AWAITED},
-        spec={
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": shared.name,
-            "resources": {"requests": {"storage": f"{claim_gib(size)}Gi"}},
-        },
-        opts=context.child(depends_on=shared.made),
+        shared.claim(f"{name}-checkpoints"),
+        shared.name,
+        claim_gib(size),
+        context,
+        awaited=False,
+        after=shared.made,
     )
     source = {"persistentVolumeClaim": {"claimName": claim.metadata["name"]}}
     return Mount(name="checkpoints", path=CHECKPOINTS, source=source)

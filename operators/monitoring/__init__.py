@@ -15,6 +15,7 @@ class _Monitoring(Operator[MonitoringSettings]):
     summary = "Prometheus, Alertmanager and Grafana."
     namespace = NAMESPACE
     settings = MonitoringSettings
+    keeps_files = True  # metrics and dashboards on its disks
 
     def install(self, site: Site, settings: MonitoringSettings, opts: pulumi.ResourceOptions) -> Installed:
         return Monitoring(self.name, site, settings, opts)

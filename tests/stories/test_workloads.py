@@ -67,7 +67,7 @@ def platform(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextlib.contextmanager
 def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
-    """The committed stack of one workload, on that platform; it goes without a trace."""
+    """The committed stack of one workload, on that platform; of it only claims with files stay, in its namespace."""
     stack = Stack.create(platform.world, name, folder / name, {"platformStack": PLATFORM}, like=name)
     try:
         stack.up()
@@ -78,7 +78,11 @@ def lodging(platform: Stack, name: str, folder: Path) -> Iterator[Stack]:
     finally:
         stack.destroy()
         stack.pulumi("stack", "rm", "--yes", name)
-    assert platform.kube.find("v1", "Namespace", name) is None
+    left = names(platform.kube.list("v1", "PersistentVolumeClaim", name))
+    assert left == (["jupyterlab"] if name == "jupyterlab" else [])
+    if left:
+        platform.kube.delete("v1", "Namespace", name)
+    eventually(lambda: platform.kube.find("v1", "Namespace", name) is None, f"the namespace {name} is gone")
 
 
 def standing(platform: Stack, namespace: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._claims import kept_claim
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._pods import NOT_AWAITED
 from workloads._results import Results
@@ -24,8 +25,6 @@ from workloads.batch_inference.problems import problems
 
 _LEAST_GIB = 100
 """Of a share by NFS, and of a model of which nothing is known."""
-_SHARED = {**NOT_AWAITED, "pulumi.com/patchForce": "true"}
-"""Annotations of the claim: another stack of the team may have said another size."""
 
 
 class BatchInference(Workload[BatchInferenceOptions]):
@@ -65,25 +64,10 @@ class BatchInference(Workload[BatchInferenceOptions]):
 
 
 def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Resource:
-    """Of the class of shared files, which members of teams may not read: so nothing waits.
-
-    It stays when the stack goes, with the results, and the model for the next one, and another stack of the team may
-    have made it. So it is a Patch: that makes an object, or takes part in one that is there (pulumi-kubernetes,
-    await.go, Creation).
-    """
+    """Keeps the results, and the model for the next run. Another stack of the team may have made it."""
     model = run.options.facts
     gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
-    claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaimPatch(
-        f"{NAME}-cache",
-        metadata={"name": run.claim, "namespace": context.namespace, "annotations": _SHARED},
-        spec={
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": shared.name,
-            "resources": {"requests": {"storage": f"{gib}Gi"}},
-        },
-        opts=context.child(depends_on=shared.made, retain_on_delete=True),
-    )
-    return claim
+    return kept_claim(f"{NAME}-cache", run.claim, shared.name, gib, context, awaited=False, after=shared.made)
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

@@ -33,6 +33,11 @@ class JupyterLabOptions(WorkloadOptions):
     """
 
     @property
+    def keeps_files(self) -> bool:
+        """Its file share."""
+        return True
+
+    @property
     def gpus_per_node(self) -> int:
         """Some, and no HCAs."""
         return self.gpus

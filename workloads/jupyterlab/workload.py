@@ -14,6 +14,7 @@ from config.rules.shared_files import without_shared_files
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._claims import kept_claim
 from workloads._pods import NOT_AWAITED
 from workloads.jupyterlab.manifests import PORT, Notebook, deployment_spec, service_spec, storage_class
 from workloads.jupyterlab.options import NAME, JupyterLabOptions
@@ -74,17 +75,8 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
     """The claim, of the class that all share files by, or else of its own."""
     shared = context.shared_class
     class_name = shared.name if shared else _class(context).metadata["name"]
-    claim: pulumi.Resource = kubernetes.core.v1.PersistentVolumeClaim(
-        NAME,
-        metadata={"name": notebook.claim, "namespace": context.namespace},
-        spec={
-            "accessModes": ["ReadWriteMany"],
-            "storageClassName": class_name,
-            "resources": {"requests": {"storage": f"{notebook.options.fs_size_gi}Gi"}},
-        },
-        opts=context.child(depends_on=shared.made if shared else []),
-    )
-    return claim
+    after = shared.made if shared else []
+    return kept_claim(NAME, notebook.claim, class_name, notebook.options.fs_size_gi, context, awaited=True, after=after)
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:

@@ -89,7 +89,7 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
     """Under another name than a claim of SMB, which a pod may still have when this one comes."""
     recorder = deployed()
     assert recorder.names(":StorageClass") == ["shared-files"]
-    claim = recorder.one(":PersistentVolumeClaim").inputs
+    claim = recorder.one(":PersistentVolumeClaimPatch").inputs
     assert claim["spec"]["storageClassName"] == "shared-files"
     (work,) = [
         volume["persistentVolumeClaim"]["claimName"]
@@ -102,20 +102,20 @@ def test_the_notebooks_claim_is_of_that_class_and_no_other_is_made() -> None:
 def test_by_smb_the_notebook_has_the_class_and_the_claim_that_it_had() -> None:
     recorder = program({**OWN, **NOTEBOOK}, Azure(), secret=SECRET)
     assert recorder.names(":StorageClass") == ["jupyterlab"]
-    assert recorder.one(":PersistentVolumeClaim").inputs["metadata"]["name"] == "jupyterlab"
+    assert recorder.one(":PersistentVolumeClaimPatch").inputs["metadata"]["name"] == "jupyterlab"
     assert not recorder.names(":PrivateEndpoint")
 
 
 def test_a_stack_on_the_platform_has_the_platforms_class() -> None:
     platform = program({**OWN, **BY_NFS}, Azure())
     lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
-    assert lodger.one(":PersistentVolumeClaim").inputs["spec"]["storageClassName"] == "shared-files"
+    assert lodger.one(":PersistentVolumeClaimPatch").inputs["spec"]["storageClassName"] == "shared-files"
     assert not lodger.names(":StorageClass")
 
 
 def test_a_class_that_somebody_else_has_made_is_read_from_the_cluster_before_claims_are_of_it() -> None:
     recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "fast"}}, Azure(), secret=SECRET)
-    claim = recorder.one(":PersistentVolumeClaim")
+    claim = recorder.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
     assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
     assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies
@@ -124,7 +124,7 @@ def test_a_class_that_somebody_else_has_made_is_read_from_the_cluster_before_cla
 
 def test_a_class_of_akss_is_there_for_certain() -> None:
     recorder = program({**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}, Azure(), secret=SECRET)
-    claim = recorder.one(":PersistentVolumeClaim")
+    claim = recorder.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == "azurefile-csi"
     assert not [each for each in claim.dependencies if "StorageClass" in each]
 
@@ -132,6 +132,6 @@ def test_a_class_of_akss_is_there_for_certain() -> None:
 def test_a_stack_on_the_platform_reads_it_too() -> None:
     platform = program({**OWN, "storage": {"sharedClass": "fast"}}, Azure())
     lodger = program({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine", secret=SECRET)
-    claim = lodger.one(":PersistentVolumeClaim")
+    claim = lodger.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
     assert "kubernetes:storage.k8s.io/v1:StorageClass storage.sharedClass" in claim.dependencies

@@ -110,7 +110,7 @@ def test_values_that_would_say_otherwise_than_the_settings(values: dict[str, Any
 
 def test_shared_files_are_of_its_class_and_come_after_it() -> None:
     recorder = deployed(stack(**ON, storageClass="fast") | NOTEBOOK)
-    claim = recorder.one(":PersistentVolumeClaim")
+    claim = recorder.one(":PersistentVolumeClaimPatch")
     assert claim.inputs["spec"]["storageClassName"] == "fast"
     assert claim.inputs["metadata"]["name"] == "jupyterlab-fast"
     assert f"kubernetes:helm.sh/v3:Release {component.NAME}" in claim.dependencies
@@ -120,5 +120,5 @@ def test_shared_files_are_of_its_class_and_come_after_it() -> None:
 def test_a_stack_on_the_platform_has_its_class_too() -> None:
     platform = deployed(stack(**ON))
     lodger = deployed({"platformStack": "dev", **NOTEBOOK}, Azure(stacks={"dev": platform}), "mine")
-    assert lodger.one(":PersistentVolumeClaim").inputs["spec"]["storageClassName"] == "nfs-client-pokprod"
+    assert lodger.one(":PersistentVolumeClaimPatch").inputs["spec"]["storageClassName"] == "nfs-client-pokprod"
     assert not lodger.names(":StorageClass")

@@ -33,7 +33,7 @@ def test_the_password_reaches_nothing_but_as_a_secret_hash(dev: Recorder) -> Non
 
 def test_the_share_is_named_after_its_namespace(dev: Recorder) -> None:
     assert dev.one(":StorageClass", "jupyterlab").inputs["metadata"]["name"] == "ai-jupyterlab"
-    claim = dev.one(":PersistentVolumeClaim", "jupyterlab").inputs
+    claim = dev.one(":PersistentVolumeClaimPatch", "jupyterlab").inputs
     assert claim["metadata"]["namespace"] == "ai"
     assert claim["spec"]["storageClassName"] == "ai-jupyterlab"
 

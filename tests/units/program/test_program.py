@@ -109,8 +109,8 @@ def test_a_workload_stack_makes_a_namespace_and_what_is_in_it(stack: str) -> Non
     ("stack", "kinds"),
     [
         ("batch-inference", {"AppWrapper", "ConfigMap", "PersistentVolumeClaimPatch"}),
-        ("pytorch-pretraining", {"AppWrapper", "ConfigMap", "PersistentVolumeClaim"}),
-        ("ray-finetuning", {"RayJob", "PodGroup", "ConfigMap", "PersistentVolumeClaim"}),
+        ("pytorch-pretraining", {"AppWrapper", "ConfigMap", "PersistentVolumeClaimPatch"}),
+        ("ray-finetuning", {"RayJob", "PodGroup", "ConfigMap", "PersistentVolumeClaimPatch"}),
     ],
 )
 def test_a_stack_of_a_team_makes_what_the_team_may_as_its_user_and_no_namespace(stack: str, kinds: set[str]) -> None:

@@ -1,0 +1,103 @@
+"""Users' files stay when a workload, a stack or an operator goes, and a preview names what is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from tests.support.mocked_azure import Azure
+from tests.support.mocks import Recorder, Registered, program
+
+OWN = {"vmSku": "Standard_ND96isr_H100_v5", "cluster": {"localAccounts": True}}
+NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"password": "hunter2"}}}
+SECRET = ("workloadOptions",)
+IN_USE = {"files": {"ai/jupyterlab": "in use"}}
+DELETION = "kubectl delete persistentvolumeclaim -n ai jupyterlab"
+
+
+def is_retained(resource: Registered) -> bool:
+    return bool(resource.request.retainOnDelete)
+
+
+def warnings_of(settings: Mapping[str, Any], before: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: said.append(text))
+    program(settings, Azure(outputs=before), secret=SECRET)
+    return said
+
+
+def guest(settings: Mapping[str, Any], outputs: Mapping[str, Any] | None = None) -> Recorder:
+    azure = Azure(stacks={"dev": program(OWN, stack="dev")}, outputs=outputs)
+    return program({"platformStack": "dev", **settings}, azure, stack="mine", secret=SECRET)
+
+
+def test_the_notebooks_claim_is_retained_and_taken_over_when_it_is_there_already() -> None:
+    claim = program({**OWN, **NOTEBOOK}, secret=SECRET).one(":PersistentVolumeClaimPatch", "jupyterlab")
+    assert is_retained(claim)
+    assert claim.inputs["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
+    former = [alias.spec.type for alias in claim.request.aliases]
+    assert "kubernetes:core/v1:PersistentVolumeClaim" in former, "a state of an earlier version keeps it, too"
+
+
+@pytest.mark.parametrize(("protect", "remembered"), [(True, {"ai/jupyterlab": DELETION}), (False, {})])
+def test_taking_the_notebook_out_warns_and_names_the_claim(
+    protect: bool, remembered: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**OWN, "storage": {"protect": protect}}
+    (text,) = [each for each in warnings_of(settings, IN_USE, monkeypatch) if "ai/jupyterlab" in each]
+    assert "stays in the cluster with its files" in text
+    assert text.endswith(DELETION)
+    assert program(settings, Azure(outputs=IN_USE)).outputs["files"] == remembered
+
+
+def test_a_claim_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = {"files": {"ai/jupyterlab": DELETION}}
+    assert not [each for each in warnings_of(OWN, later, monkeypatch) if "jupyterlab" in each]
+    assert program(OWN, Azure(outputs=later)).outputs["files"] == later["files"]
+
+
+def test_a_claim_of_another_class_leaves_the_first_one_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {**OWN, **NOTEBOOK, "storage": {"sharedClass": "azurefile-csi"}}
+    assert [each for each in warnings_of(settings, IN_USE, monkeypatch) if "the claim ai/jupyterlab," in each]
+
+
+@pytest.mark.parametrize(
+    ("settings", "before", "protected"),
+    [
+        ({**OWN, **NOTEBOOK}, {}, True),
+        (OWN, {"files": {"ai/jupyterlab": DELETION}}, True),
+        ({**OWN, "storage": {"sharedClass": "azurefile-csi"}}, {}, True),
+        ({**OWN, **NOTEBOOK, "storage": {"protect": False}}, IN_USE, False),
+        (OWN, {}, False),
+    ],
+)
+def test_a_cluster_in_which_claims_keep_files_is_not_destroyed(
+    settings: dict[str, Any], before: dict[str, Any], protected: bool
+) -> None:
+    found = program(settings, Azure(outputs=before), secret=SECRET)
+    assert found.one(":ManagedCluster").request.protect == protected
+
+
+def test_the_namespace_of_a_stack_on_the_platform_stays_with_the_claim() -> None:
+    """Also once the stack has another workload there."""
+    kept = guest(NOTEBOOK)
+    assert is_retained(kept.one(":NamespacePatch", "namespace-mine"))
+    assert kept.outputs["files"] == {"mine/jupyterlab": "in use"}
+    later = guest({"workloads": "nccl-allreduce"}, kept.outputs)
+    assert is_retained(later.one(":NamespacePatch", "namespace-mine"))
+    assert not is_retained(guest({"workloads": "nccl-allreduce"}).one(":Namespace", "namespace-mine"))
+
+
+def test_metrics_stay_when_monitoring_goes() -> None:
+    monitored = program({**OWN, "operators": {"kubePrometheusStack": {"enabled": True}}})
+    assert is_retained(monitored.one(":NamespacePatch", "namespace-monitoring"))
+
+
+def test_a_team_that_is_taken_out_is_warned_of_with_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {"platform": {"settings": {"teams": {"red": {"gpus": 8, "users": ["bob"]}}}}}
+    (text,) = [each for each in warnings_of(OWN, before, monkeypatch) if "team red" in each]
+    assert "its namespace is deleted" in text
+    assert text.endswith("kubectl get persistentvolumeclaims -n red")
