@@ -253,7 +253,7 @@ def images_first(settings: Settings) -> str:
     paths = [path for key, pool in pools.items() for path in _counts(key, pool)] if settings.pools else [("nodeCount",)]
     return "\n".join(
         [
-            f"{nodes} GPU nodes would come before the registry has an image: they would wait at their price.",
+            f"{nodes} GPU nodes would start before the registry has an image: they would cost while they wait.",
             "Make the registry first, push the images (docs/images.md), and then set the nodes again:",
             *(f"    {set_command(path, 0).text(stack)}" for path in paths),
         ]

@@ -116,4 +116,4 @@ def gpu_problems(workload: str, ground: Ground) -> Iterator[Problem]:
     if ground.pool.shares > 1:
         path: Path = (*ground.pool_path, "migProfile" if ground.pool.mig_profile else "gpuSlices")
         what = f"shares each GPU of pool {ground.pool_key}, and workload {workload} takes whole ones"
-        yield Problem(path, what, f"nothing, or another pool for {workload}", remove_command(path))
+        yield Problem(path, what, f"no value, or another pool for {workload}", remove_command(path))

@@ -30,7 +30,7 @@ def _of_no_account(stack: StackFile) -> Iterator[Problem]:
         if name in storage.model_fields_set - of_all:
             key = str(field.alias)
             what = "is of the account with storage.containers, of which there are none"
-            allowed = f"nothing, or storage.containers; others have a key of their own: storage.accounts.<key>.{key}"
+            allowed = f"no value, or storage.containers; others have a key of their own: storage.accounts.<key>.{key}"
             yield Problem(("storage", key), what, allowed, _handed_on(storage, name, key))
 
 

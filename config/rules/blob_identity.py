@@ -31,7 +31,7 @@ def _auth(account: Account) -> str:
 
 def _of_sas(account: Account) -> Iterator[Problem]:
     auth = _auth(account)
-    instead = f"nothing, or {auth} sas"
+    instead = f"no value, or {auth} sas"
     if account.settings.rotation != FIRST_ROTATION:
         path: Path = (*account.path, "rotation")
         yield Problem(path, f"issues new SAS, but {auth} is identity", instead, remove_command(path))

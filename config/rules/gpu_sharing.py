@@ -32,7 +32,7 @@ def _profile_problems(pool: PoolSettings, profile: str, where: Path) -> Iterator
     if not known:
         able = [name for name in gpu_sizes() if mig_profiles(catalogue()[name].gpu_product)]
         what = f"is set, but GPUs of {pool.vm_sku} ({pool.sku.gpu_model}) cannot be partitioned"
-        allowed = f"nothing, or gpuSlices, or a VM size of {', '.join(able)}"
+        allowed = f"no value, or gpuSlices, or a VM size of {', '.join(able)}"
         yield Problem(where, what, allowed, remove_command(where))
         return
     if profile not in known:

@@ -73,7 +73,7 @@ def _subnet_of_nothing(network: NetworkSettings, path: Path, given: str) -> Prob
     """Of a subnet without network.id, which its own id tells."""
     fix = remove_command(path) if network.address_space else set_command(("network", "id"), network_of(given))
     what = "is a subnet of a network that is there, and network.id names none"
-    return Problem(path, what, "nothing, or a subnet of network.id", fix, lacking=("network", "id"))
+    return Problem(path, what, "no value, or a subnet of network.id", fix, lacking=("network", "id"))
 
 
 def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
@@ -85,7 +85,7 @@ def _of_no_network(network: NetworkSettings) -> Iterator[Problem]:
             path, what, allowed = (
                 ("network", key),
                 "is set, but nodes are in AKS's network",
-                f"nothing, or {_OF_ONES_OWN}",
+                f"no value, or {_OF_ONES_OWN}",
             )
             yield Problem(path, what, allowed, remove_command(path), lacking=("network",))
 
@@ -96,7 +96,7 @@ def _private(stack: StackFile) -> Iterator[Problem]:
     if stack.cluster.authorized_ip_ranges:
         path: Path = ("cluster", "authorizedIpRanges")
         what = "is of a public API server, and network.private makes it private"  # AKS's page on private clusters
-        yield Problem(path, what, "nothing, or network.private false", remove_command(path))
+        yield Problem(path, what, "no value, or network.private false", remove_command(path))
     if stack.registry.sku != "Premium":
         path = ("registry", "sku")
         what = f"is {stack.registry.sku}, and only Premium has private endpoints (network.private)"

@@ -243,7 +243,7 @@ def partitioned(spec: WorkloadSpec[Any], options: WorkloadOptions, ground: Groun
     if options.gpus_per_node is None and ground.pool.mig_profile:
         path = ("pools", ground.pool_key, "migProfile")
         what = f"partitions the GPUs, and workload {spec.name} takes nodes with whole ones"
-        allowed = f"nothing, or a pool of whole GPUs in {path_text(('workloadOptions', spec.name, 'pool'))}"
+        allowed = f"no value, or a pool of whole GPUs in {path_text(('workloadOptions', spec.name, 'pool'))}"
         yield Problem(path, what, allowed, remove_command(path))
 
 
@@ -263,10 +263,10 @@ def unknown_workloads(names: Sequence[str], workloads: Mapping[str, Any]) -> Ite
             what = "has a comma without a name beside it"
             yield Problem(("workloads",), what, "names with one comma between two", fix)
         elif name not in workloads:
-            what = f"names {name!r}, an unknown workload{hint(likely)}"
+            what = f"contains {name!r}, an unknown workload{hint(likely)}"
             yield Problem(("workloads",), what, ", ".join(sorted(workloads)), fix)
         elif counts[name] > 1:
-            yield Problem(("workloads",), f"names {name!r} more than once", "each workload once", fix)
+            yield Problem(("workloads",), f"contains {name!r} more than once", "each workload once", fix)
 
 
 def missing_operators(

@@ -72,7 +72,7 @@ def platform_keys(own: Collection[str], stack: StackFile, of_workloads: Collecti
         key = str(field.alias)
         if key not in (*LODGER_KEYS, *of_workloads) and key in own and getattr(stack, name) != field.default:
             what = f"belongs to the platform, and this stack runs on that of {stack.platform_stack}"
-            allowed = f"nothing beside platformStack; it can be set in stack {stack.platform_stack}"
+            allowed = f"no value beside platformStack; it can be set in stack {stack.platform_stack}"
             yield Problem((key,), what, allowed, remove_command((key,)))
 
 

@@ -105,10 +105,10 @@ def _reservation_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if not pool.sku.reservable:
         sizes = ", ".join(name for name in gpu_sizes() if catalogue()[name].reservable)
         what = f"is set, but Azure reserves no capacity of {pool.vm_sku}"
-        yield Problem(where, what, f"nothing, or a VM size of {sizes}", remove_command(where), shows_value=False)
+        yield Problem(where, what, f"no value, or a VM size of {sizes}", remove_command(where), shows_value=False)
     elif pool.spot:
         yield Problem(
-            where, "is set, but Spot nodes cannot be reserved", "nothing, or spot false", remove_command(where)
+            where, "is set, but Spot nodes cannot be reserved", "no value, or spot false", remove_command(where)
         )
 
 
@@ -116,4 +116,4 @@ def _price_problems(pool: PoolSettings, path: Path) -> Iterator[Problem]:
     if pool.spot_max_price == REGULAR_PRICE or pool.spot:
         return
     where = (*path, "spotMaxPrice")
-    yield Problem(where, "is set, but the pool is not a Spot pool", "nothing, or spot true", remove_command(where))
+    yield Problem(where, "is set, but the pool is not a Spot pool", "no value, or spot true", remove_command(where))

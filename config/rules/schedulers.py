@@ -25,7 +25,7 @@ def second_schedulers(installation: Installation) -> Iterator[Problem]:
         if name not in (None, chosen) and settings.enabled and "enabled" in settings.model_fields_set:
             path: Path = ("operators", key_of(operator.name), "enabled")
             what = f"is true, but operators.scheduler is {chosen}, and two schedulers would give away the same GPUs"
-            allowed = f"nothing, or operators.scheduler {name}"
+            allowed = f"no value, or operators.scheduler {name}"
             yield Problem(path, what, allowed, remove_command(path) if said else set_command(_CHOICE, name))
 
 

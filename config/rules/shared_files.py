@@ -42,13 +42,13 @@ def _of_class(stack: StackFile, name: str) -> Iterator[Problem]:
         yield Problem(CLASS, what, "one of the two", remove_command(CLASS), others=(remove_command(PATH),))
     elif name == SHARED_CLASS:
         what = f"is {name}, the class that storage.sharedFiles nfs makes"
-        yield Problem(CLASS, what, "nothing, or another class", remove_command(CLASS))
+        yield Problem(CLASS, what, "no value, or another class", remove_command(CLASS))
     elif name in aks_classes().files and stack.network.private:
         by_nfs = Fix((Edit(CLASS), Edit(PATH, "nfs")))
         yield Problem(CLASS, f"is {name}, {_PUBLIC}", "a class of private files, or network.private false", by_nfs)
     elif brought and mistyped(name, [brought]):
         what = f"is {name}, and the one that is made here is {brought}"
-        yield Problem(CLASS, what, f"nothing, or {brought}", remove_command(CLASS))
+        yield Problem(CLASS, what, f"no value, or {brought}", remove_command(CLASS))
 
 
 def without_shared_files(ground: Ground, workload: str) -> Iterator[Problem]:

@@ -74,7 +74,7 @@ def _pools(stack: StackFile) -> Iterator[Problem]:
     for key, given in (("vmSku", stack.vm_sku is not None), ("nodeCount", stack.node_count != usual)):
         if given:
             what = "sizes the default pool, which a stack with pools does not have"
-            yield Problem((key,), what, "no such key in a stack with pools", remove_command((key,)))
+            yield Problem((key,), what, "no value in a stack with pools", remove_command((key,)))
     for name, pool in stack.pools.items():
         yield from pool_problems(name, pool, ("pools", name))
 

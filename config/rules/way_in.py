@@ -29,7 +29,7 @@ def way_in_problems(stack: StackFile) -> Iterator[Problem]:
 
 def _needless(network: NetworkSettings) -> Iterator[Problem]:
     path: Path = ("network", "jumpBox")
-    allowed, lacking = "nothing, or network.private with network.addressSpace", ("network", "private")
+    allowed, lacking = "no value, or network.private with network.addressSpace", ("network", "private")
     if network.id:
         what = "is of a network that the stack makes, and network.id names one that is there: its machines are yours"
         yield Problem(path, what, allowed, remove_command(path), shows_value=False)
@@ -82,5 +82,5 @@ def _inside(network: NetworkSettings) -> Iterator[Problem]:
         what = "is true, and nobody is in a network before the stack makes it"
         if not network.address_space:
             what = "is true, and nothing is private in a network of yours"
-        allowed = "nothing, or network.private with network.id"
+        allowed = "no value, or network.private with network.id"
         yield Problem(path, what, allowed, remove_command(path), lacking=("network",))

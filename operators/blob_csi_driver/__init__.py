@@ -32,7 +32,7 @@ class _BlobCsiDriver(Operator[ChartSettings]):
         path: Path = ("operators", "blobCsiDriver")
         if storage.driver == "addon" and chart != ChartSettings():
             what = "is for the driver's chart, but storage.driver is addon"
-            yield Problem(path, what, "nothing, or storage.driver chart", remove_command(path))
+            yield Problem(path, what, "no value, or storage.driver chart", remove_command(path))
         if storage.needs("chart") and not chart.enabled:
             where = (*path, "enabled")
             what = "is false, but storage.containers are mounted by it"

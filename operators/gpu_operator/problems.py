@@ -49,5 +49,5 @@ def sharing_is_the_pools(operator: OperatorSpec[ChartSettings], installation: In
         if keys and given not in (None, needed):
             path = (*_VALUES, *value)
             what = f"is set, and pools.{keys[0]}.{setting} needs the program's own"
-            allowed = "nothing" if needed is None else f"nothing, or {str(needed).lower()}"
+            allowed = "nothing" if needed is None else f"no value, or {str(needed).lower()}"
             yield Problem(path, what, allowed, remove_command(path), shows_value=False)

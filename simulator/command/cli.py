@@ -121,7 +121,7 @@ def start() -> None:
         raise Refused(f"the simulator runs already, at port {running['port']}: `make stop` first to choose another.")
     if running and "pid" in running and running.get("code") != daemon_state.code():
         _require_idle("the simulator has to restart, because it runs other code than this checkout has now")
-        console.print("the simulator runs other code than this checkout has now: it starts again, and keeps its state")
+        console.print("the code of this checkout has changed: the simulator restarts and keeps its state")
         stop()
         running = None
     process = _launch() if running is None else None

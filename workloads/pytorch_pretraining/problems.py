@@ -75,7 +75,7 @@ def _between_nodes(options: PretrainingOptions, ground: Ground) -> Iterator[Prob
         return
     if options.gpus is not None and options.gpus < sku.gpus:
         what = f"is {options.gpus}, but a job of {ground.nodes} nodes takes whole ones, which have InfiniBand alone"
-        yield Problem((*_OPTIONS, "gpus"), what, "nothing, or numNodes 1", remove_command((*_OPTIONS, "gpus")))
+        yield Problem((*_OPTIONS, "gpus"), what, "no value, or numNodes 1", remove_command((*_OPTIONS, "gpus")))
     team = ground.teams.get(str(options.team))
     if team and not team.pins_memory:
         path: Path = ("teams", str(options.team), "pinsMemory")

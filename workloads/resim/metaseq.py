@@ -49,7 +49,7 @@ def problems(options: MetaseqTemplate, ground: Ground) -> Iterator[Problem]:
     if pool.mig_profile:
         where = ("pools", key, "migProfile")
         what = f"partitions the GPUs, and trainings of workload {NAME} take nodes with whole ones"
-        yield Problem(where, what, "nothing, or a pool of whole GPUs for them", remove_command(where))
+        yield Problem(where, what, "no value, or a pool of whole GPUs for them", remove_command(where))
     try:
         plan(size, pool.sku, nodes=1)
     except Unfit as reason:

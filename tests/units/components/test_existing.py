@@ -137,7 +137,7 @@ TWO_POOLS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("azure", "settings", "expected"),
     [
-        (Azure(), {"vm_sku": H100}, ["2 GPU nodes would come before", NODES]),
+        (Azure(), {"vm_sku": H100}, ["2 GPU nodes would start before", NODES]),
         (Azure(), {"pools": TWO_POOLS}, ["3 GPU nodes", "pools.big.count 0", "pools.big.autoscale.min 0"]),
         (Azure(), {"vm_sku": H100, "node_count": 0}, []),
         (Azure(), {"vm_sku": H100, "images": {"registry": "mirror.example.com"}}, []),

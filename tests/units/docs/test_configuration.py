@@ -61,7 +61,12 @@ def leads_to(key: str, known: str) -> bool:
 
 def test_settings_that_examples_set_exist() -> None:
     below = (row[0] for row in reference.keys(STACK_FILE, folded=False))
-    settable = {*(row[0].strip("`") for row in rows(PAGE, "key")), *below, "azure-native:location"}
+    settable = {
+        *(row[0].strip("`") for row in rows(PAGE, "key")),
+        *below,
+        "azure-native:location",
+        "pulumi:disable-default-providers",
+    }
     for command in [text for page in PAGES for text in code(page)]:
         for key in re.findall(r"pulumi config (?:set|rm) (?:--\w+ )*'?([\w:.-]+)", command):
             assert any(leads_to(key, known) for known in settable), command

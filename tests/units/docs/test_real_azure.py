@@ -31,7 +31,11 @@ def test_a_copy_of_dev_keeps_nothing_of_the_simulator(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     run(tmp_path, f"set -e\n{commands()}")
     run(tmp_path, "pulumi config get --path workloadOptions.jupyterlab.password")  # its own passphrase decrypts it
-    config = yaml.safe_load((tmp_path / "Pulumi.prod.yaml").read_text("utf-8"))["config"]
+    text = (tmp_path / "Pulumi.prod.yaml").read_text("utf-8")
+    assert [line for line in text.splitlines() if "#" in line] == [text.splitlines()[0]], "the editor's schema alone"
+    config = yaml.safe_load(text)["config"]
+    assert config["pulumi:disable-default-providers"] == ["kubernetes"]
+    assert config["azure-native:location"] == "eastus", "whose prices are known"
     own = {key.removeprefix("ai-on-aks:"): value for key, value in config.items() if key.startswith("ai-on-aks:")}
     assert not {"charts", "cluster", "workloads"} & set(own)
     assert own["nodeCount"] == "0", "images come before nodes"
