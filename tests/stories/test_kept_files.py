@@ -87,7 +87,7 @@ def test_so_has_one_of_another_stack_on_the_platform_that_was_destroyed(stack: S
     before = claim(stack, "mine")
     guest.destroy()
     assert claim(stack, "mine") == before
-    assert stack.kube.list("v1", "Pod", "mine") == []
+    eventually(lambda: not stack.kube.list("v1", "Pod", "mine"), "its pods have ended", 90)
     guest.up()
     assert claim(stack, "mine") == before
     assert inside(f"cat {WORK}") == "mine\n"
