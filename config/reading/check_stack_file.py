@@ -5,6 +5,7 @@ Exits with 0 when Pulumi can read the file, with 1 and one message when it canno
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Hashable
 from pathlib import Path
@@ -50,7 +51,10 @@ def fault(file: Path) -> str | None:
     except FileNotFoundError:
         return f"{file} does not exist\n  fix: pulumi stack init {file.name.split('.')[1]}"
     except UnicodeDecodeError as error:
-        return f"{file}: byte {error.start} is not UTF-8 text\n  fix: save the file as UTF-8"
+        encoding = json.detect_encoding(file.read_bytes()[:8])
+        name = "CP1252" if encoding.startswith("utf-8") else encoding.upper()
+        fix = f"iconv -f {name} -t UTF-8 {file} > {file}.utf8 && mv {file}.utf8 {file}"
+        return f"{file}: byte {error.start} is not UTF-8 text, probably {name}\n  fix: {fix}"
     try:
         content = yaml.load(text, _NoDuplicates)  # noqa: S506  a SafeLoader
     except yaml.MarkedYAMLError as error:

@@ -44,3 +44,13 @@ def test_missing_and_binary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     message = capsys.readouterr().err
     assert "pulumi stack init none" in message
     assert "not UTF-8" in message
+    assert f"fix: iconv -f CP1252 -t UTF-8 {binary} > {binary}.utf8 && mv " in message
+
+
+def test_a_file_that_powershell_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "Pulumi.dev.yaml"
+    file.write_bytes("config:\n  a: b\n".encode("utf-16"))
+    assert main([str(file)]) == 1
+    assert f"fix: iconv -f UTF-16 -t UTF-8 {file} > {file}.utf8 && mv " in capsys.readouterr().err
+    file.write_bytes("config:\r\n  a: b\r\n".encode("utf-8-sig"))
+    assert main([str(file)]) == 0
