@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from config.facts.content_tags import content_tag, image_names
-from diagnosis.cluster import Cluster, Object
+from diagnosis.cluster import POD, Cluster, Object
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause
 
@@ -101,18 +101,33 @@ def _unwell(pull: _Pull) -> Finding:
 
 def _refused(pull: _Pull) -> Finding:
     """Roles may act late, and then the pull works by itself; without an account's secret it never does."""
-    if _ACR.fullmatch(pull.host):
+    if _ACR.fullmatch(pull.host) and not _is_of_others(pull):
         why = f"its nodes may not pull {pull.image}: the role AcrPull is missing, or does not act yet"
         return Finding(f"{why} ({pull.said})", pull.look)
-    meant = "is private, or does not exist (Docker Hub answers the same for both)"
-    what = meant if pull.host.endswith(_DOCKER_HUB) else "is not for everybody, or its name is wrong"
     names = [secret["name"] for secret in pull.pod["spec"].get("imagePullSecrets", [])]
     absent = [event["message"] for event in pull.cluster.events(pull.pod) if event["reason"] == _NO_SECRET]
     has = f"its pull secret {' or '.join(names)} does not open it" if names else "the pod has no pull secret"
     has = one_line(absent[-1]) if absent else has
-    why = f"{pull.host} refuses image {pull.image}, which {what}: {has} ({pull.said})"
+    why = f"{pull.host} refuses image {pull.image}, which {_whose(pull.host)}: {has} ({pull.said})"
     secret = f"kubectl create secret docker-registry -n {pull.pod['metadata']['namespace']} --help"
     return Finding(why, f"{secret}    # then name it in podOverrides.spec.imagePullSecrets", lasts=True)
+
+
+def _whose(host: str) -> str:
+    if _ACR.fullmatch(host):
+        return "is of another registry than the stack's"
+    if host.endswith(_DOCKER_HUB):
+        return "is private, or does not exist (Docker Hub answers the same for both)"
+    return "is not for everybody, or its name is wrong"
+
+
+def _is_of_others(pull: _Pull) -> bool:
+    """Whether the cluster has images of `docker/` from other registries, and none from this one."""
+    pods = pull.cluster.all(POD) if pull.cluster.whole else []
+    images = [container.get("image", "") for pod in pods for container in pod["spec"]["containers"]]
+    found = [_REFERENCE.fullmatch(image) for image in {*images, pull.image}]
+    own = {each["host"] for each in found if each and each["name"] in image_names() and _ACR.fullmatch(each["host"])}
+    return bool(own) and pull.host not in own
 
 
 def _missing(pull: _Pull) -> Finding:

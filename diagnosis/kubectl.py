@@ -39,7 +39,8 @@ _HINTS = (
     ),
     (
         r"(127\.0\.0\.1|localhost):\d+.*(refused|reset)",
-        "No cluster answers on this machine. On the simulator: make start. For a tunnel to a cluster: open it again.",
+        "No cluster answers on this machine. On the simulator: make start. For a tunnel to a cluster: open it again. "
+        f"If either runs: {_POWER}",
     ),
     (
         r"x509: |certificate (has expired|signed by)",

@@ -65,6 +65,15 @@ def test_each_answer_of_a_registry_has_its_cause(image: str, message: str, why: 
     assert ("AcrPull" in finding.why) == (image == ACR and "role" in why)
 
 
+def test_a_registry_that_is_not_the_stack_s_takes_a_pull_secret() -> None:
+    kind, ours = make.pod("olmo-0", ready=True)
+    ours["spec"]["containers"][0]["image"] = "stack4082.azurecr.io/olmo:0123456789ab"
+    refused = _TOKEN + "https://contoso4082.azurecr.io/oauth2/token: 401 Unauthorized"
+    finding = found(ACR, refused, (kind, ours))
+    assert "is of another registry than the stack's: the pod has no pull secret" in finding.why
+    assert "AcrPull" not in finding.why
+
+
 def test_a_back_off_without_a_cause_takes_it_from_the_event_of_the_pull() -> None:
     pod = make.pod("train-0", owner="train", on="a")
     text = f'Failed to pull image "{NGC}": {_TOKEN.format(NGC)}https://nvcr.io/proxy_auth: 401 Unauthorized'
