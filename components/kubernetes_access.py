@@ -9,6 +9,7 @@ from pulumi_azure_native import authorization, containerservice
 from components import kubeconfig, roles
 from components._base import Component
 from components.cluster import Cluster
+from components.preflight import missing_programs
 from components.role_delay import patience
 from config.schema.cluster import ClusterSettings
 
@@ -60,14 +61,19 @@ class KubernetesAccess(Component):
         return place.apply(lambda names: self._certificate(*names))
 
     def _certificate(self, group: str, cluster: str) -> pulumi.Output[str]:
-        """The admin kubeconfig; unknown in a preview that turns local accounts on, which asks the cluster as it is."""
+        """The admin kubeconfig.
+
+        A preview that turns local accounts on cannot get it yet. With an unknown kubeconfig it would show most objects
+        as updated, so it uses the login that the cluster still has, if its programs are installed.
+        """
         try:
             credentials = containerservice.list_managed_cluster_admin_credentials(
                 resource_group_name=group, resource_name=cluster, opts=pulumi.InvokeOptions(parent=self)
             )
         except Exception as error:  # noqa: BLE001 - invokes raise bare exceptions
             if pulumi.runtime.is_dry_run() and _REFUSED in str(error):
-                return pulumi.Output.from_input(pulumi.UNKNOWN)  # type: ignore[arg-type]
+                unknown: pulumi.Output[str] = pulumi.Output.from_input(pulumi.UNKNOWN)  # type: ignore[arg-type]
+                return unknown if missing_programs(self.settings.login) else self._user()
             raise pulumi.RunError(str(error)) from None
         return pulumi.Output.from_input(kubeconfig.decode(credentials.kubeconfigs[0].value))
 

@@ -23,9 +23,14 @@ def check_login(login: str | None, platform: str) -> None:
     """
     if login is None:
         return
-    needed = ("kubelogin", "az") if login == "azurecli" else ("kubelogin",)
-    if missing := [name for name in needed if which(name) is None]:
+    if missing := missing_programs(login):
         raise pulumi.RunError(refusal(missing, login, platform))
+
+
+def missing_programs(login: str) -> list[str]:
+    """Returns the programs of a login that are not on PATH."""
+    needed = ("kubelogin", "az") if login == "azurecli" else ("kubelogin",)
+    return [name for name in needed if which(name) is None]
 
 
 def check_all(checks: Iterable[Callable[[], None]]) -> None:

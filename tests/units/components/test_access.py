@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pulumi_azure_native import containerservice
 
-from components import kubeconfig, role_delay
+from components import kubeconfig, kubernetes_access, role_delay
 from components.cluster import Cluster
 from components.kubernetes_access import KubernetesAccess
 from components.roles import CLUSTER_USER, RBAC_CLUSTER_ADMIN
@@ -103,21 +103,25 @@ def test_the_provider_belongs_to_the_cluster_and_its_kubeconfig_is_secret() -> N
     assert inputs["clusterIdentifier"].endswith("/ManagedCluster/ai-on-aks-test")
 
 
-@pytest.mark.parametrize(("preview", "unknown"), [(True, True), (False, False)])
-def test_a_preview_that_turns_local_accounts_on_cannot_know_the_certificate_yet(
-    monkeypatch: pytest.MonkeyPatch, preview: bool, unknown: bool
+@pytest.mark.parametrize("missing", [[], ["kubelogin"]])
+def test_a_preview_that_turns_local_accounts_on_uses_the_login_if_it_can(
+    monkeypatch: pytest.MonkeyPatch, missing: list[str]
 ) -> None:
-    def refuse(**_: object) -> object:
-        raise RuntimeError("Getting static credential is not allowed because this cluster ...")
-
     monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
-    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: preview)
-    if unknown:
-        _, found = access(ClusterSettings(local_accounts=True))
-        assert found == []
-    else:
-        with pytest.raises(pulumi.RunError, match="static credential"):
-            access(ClusterSettings(local_accounts=True))
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr(kubernetes_access, "missing_programs", lambda _: missing)
+    _, found = access(ClusterSettings(local_accounts=True))
+    assert [login_of(text)[-1] for text in found] == ([] if missing else ["azurecli"])
+
+
+def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(containerservice, "list_managed_cluster_admin_credentials", refuse)
+    with pytest.raises(pulumi.RunError, match="static credential"):
+        access(ClusterSettings(local_accounts=True))
+
+
+def refuse(**_: object) -> object:
+    raise RuntimeError("Getting static credential is not allowed because this cluster ...")
 
 
 @pytest.mark.parametrize(
