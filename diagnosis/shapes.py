@@ -158,16 +158,15 @@ def _fit_map(value: Mapping[str, Any], shape: Mapping[str, Any]) -> dict[str, An
     if "*" in shape:
         fits = {key: fit(item, shape["*"]) for key, item in value.items()}
         return {key: item for key, item in fits.items() if item is not None}
-    found = {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    for name, below in shape.items():
-        key, required = name.rstrip("!"), name.endswith("!")
-        kept = fit(value.get(key), below)
-        if kept is None and required:
-            kept = fit("" if below is str else type(below)(), below)
+    found = {}
+    for key, item in value.items():
+        below = shape.get(key, shape.get(f"{key}!"))
+        kept = _without_nulls(item) if below is None else fit(item, below)
         if kept is not None:
             found[key] = kept
-        else:
-            found.pop(key, None)
+    for name, below in shape.items():
+        if name[-1] == "!" and name[:-1] not in found:
+            found[name[:-1]] = fit("" if below is str else type(below)(), below)
     return found
 
 
