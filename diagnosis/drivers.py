@@ -106,7 +106,7 @@ def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
             continue  # with nothing in its capacity, it is still to be set up
         if offered:
             yield Obstacle(f"{offered} of {most} {resource} are offered: a device has failed", look)
-        elif there:
+        elif there and not (is_gpu(resource) and _plugin_is_ready(cluster, node, resource)):
             why = "its device plugin does not run, or offers other names now"
             gone = "an old name goes with the next restart of the kubelet, or with the node"
             yield Obstacle(f"none of {there} {resource} is offered: {why}", f"{look}    # {gone}")

@@ -140,7 +140,7 @@ def _missing(pull: _Pull) -> Finding:
 
 
 def _unknown(pull: _Pull) -> Finding:
-    return Finding(f"image {pull.image} cannot be pulled: {pull.said}", pull.look)
+    return Finding(f"image {pull.image} cannot be pulled: {pull.said or 'the kubelet gives no reason'}", pull.look)
 
 
 _CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Pull], Finding]], ...] = (

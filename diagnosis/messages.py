@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from diagnosis.cluster import Object
 
 _NOTICES = re.compile(
-    r"\*{3}[^\n]*?(?:\*{3}|\n|$)"
+    r"\*{3} ?\S*fuse2?:[^\n]*?(?:\*{3}|\n|$)|\*{3} [^\n*]* \*{3}"
     r"|WARNING: Visit \S+ to see the list of known issues associated with your current version \[[^\]]*\]"
     r"|(?:Please refer to \S*blobmounterror|Refer to the mount\.\w+\(8\) manual page)[^\n]*"
 )
