@@ -63,7 +63,7 @@ match($0, /Checking node /) && ENVIRON["NODE_NAME"] && substr($0, RSTART + RLENG
 }
 /This XID has been reported before/ { close_failure(); event("fault", "check_gpu_xid: " $0); next }
 /atchdog timer .* has expired/ { expired = check }
-/[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|test failed to run|count not supported/ {
+/[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|test passed, +GB\/s|test failed to run|count not supported/ {
   close_failure()
   event("unknown", index($0, "check_") ? substr($0, index($0, "check_")) : $0)
   next
@@ -82,8 +82,15 @@ open != "" {
   if (/^(SUCCESS|WARNING|ERROR|DEBUG)|(SUCCESS|WARNING|DEBUG): /) close_failure()
   else codes = codes $0
 }
+match($0, /SUCCESS: .*Health check passed: +check_[a-z0-9_]+/) {
+  name = substr($0, RSTART, RLENGTH)
+  sub(/.* /, "", name)
+  # These two report each device on its own.
+  if (name == substr(check, 1, length(name)) && name !~ /nvlink_status|ib_bw/) passed = check
+}
 END {
   close_failure()
+  if (check && passed == check) event("ended", "")
   check = expired
   if (expired && !timed_out) event("fault", "Script timed out. It was at: " check)
 }

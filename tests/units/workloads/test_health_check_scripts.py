@@ -66,6 +66,15 @@ def test_prefixes_hide_neither_a_pass_nor_a_fault(tmp_path: Path, prefix: str) -
     assert (code, verdict.partition(":")[2][:30]) == (1, " FAIL check_gpu_count: Expecte")
 
 
+def test_the_last_check_has_ended_if_it_reports_success(tmp_path: Path) -> None:
+    """Except one that reports each device on its own."""
+    success = "SUCCESS:  nhc:  Health check passed:  {}: done\n"
+    last = SECOND + FIRST + success.format("check_gpu_count")
+    assert judge(tmp_path, last) == (0, "VERDICT: PASS; node=n checks=2/2")
+    for log in (RAN + success.format("check_gpu_count"), RAN + success.format("check_ib_bw_gdr")):
+        assert judge(tmp_path, log)[0] == 2
+
+
 @pytest.mark.parametrize(
     "configuration",
     [
@@ -95,6 +104,7 @@ def test_comments_and_checks_of_other_hosts_are_not_expected(tmp_path: Path, con
         (RAN + "check_nvlink_status: NVLINK is not enabled\n" + ENDED, "check_nvlink_status: NVLINK is not enabled"),
         (RAN + "/etc/nhc/scripts/azure_x.nhc: line 70: bc: command not found\n" + ENDED, "check_ib_bw_gdr"),
         (FIRST + "/etc/nhc/scripts/x.nhc: line 21: [: : integer expression expected\n" + SECOND + ENDED, "check_gpu_c"),
+        (RAN + "SUCCESS:  nhc:  Health check passed:  check_nccl_allreduce: test passed,  GB/s\n" + ENDED, "check"),
         (RAN + "(standard_in) 1: syntax error\n" + ENDED, "check_ib_bw_gdr 380: its script failed"),
         (FIRST + ERROR + "Terminated by signal SIGTERM.\n", "nhc was stopped: Terminated"),
         (RAN + ERROR + "Terminated by signal SIGINT.\n", "nhc was stopped: Terminated"),
