@@ -68,8 +68,10 @@ def deploy(
         recorder.azure, "ai-on-aks", stack, preview=preview, monitor=recorder, organization=ORGANIZATION
     )
 
-    # The SDK keeps the stack, and with it what another program has exported.
-    getattr(pulumi.runtime.get_root_resource(), "outputs", {}).clear()
+    # The SDK keeps the stack, and with it what another program has exported, and its transformations.
+    root = pulumi.runtime.get_root_resource()
+    getattr(root, "outputs", {}).clear()
+    getattr(root, "_transformations", []).clear()
 
     async def outputs() -> None:
         root = pulumi.runtime.get_root_resource()

@@ -104,3 +104,9 @@ def test_a_stack_on_another_platform_has_its_own_tags_or_those_of_the_platform(
 ) -> None:
     others = {"prod": platform({"vmSku": H100, "tags": {"CostCenter": "4711"}})}
     assert load({"platformStack": "prod", "workloads": [], **own}, others=others).tags == tags
+
+
+def test_tags_of_one_program_are_not_those_of_the_next() -> None:
+    program({**STACKS["no-nodes"], "tags": TAGS})
+    (group,) = (each for each in azure(program(STACKS["no-nodes"])) if each.type.endswith(":ResourceGroup"))
+    assert "tags" not in group.inputs
