@@ -103,5 +103,9 @@ class WorkloadContext:
         By other settings it is of `other_type`: then that one is replaced, and may go first.
         """
         aliases = [pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)]
-        aliases += [pulumi.Alias(type_=other_type)] if other_type else []
+        if other_type:
+            aliases += [
+                pulumi.Alias(type_=other_type),
+                pulumi.Alias(type_=other_type, parent=pulumi.ROOT_STACK_RESOURCE),
+            ]
         return pulumi.ResourceOptions(parent=self.parent, provider=self.provider, aliases=aliases, **options)

@@ -20,6 +20,10 @@ _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "on", "1"), True),
     **dict.fromkeys(("false", "no", "n", "off", "0"), False),
 }
+_MAX_LENGTH = 10_000
+"""Characters of settings that are compared: nobody has written more by hand, so that it is changed by hand, too."""
+_MOST_KEYS = 50
+"""Keys of a map among which misspelt ones are looked for; comparing more takes long."""
 _NEEDED_PERMISSIONS = frozenset("rl")
 """Without these nothing mounts."""
 
@@ -29,8 +33,10 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
 
     `path_of` finds the place of a key that stands too high.
     """
-    old = {key: _data(key, text) for key, text in before.items() if text and after.get(key) != text}
-    new = {key: _data(key, text) for key, text in after.items()}
+    changed = {key: text for key, text in before.items() if text and after.get(key) != text}
+    if sum(map(len, changed.values())) > _MAX_LENGTH:
+        return True
+    old = {key: _data(key, text) for key, text in changed.items()}
     known = schema_at(())
     for key, value in old.items():
         name = _meant(key, old, known)
@@ -38,7 +44,7 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
         path: Path = (
             (name,) if name in known.get("properties", {}) else dotted if dotted[1:] else path_of(key) or (key,)
         )
-        there = new.get(key, _ABSENT) if path == (key,) or key in new else _at(new, path)
+        there = _at(after, (key,) if key in after else path)
         if any(weakened(path, value, there, schema_at)):
             return True
     return False
@@ -51,9 +57,10 @@ def _data(key: str, text: str) -> Any:
         return text
 
 
-def _at(keys: Mapping[str, Any], path: Path) -> Any:
-    here: Any = keys
-    for part in path:
+def _at(keys: Keys, path: Path) -> Any:
+    top = str(path[0])
+    here: Any = _data(top, keys[top]) if keys.get(top) else _ABSENT
+    for part in path[1:]:
         here = here.get(part, _ABSENT) if isinstance(here, Mapping) else _ABSENT
     return here
 
@@ -63,6 +70,8 @@ def weakened(path: Path, before: Any, after: Any, schema_at: SchemaAt) -> Iterat
 
     Both are what stands at `path`. A misspelt key counts as the one that is meant.
     """
+    if before == after:
+        return
     schema = schema_at(path)
     if after is _ABSENT and not schema_at(path[:-1]).get("properties"):
         return  # an entry under a name of the user's choice is gone as a whole, with what it gave access to
@@ -77,7 +86,7 @@ def weakened(path: Path, before: Any, after: Any, schema_at: SchemaAt) -> Iterat
 
 def _meant(key: str, beside: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     known = schema.get("properties", {})
-    likely = [] if key in known or not known else meant(key, known)
+    likely = [] if key in known or not known or len(beside) > _MOST_KEYS else meant(key, known)
     return likely[0] if likely and likely[0] not in beside else key
 
 

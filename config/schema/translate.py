@@ -196,13 +196,20 @@ def _spread(path: Path, schema: Schema, given: object) -> Fix | None:
     if schema.get("type") == "array":
         below = dict(enumerate(filter(None, map(str.strip, text_of(given).split(",")))))
     elif schema.get("type") == "object":
-        required = schema.get("required", ())
-        is_switch = "enabled" in schema.get("properties", {}) and text_of(given) in ("true", "false")
-        meant_for = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else None)
-        below = {meant_for: given} if meant_for else {}
+        below = _as_key(schema, given)
     if not 0 < len(below) <= _MAX_SPREAD:
         return None
-    return Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
+    spread = Fix((Edit(path), *(Edit((*path, part), value) for part, value in below.items())))
+    return spread if spread.is_command else None
+
+
+def _as_key(schema: Schema, given: object) -> dict[str | int, object]:
+    """The key of a map that a scalar is meant for, with the scalar: a switch, its main text, or all that it needs."""
+    keys, required = schema.get("properties", {}), schema.get("required", ())
+    is_switch = "enabled" in keys and text_of(given) in ("true", "false")
+    key = "enabled" if is_switch else schema.get("text_is") or (required[0] if len(required) == 1 else "")
+    choices = keys.get(key, {}).get("enum")
+    return {key: given} if key and (choices is None or given in choices) else {}
 
 
 def _most(schema: Schema, given: str) -> object:

@@ -56,6 +56,7 @@ def test_outputs(dev: Recorder) -> None:
         "platform": SECRET,
         "workloads": dev.outputs["workloads"],
         "workloadDetails": SECRET,
+        "files": {"ai/jupyterlab": "in use"},
     }
     assert dev.outputs["price"]["perHour"] > 2 * 98
     command = "kubectl logs -n ai nccl-allreduce-mpimaster-0"
