@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from config.rules.azure_errors import explain
+from config.rules.azure_errors import explain_log
 from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import POD, Cluster
@@ -52,8 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _explain(log: Path) -> int:
     """Returns 1 for a log without an error of the table, which docs/azure-errors.md lists."""
-    found = explain(sys.stdin.read() if log.name == "-" else log.read_text(encoding="utf-8", errors="replace"))
-    print(found or "no error of Azure that this program can explain; docs/azure-errors.md lists those that it can")
+    try:
+        text = sys.stdin.read() if log.name == "-" else log.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        print(f"error: {log} cannot be read: {error.strerror}", file=sys.stderr)
+        return 1
+    found = explain_log(text)
+    none = "no error of Azure that this program can explain; docs/azure-errors.md lists those that it can"
+    print("\n".join(map(str, found)) or none)
     return 0 if found else 1
 
 

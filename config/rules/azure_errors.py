@@ -12,6 +12,8 @@ from config.facts.skus import Facts
 from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
+_NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3})")
+"""Where an error begins in a log of pulumi, or in JSON."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
@@ -73,6 +75,12 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
         if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):
             return _explanation(entry, error, place or Place(), str(exit_code or "unknown"))
     return None
+
+
+def explain_log(log: str) -> list[Explanation]:
+    """Returns what each error in a log means, each meaning once."""
+    found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
+    return list(dict.fromkeys(each for each in found if each)) or [each for each in [explain(log)] if each]
 
 
 def _exit_code(error: str) -> int:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from config.rules.azure_errors import Place, entries, explain
+from config.rules.azure_errors import Place, entries, explain, explain_log
 
 CSE = (
     "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
@@ -170,6 +170,14 @@ def test_reports_of_other_tools_are_explained(report: str) -> None:
     found = explain(report)
     assert found
     assert REPORTS[report] in found.says
+
+
+def test_each_error_of_a_log_is_explained_once() -> None:
+    node = 'Status=200 Code="VMExtensionProvisioningError" Message="'
+    log = f'error: {node}{CSE.format(50)}"\nerror: {node}{CSE.format(84)}"\nerror: {node}{CSE.format(50)}"\n'
+    assert [each.says.split()[0] for each in explain_log(log)] == ["Nodes", "AKS"]
+    assert explain_log("nothing") == []
+    assert [each.says.split()[0] for each in explain_log("ScopeLocked")] == ["A"]
 
 
 def test_other_errors_are_not() -> None:
