@@ -74,7 +74,7 @@ def test_a_daemon_of_other_code_than_the_checkouts_starts_again(
     monkeypatch.setattr(cli, "_launch", launch)
     cli.start()
     assert done == ["stop", "launch"]
-    assert "other code than this checkout has now" in " ".join(capsys.readouterr().err.split())
+    assert "the code of this checkout has changed" in " ".join(capsys.readouterr().err.split())
     cli.start()
     assert done == ["stop", "launch"]  # it is this checkout's
 
@@ -135,5 +135,6 @@ def test_a_resource_that_cannot_be_read_ends_the_daemon_and_it_says_which(
 
 
 def _store_cluster(state: str) -> None:
-    record = Record(parse_id(CLUSTER), {"location": "westeurope", "properties": {"provisioningState": state}})
+    properties = {"provisioningState": state, "nodeResourceGroup": "MC_rg_aks_westeurope"}
+    record = Record(parse_id(CLUSTER), {"location": "westeurope", "properties": properties})
     Store(paths.home() / "azure").put(record)
