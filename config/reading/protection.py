@@ -37,6 +37,8 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
     if sum(map(len, changed.values())) > _MAX_LENGTH:
         return True
     old = {key: _data(key, text) for key, text in changed.items()}
+    new = {leaf for key, text in after.items() if before.get(key) != text for leaf in _leaves((key,), _data(key, text))}
+    moved = new - {leaf for key, value in old.items() for leaf in _leaves((key,), value)}
     known = schema_at(())
     for key, value in old.items():
         name = _meant(key, old, known)
@@ -45,9 +47,19 @@ def weakens(before: Keys, after: Keys, schema_at: SchemaAt, path_of: Callable[[s
             (name,) if name in known.get("properties", {}) else dotted if dotted[1:] else path_of(key) or (key,)
         )
         there = _at(after, (key,) if key in after else path)
-        if any(weakened(path, value, there, schema_at)):
-            return True
+        for lost in weakened(path, value, there, schema_at):
+            stated = _at(before, lost)
+            if not any(at[-1] == lost[-1] and each == repr(stated) for at, each in moved):
+                return True
     return False
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
+    """Yields each value below a path with its own path; a fix that sets the same value at another key moves it."""
+    if not isinstance(value, Mapping):
+        yield path, repr(value)
+    for key, each in value.items() if isinstance(value, Mapping) else ():
+        yield from _leaves((*path, str(key)), each)
 
 
 def _data(key: str, text: str) -> Any:

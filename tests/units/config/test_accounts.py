@@ -66,7 +66,7 @@ def test_one_that_is_missing_goes_where_others_are() -> None:
 def test_copying_data_asks_for_a_sas_of_the_account_that_they_go_to() -> None:
     found = refused({"accounts": {**BOTH, "input": {**INPUT, "auth": "identity"}}}, workloads="olmo")
     said = "storage.accounts.input.auth is identity, but workload olmo copies its data by a SAS"
-    assert found[said] == "pulumi config set --path storage.accounts.input.auth sas"
+    assert found[said] == "change storage.accounts.input.auth in the stack file to what is allowed"
 
 
 def test_a_sas_that_a_training_outlives_is_rotated_in_its_account() -> None:
@@ -77,7 +77,7 @@ def test_a_sas_that_a_training_outlives_is_rotated_in_its_account() -> None:
         {"vmSku": H100, "storage": {"accounts": {"input": by_identity, "output": output}}, **OLMO}, known=KNOWN
     )
     (text,) = warnings(settings)
-    assert text.endswith("pulumi config set -s dev --path storage.accounts.output.rotation 4")
+    assert text.endswith("change storage.accounts.output.rotation before the SAS ends, to 4 for example")
 
 
 def test_a_sas_that_makes_no_files_is_mended_in_its_account() -> None:
