@@ -106,7 +106,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     if _BACKOFF in text and (said or _MAX not in text):
         why = f"{adds} for now, and tries again within 30 minutes: {said or 'a scale-up has failed'}"
         yield Finding(one_line(why), _LOOK, lasts="quota" in said.lower())
-    elif _MAX in text:
+    elif _MAX in text and (not groups or any(map(_is_full, groups.values()))):
         sizes = {group["health"]["maxSize"] for group in groups.values() if _is_full(group)}
         most = f" ({', '.join(map(str, sorted(sizes)))})" if sizes else ""
         yield Finding(f"{adds}: the pool has reached its autoscale.max{most}", _RAISE.format(key=_key(cluster, pod)))
@@ -115,6 +115,7 @@ def _refusal(cluster: Cluster, pod: Object, event: Object, *, there: bool) -> It
     elif _LIMITS.search(text):
         yield Finding(one_line(f"{adds}: {text}"), _LOOK, lasts=True)
     elif not there:
+        text = re.sub(rf"\d+ {_MAX}(, )?", "", text).strip(", ")  # of other pools
         unfit = not text or all(_UNFIT.search(each) for each in re.split(r", (?=\d+ )", text))
         why = f"{adds}, since the pod would not fit on it{f': {text}' if text else ''}"
         yield Finding(one_line(why), _LOOK, lasts=unfit and bool(groups))

@@ -8,8 +8,8 @@ from diagnosis.cluster import CLAIM, Cluster, Object
 from diagnosis.finding import Finding, one_line
 from diagnosis.messages import cause, most_telling
 
-_WHY = ("ExternalProvisioning", "FailedBinding", "ProvisioningFailed")
-"""Events of a claim: a provisioner is waited for, there is no class, or no volume could be made, which says most."""
+_WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
+"""Events of a claim (pkg/controller/volume/events), from a provisioner that is waited for to a volume that failed."""
 
 
 def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:

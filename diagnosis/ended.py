@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from diagnosis.cluster import Object
+from diagnosis.cluster import Object, condition
 from diagnosis.finding import listed, one_line
 
 _VERDICT = "VERDICT:"
@@ -25,12 +25,13 @@ def verdicts(last_lines: Iterable[str]) -> list[str]:
 
 
 def remarks(pods: Iterable[Object]) -> Iterator[str]:
-    """What is said of pods as a whole, not of a container of theirs: that they were evicted, or refused by a node."""
+    """Yields what is reported of pods as a whole: that they were evicted, preempted, or refused by a node."""
     alike: dict[str, list[str]] = {}
     for pod in pods:
-        status = pod.get("status", {})
-        if reason := status.get("reason"):
-            alike.setdefault(f"{reason}: {status.get('message', '')}", []).append(pod["metadata"]["name"])
+        status, disrupted = pod.get("status", {}), condition(pod, "DisruptionTarget")
+        said = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
+        if words := ": ".join(filter(None, [said.get("reason"), said.get("message")])):
+            alike.setdefault(words, []).append(pod["metadata"]["name"])
     for said, names in alike.items():
         yield one_line(f"{listed(names, 'pod')}: {said}")
 

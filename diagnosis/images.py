@@ -16,6 +16,8 @@ NEVER = "ErrImageNeverPull"
 _DOCKER_HUB = "docker.io"
 _ACR = re.compile(r"[\w-]+(\.[\w-]+)*\.azurecr\.(io|cn|us|de)")
 _REFERENCE = re.compile(r"(?P<host>[^/]+)/(?P<name>[^:@/]+):(?P<tag>[^:@/]+)")
+_NAMES = re.compile(r"/v2/\S+|scope=\S+")
+"""Parts of addresses that contain names of images, which may look like an error."""
 _FAILED = "Failed to pull image"
 """Begins the kubelet's event of a pull, which has the cause where the container's state only says Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
@@ -49,7 +51,7 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
         events = [event["message"] for event in cluster.events(pod)]
         message = next((text for text in reversed(events) if _FAILED in text and image in text), message)
     pull = _Pull(cluster, pod, image, one_line(_end(message)), look, push)
-    words = message.replace(image, "")
+    words = _NAMES.sub("", message.replace(image, ""))
     return next((found(pull) for pattern, found in _CAUSES if pattern.search(words)), _unknown(pull))
 
 
@@ -139,6 +141,12 @@ def _missing(pull: _Pull) -> Finding:
     return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)
 
 
+def _layers(pull: _Pull) -> Finding:
+    """Returns that a layer's storage refuses a pull whose manifest was read: its signed address has a short life."""
+    why = f"{pull.host} gave out image {pull.image}, but the storage of its layers refuses them ({pull.said})"
+    return Finding(why, f"{pull.look}    # if retries fail, check the node's clock and rules of proxies and firewalls")
+
+
 def _unknown(pull: _Pull) -> Finding:
     return Finding(f"image {pull.image} cannot be pulled: {pull.said or 'the kubelet gives no reason'}", pull.look)
 
@@ -157,6 +165,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Pull], Finding]], ...] = (
         _unreachable,
     ),
     (re.compile(r"\b50[0-4]\b"), _unwell),
+    (re.compile(r"(blob\.core\.windows\.net|\.data\.azurecr\.io).*\b403\b", re.DOTALL), _layers),
     (
         re.compile(
             r"\b(40[123]|451)\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope"

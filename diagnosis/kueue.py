@@ -74,7 +74,8 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
     if deactivated:
         why = _said(evicted) or _said(condition(queued, "DeactivationTarget")) or _said(quota)
         patch = f"""kubectl patch {QUEUED.resource} {name} --type merge -p '{{"spec":{{"active":true}}}}'"""
-        told = f"Kueue has deactivated it and does not queue it again: {why or 'spec.active is false'}"
+        why = "; ".join(filter(None, [why, *_failed_checks(queued, why)])) or "spec.active is false"
+        told = f"Kueue has deactivated it and does not queue it again: {why}"
         yield Finding(one_line(told), f"{patch}    # once the cause is fixed", lasts=True)
     elif finished.get("status") == "True":
         told = f"for Kueue it has finished ({finished.get('reason', '')}), so it is not started: {_said(finished)}"
@@ -125,6 +126,9 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
             why = f"it has quota in {queue}, and its admission check {check.get('name')} is in state {state}{message}"
             yield Finding(one_line(why), look, lasts=state == "Rejected")
     admitted = condition(queued, "Admitted")
+    if admitted.get("status") == "True":
+        since = f" at {clock(admitted['lastTransitionTime'])}" if admitted.get("lastTransitionTime") else ""
+        yield Finding(f"Kueue has admitted it{since}, and its job is still suspended", look)
     if admitted.get("reason") == "PendingDelayedTopologyRequests":
         yield Finding(one_line(f"it has quota in {queue}: {_said(admitted)}"), look, passing=True)
 
@@ -144,7 +148,14 @@ def _eviction(queued: Object) -> str:
         return f"it had quota, but its pods were not ready in time ({message})"
     if reason.startswith(_DEACTIVATED):
         return f"it was deactivated before ({message})"
-    return f"Kueue evicted it ({reason}: {message})"
+    return f"Kueue evicted it ({reason}: {'; '.join([message, *_failed_checks(queued, message)])})"
+
+
+def _failed_checks(queued: Object, known: str) -> list[str]:
+    """Returns why admission checks ask for another try, or refuse it for good, as far as that is not in `known`."""
+    checks = (queued.get("status") or {}).get("admissionChecks") or []
+    failed = [check for check in checks if check.get("state") in ("Retry", "Rejected") and check.get("message")]
+    return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]
 
 
 def _current(cluster: Cluster, quota: Object) -> tuple[str, bool]:

@@ -15,13 +15,14 @@ _NOTICES = re.compile(
 """blobfuse2's notices of new versions (Azure/azure-storage-fuse, cmd/root.go), and where drivers say to read on."""
 _ENVELOPE = re.compile(
     r"\(combined from similar events\): |rpc error: code = \w+ desc = |Mount failed with error: "
-    r"|Mounting command: .*?Output:|, output: *(?=\n|$)",
+    r"|Mounting command: .*?Output:|, output: *(?=\n|$)"
+    r"| with NC Status: .*$| \"[0-9a-f]{64}\"|For help resolving this issue, please see \S+\.?",
     re.DOTALL,
 )
-"""What Kubernetes, gRPC and CSI drivers put around a cause; of a mount's command only the output says something."""
+"""What Kubernetes, gRPC, Azure's CNI and CSI drivers put around a cause, and a mount's command before its output."""
 _SYMPTOM = re.compile(
     r"timed? ?out waiting for|timeout expired waiting|context deadline exceeded|DeadlineExceeded|context canceled"
-    r"|an operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
+    r"|(?i:an) operation with the given Volume ID .* already exists|^Back-off pulling image \"[^\"]*\"$"
 )
 """Says that something is late, as its cause made it."""
 _STATUS_ALONE = re.compile(r"[^:]*:?\s*exit status \d+[\s,:]*")

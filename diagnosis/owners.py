@@ -37,7 +37,11 @@ _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Erro
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
 """Reasons of warnings that do not explain missing pods. What stands behind PodGroupPending, the PodGroup says."""
 _CAUSE = re.compile(r"forbidden|denied|exceeded quota|not found|invalid|no matches for kind|already exists")
-_LASTING = re.compile(r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity")
+_LASTING = re.compile(
+    r"\bis invalid\b|no matches for kind|^Invalid|usage per (Pod|Container) is|violates PodSecurity"
+    r"|failed quota: \S+ must specify|because it is being terminated|no PriorityClass with name|PodNodeSelector: "
+    r"|serviceaccount \"(?!default\")[^\"]+\" not found|webhook \"[^\"]*(gatekeeper|kyverno)[^\"]*\" denied"
+)
 """Of a reason and its message: the object itself is refused, by the API server or by a rule of its namespace."""
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
 """Of a ResourceQuota (staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go)."""

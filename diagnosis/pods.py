@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from diagnosis.cluster import Cluster, Object
+from diagnosis.cluster import Cluster, Object, has_ended
 from diagnosis.finding import Finding, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
 from diagnosis.messages import cause, hidden_by_notice, most_telling
@@ -35,6 +36,10 @@ _EVENTS = (
     "NetworkNotReady",
 )
 _PROGRESS = ("Pulling", "Pulled", "Started")
+_KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
+"""The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go), whose probe has its own event."""
+_DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
+"""Reasons of the kubelet for a pod that it ended after it took it (eviction, preemption and nodeshutdown)."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def waiting(pod: Object) -> Waiting | None:
 def ended(state: Object | None) -> str:
     """How a container ended: reason, exit code, and the message that it or its runtime left; empty if it did not."""
     end = (state or {}).get("terminated") or {}
-    if not end.get("exitCode"):
+    if "exitCode" not in end:
         return ""
     why = end["reason"] if end.get("reason") not in (None, "", "Error") else ""
     code = f"exit code {end['exitCode']}"
@@ -105,7 +110,7 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
         return _rejected(pod, look)
     held = waiting(pod)
     if held is None:
-        return None
+        return _restarted(cluster, pod)
     if held.reason in PULLING:
         return pull_failure(cluster, pod, held.image, held.message, look, push)
     if held.reason == NEVER:
@@ -115,16 +120,49 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held.fails and WRONG_PLATFORM.search(held.told):
         return wrong_platform(cluster, pod, held.image)
     if held.fails:
-        return Finding(one_line(f"pod {metadata['name']}: {cause(held.told)}"), held.look(pod))
-    return _from_events(cluster, pod, look)
+        why = f"pod {metadata['name']}: {cause(held.told)}{_probe(cluster, pod, held.container)}"
+        return Finding(one_line(why), held.look(pod))
+    return _from_events(cluster, pod, look) or _restarted(cluster, pod)
+
+
+def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
+    """Returns which container of a running pod has ended, or ended before it runs again; None if none has."""
+    metadata, status = pod["metadata"], pod.get("status", {})
+    if has_ended(pod) or metadata.get("deletionTimestamp"):
+        return None
+    own, where = status.get("containerStatuses", []), f"-n {metadata['namespace']} {metadata['name']}"
+    runs = [each["name"] for each in own if "running" in (each.get("state") or {})]
+    for each in [*status.get("initContainerStatuses", []), *own]:
+        state, name = each.get("state") or {}, each["name"]
+        if runs and each in own and (end := ended(state)):
+            why = f"pod {metadata['name']}: container {name} has ended ({end}), but the pod only ends once"
+            return Finding(one_line(f"{why} {' and '.join(runs)} ends, too"), f"kubectl logs {where} -c {name}")
+        if "running" in state and each.get("restartCount") and (end := ended(each.get("lastState"))):
+            times = f"{each['restartCount']} {'restart' if each['restartCount'] == 1 else 'restarts'}"
+            why = f"pod {metadata['name']}: container {name} runs again after {times}; it ended with {end}"
+            why += _probe(cluster, pod, name)
+            return Finding(one_line(why), f"kubectl logs {where} -c {name} --previous")
+    return None
+
+
+def _probe(cluster: Cluster, pod: Object, container: str) -> str:
+    """Returns that the kubelet killed the container for a probe, and what the probe last said; empty if it did not."""
+    events = cluster.events(pod)
+    killed = [found for each in events if (found := _KILLED.search(each["message"])) and found[1] == container]
+    if not killed:
+        return ""
+    kind = killed[-1][2]
+    said = [each["message"] for each in events if each["message"].lower().startswith(f"{kind} probe")]
+    return f": the kubelet killed it, since it failed its {kind} probe{f' ({cause(said[-1])})' if said else ''}"
 
 
 def _rejected(pod: Object, look: str) -> Finding | None:
-    """A pod that its node did not take: only then has the pod itself a reason (kubelet.go, rejectPod)."""
+    """A pod that its node did not take, or drove out: then the pod itself has a reason (kubelet.go, rejectPod)."""
     status = pod["status"]
     if not status.get("reason") or status.get("containerStatuses"):
         return None
-    why = f"node {pod['spec'].get('nodeName')} refused pod {pod['metadata']['name']}: {status['reason']}"
+    verb = "ended" if status["reason"] in _DRIVEN_OUT else "refused"
+    why = f"node {pod['spec'].get('nodeName')} {verb} pod {pod['metadata']['name']}: {status['reason']}"
     return Finding(one_line(f"{why}: {status.get('message', '')}"), look)
 
 

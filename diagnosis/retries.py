@@ -51,9 +51,7 @@ def _last_failure(pods: Sequence[Object]) -> str:
     if not failed:
         return ""
     last = max(failed, key=_ended_at)
-    disrupted = condition(last, "DisruptionTarget")
-    driven_out = f"pod {last['metadata']['name']}: {disrupted.get('message') or disrupted.get('reason', '')}"
-    return next(iter([*exits([last]), *remarks([last]), *([driven_out] if disrupted else [])]), "")
+    return next(iter([*remarks([last]), *exits([last])]), "")
 
 
 def _ended_at(pod: Object) -> str:

@@ -74,6 +74,7 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
     on_pods = [condition(pod, "PodScheduled") for pod in pods]
     told = [str(entry.get("message") or "") for entry in on_pods if entry.get("status") == "False"]
     told = [message for message in told if message and _OFFERED_NO_MORE not in message]
+    told = told or _before(cluster, pods)
     told = told or [words for words in volcano.said_of(cluster, group) if not _NO_PODS.match(words)][-1:]
     told = [message.rpartition(_ORIGIN)[2] for message in told]
     if not told:

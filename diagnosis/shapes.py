@@ -28,6 +28,7 @@ _METADATA = {
     "annotations": _TEXTS,
     "creationTimestamp": TIME,
     "deletionTimestamp": TIME,
+    "finalizers": [str],
     "ownerReferences": [{"uid!": str, "kind!": str, "name!": str, "apiVersion": str}],
     "managedFields": [{"manager!": str, "fieldsV1": {"f:spec": dict}}],
 }

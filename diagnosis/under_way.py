@@ -34,7 +34,8 @@ def _placed(pod: Object) -> str:
 def _state(cluster: Cluster, pod: Object) -> str:
     name = pod["spec"].get("nodeName")
     if pod["metadata"].get("deletionTimestamp"):
-        return "asked to end"
+        held = pod["metadata"].get("finalizers")
+        return f"asked to end, and kept until its finalizer {' and '.join(held)} is removed" if held else "asked to end"
     if not name:
         return "not placed yet"
     if pod.get("status", {}).get("phase") != "Running":

@@ -82,6 +82,12 @@ def found(
             f"{ADDS}: the pool has reached its autoscale.max (2)",
             False,
         ),
+        (
+            "1 max node group size reached, 1 Insufficient nvidia.com/gpu",
+            [status()],
+            f"{ADDS}, since the pod would not fit on it: 1 Insufficient nvidia.com/gpu",
+            True,
+        ),
         ("1 not ready for scale-up", [], f"{ADDS}: too many nodes of the pool are not ready", False),
         ("max total nodes in cluster reached", [], f"{ADDS}: max total nodes in cluster reached", True),
         ("1 max cluster cpu limit reached", [], f"{ADDS}: 1 max cluster cpu limit reached", True),

@@ -38,7 +38,8 @@ def test_a_workload_tells_of_nodes_that_it_has_pods_on_and_of_no_others() -> Non
 
 @pytest.mark.parametrize("kind", ["GPUMissing", "XIDErrors", "NVLinkStatusInactive", "IBLinkFlapping",
     "GPUClockThrottling", "UnhealthyNvidiaDevicePlugin", "KernelDeadlock", "ReadonlyFilesystem",
-    "FrequentKubeletRestart", "ContainerRuntimeProblem", "DiskPressure", "MemoryPressure"])  # fmt: skip
+    "FrequentKubeletRestart", "ContainerRuntimeProblem", "XfsShutdown", "CperHardwareErrorFatal", "GpuMemWatch",
+    "SysLogsXIDError", "DiskPressure", "MemoryPressure"])  # fmt: skip
 @pytest.mark.parametrize("status", ["True", "False", "Unknown"])
 def test_conditions_of_aks_are_reported_when_they_are_true(kind: str, status: str) -> None:
     found = make.told(platform(make.cluster(sick("a", {"type": kind, "status": status, "message": "why"}))))

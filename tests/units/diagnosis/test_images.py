@@ -52,6 +52,11 @@ CASES = [
     ("index.docker.io/x/x:1", _RESOLVE + "not found: does not exist or no pull access", "Docker Hub answers", True),
     (HUB, "failed to extract layer sha256:4031: write /var/lib/containerd/x: no space left on device",
      "node a has no space left", False),
+    (ACR, "failed to copy: httpReadSeeker: failed open: unexpected status code https://wus1.blob.core.windows.net/a/"
+     "docker/registry/v2/blobs/sha256/ab/data: 403 Server failed to authenticate the request",
+     "the storage of its layers refuses", False),
+    ("ghcr.io/example/denied:404", _RESOLVE + "unexpected status from HEAD request to "
+     "https://ghcr.io/v2/example/denied/manifests/403: 404 Not Found", "does not have the image", True),
     ("example.com/forbidden/not-found-401:404", _RESOLVE + "something else", "cannot be pulled", False),
 ]  # fmt: skip
 
@@ -115,6 +120,7 @@ def test_other_reasons_keep_their_message(reason: str, message: str, why: str, l
         ({"exitCode": 137, "reason": "OOMKilled"}, "it ended with OOMKilled (exit code 137)"),
         ({"exitCode": 128, "reason": "StartError", "message": 'exec: "trian": not found'}, '"trian": not found'),
         ({"exitCode": 127, "reason": "ContainerCannotRun", "message": "no nvidia runtime"}, "no nvidia runtime"),
+        ({"exitCode": 0, "reason": "Completed"}, "it ended with Completed (exit code 0)"),
         ({"exitCode": 1, "reason": "Error"}, "it ended with exit code 1"),
         ({"exitCode": 1, "reason": "Error", "message": "CUDA: no device"}, "exit code 1: CUDA: no device"),
     ],
@@ -155,6 +161,8 @@ CIFS = (
         ([MOUNT + "the cause", f"(combined from similar events): {LATE}", ""], "the cause"),
         ([f"(combined from similar events): {MOUNT}access denied by server"], "access denied by server"),
         ([MOUNT + "the cause", MOUNT + "context deadline exceeded"], "the cause"),
+        ([MOUNT + "the cause", MOUNT + "An operation with the given Volume ID data already exists"], "the cause"),
+        ([f'failed for "{"0a" * 32}": no IPs left with NC Status: , IP config request is [..]'], "for: no IPs left"),
         ([MOUNT + "the cause", MOUNT + "an operation with the given Volume ID data already exists"], "the cause"),
         ([MOUNT + "the cause", MOUNT + f"exit status 1 {NOTICE}"], "the cause"),
         ([MOUNT + CIFS], "mount error(13): Permission denied"),

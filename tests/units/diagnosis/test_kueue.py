@@ -201,6 +201,19 @@ def test_an_inactive_queue_is_told_with_its_own_words() -> None:
             False,
         ),
         (
+            {"QuotaReserved": "x", "Evicted": ("True", "AdmissionCheck", "At least one admission check is false")},
+            {"admissionChecks": [{"name": "prov", "state": "Retry", "message": "no capacity"}]},
+            "Kueue evicted it (AdmissionCheck: At least one admission check is false; admission check prov: "
+            f"no capacity); {WAITS}x",
+            False,
+        ),
+        (
+            {"QuotaReserved": ("True", "QuotaReserved", ""), "Admitted": ("True", "Admitted", "")},
+            {},
+            "Kueue has admitted it, and its job is still suspended",
+            False,
+        ),
+        (
             {"QuotaReserved": "node failed", "Evicted": ("True", "NodeFailures", "node failed")},
             {},
             "Kueue evicted it (NodeFailures: node failed); it waits in its queue main",

@@ -29,6 +29,9 @@ TAINTS = [
     ("aks-node-termination-handler/preempt", "drains it for a scheduled event"),
     ("startup-taint.cluster-autoscaler.kubernetes.io/gpu", "it has just joined"),
     ("kubernetes.azure.com/scalesetpriority", "it is of a Spot pool"),
+    ("medik8s.io/remediation", "another controller keeps pods off it"),
+    ("kubevirt.io/drain", "another controller keeps pods off it"),
+    ("AggregatedNodeHealth", "NVSentinel has found a fault"),
     ("CriticalAddonsOnly", "AKS's system pool"),
 ]
 
@@ -57,6 +60,7 @@ def test_each_taint_of_a_controller_names_it_and_is_never_to_be_tolerated(
     ("marks", "who"),
     [
         ({"labels": {"kubernetes.azure.com/upgrade-status": "Quarantined"}}, "an upgrade by AKS could not drain it"),
+        ({"labels": {"k8saas.nvidia.com/cordon-by": "NVSentinel"}}, "NVSentinel has found a fault and cordoned it"),
         ({"annotations": {"weave.works/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
         ({"annotations": {"kured.dev/kured-reboot-in-progress": "2026-11-22"}}, "kured drains and reboots it"),
     ],

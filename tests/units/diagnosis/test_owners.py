@@ -143,6 +143,12 @@ def test_a_job_runs_once_its_master_does_though_its_workers_cannot_be_made() -> 
         ('Pod "train-0" is invalid: spec.containers[0].image: Required value', True),
         ('no matches for kind "RayCluster" in version "ray.io/v1"', True),
         ('pods "train-0" is forbidden: violates PodSecurity "baseline:latest": host namespaces', True),
+        ('pods "train-0" is forbidden: failed quota: team: must specify limits.cpu for: main', True),
+        ('pods "train-0" is forbidden: no PriorityClass with name high was found', True),
+        ("unable to create new content in namespace ai because it is being terminated", True),
+        ('error looking up service account ai/trainer: serviceaccount "trainer" not found', True),
+        ('error looking up service account ai/default: serviceaccount "default" not found', False),
+        ('admission webhook "validation.gatekeeper.sh" denied the request: [allowedimages] nvcr.io', True),
         ('pods "train-0" is forbidden: maximum memory usage per Pod is 1Gi, but limit is 2Gi', True),
     ],
 )

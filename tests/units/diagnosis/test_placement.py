@@ -36,6 +36,12 @@ def test_the_schedulers_own_words_come_first() -> None:
     assert told(free("a"), free("b"), said=VOLCANO_SAYS) == [f"waits: the scheduler says: {VOLCANO_SAYS}"]
 
 
+def test_the_words_of_a_scheduler_that_are_only_in_an_event() -> None:
+    event = make.event(make.worker("train-0"), "FailedScheduling", "0/2 nodes are available: 2 Insufficient memory.")
+    found = lines(make.cluster(make.volcano_job(), make.worker("train-0"), free("a"), free("b"), event))
+    assert found == ["waits: the scheduler says: 0/2 nodes are available: 2 Insufficient memory."]
+
+
 def test_what_volcano_writes_to_pods_that_would_fit_is_no_cause() -> None:
     assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == SOON
 
@@ -263,6 +269,11 @@ def mounting(*more: tuple[Kind, Object]) -> list[str]:
     for _, pod in pods:
         pod["spec"]["volumes"] = [{"name": "own"}, {"name": "work", "persistentVolumeClaim": {"claimName": "work"}}]
     return lines(make.cluster(make.volcano_job(), *pods, free("a"), free("b"), *more))
+
+
+@pytest.mark.parametrize("reason", ["VolumeMismatch", "ClaimLost", "ClaimMisbound", "FailedBinding"])
+def test_each_event_of_a_claim_without_a_volume_is_reported(reason: str) -> None:
+    assert mounting(claim(), make.event(claim(), reason, "why"))[0] == "waits: claim work has no volume: why"
 
 
 def test_a_class_that_does_not_exist_is_told_of_the_claim() -> None:

@@ -102,3 +102,56 @@ def test_a_pod_that_its_node_refused() -> None:
 
 def test_a_pod_that_runs_waits_for_nothing() -> None:
     assert found(make.pod("train-0", owner="train", on="a", ready=True)) == []
+
+
+@pytest.mark.parametrize(("reason", "verb"), [("Evicted", "ended"), ("Terminated", "ended"), ("OutOfcpu", "refused")])
+def test_a_node_refuses_some_pods_and_ends_others(reason: str, verb: str) -> None:
+    pod = make.pod("train-0", owner="train", on="a", phase="Failed", reason=reason, message="why")
+    assert found(pod)[0].why == f"node a {verb} pod train-0: {reason}: why"
+
+
+def state(name: str, restarts: int = 0, last: int | None = None, **state: Object) -> Object:
+    """Returns the status of a container that ended before with the exit code `last`."""
+    before = {} if last is None else {"lastState": {"terminated": {"exitCode": last}}}
+    return {"name": name, "image": OWN, "restartCount": restarts, "state": state, **before}
+
+
+RUNS: Object = {"running": {}}
+ENDED: Object = {"terminated": {"exitCode": 1}}
+WAITS: Object = {"waiting": {"reason": "PodInitializing"}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "why"),
+    [
+        (
+            {"own": [state("main", 7, 137, **RUNS)]},
+            "container main runs again after 7 restarts; it ended with exit code 137",
+        ),
+        (
+            {"own": [state("main", **ENDED), state("proxy", **RUNS)]},
+            "container main has ended (exit code 1), but the pod only ends once proxy ends, too",
+        ),
+        (
+            {"own": [state("main", **WAITS)], "init": [state("get", 1, 2, **RUNS)]},
+            "container get runs again after 1 restart; it ended with exit code 2",
+        ),
+    ],
+)
+def test_a_container_that_ended_explains_a_pod_that_is_not_ready(statuses: dict[str, Any], why: str) -> None:
+    status = {"containerStatuses": statuses["own"], "initContainerStatuses": statuses.get("init", [])}
+    (finding,) = found(make.pod("train-0", owner="train", on="a", phase="Running", **status))
+    assert finding.why == f"pod train-0: {why}"
+    assert not finding.passing
+
+
+@pytest.mark.parametrize("kind", ["liveness", "startup"])
+def test_a_container_that_its_probe_ends_again_and_again(kind: str) -> None:
+    pod = on_node("CrashLoopBackOff", "back-off 10s")
+    pod[1]["status"]["containerStatuses"][0]["name"] = "main"
+    events = [
+        make.event(pod, "Unhealthy", f"{kind.title()} probe failed: no answer", "2026-11-22T10:01:00Z"),
+        make.event(pod, "Killing", f"Container main failed {kind} probe, will be restarted", "2026-11-22T10:02:00Z"),
+    ]
+    said = f"since it failed its {kind} probe ({kind.title()} probe failed: no answer)"
+    assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {said}"

@@ -65,6 +65,15 @@ def test_a_pod_that_was_driven_out_says_by_whom() -> None:
     assert make.told(diagnosed(job(1), pod))[0].endswith(f"the last one: pod train-a: {said}")
 
 
+def test_why_a_pod_was_evicted_comes_before_how_its_container_ended() -> None:
+    kind, pod = failed_pod("train-a", 143)
+    reason = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "preempting"}
+    pod["status"]["conditions"] = [reason]
+    assert (
+        "the last one: pod train-a: PreemptionByScheduler: preempting" in make.told(diagnosed(job(1), (kind, pod)))[0]
+    )
+
+
 def test_a_job_that_has_ended_says_so_by_itself() -> None:
     kind, over = job(3)
     over["status"]["conditions"] = [{"type": "Failed", "status": "True", "message": "BackoffLimitExceeded"}]

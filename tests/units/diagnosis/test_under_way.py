@@ -49,6 +49,9 @@ def test_a_pod_that_its_successor_waits_for() -> None:
     ending = pod(**RUNS)
     ending[1]["metadata"]["deletionTimestamp"] = "2026-11-22T10:00:00Z"
     assert told(ending) == ["pod jupyterlab-0 on node a is asked to end"]
+    ending[1]["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
+    kept = "asked to end, and kept until its finalizer batch.kubernetes.io/job-tracking is removed"
+    assert told(ending) == [f"pod jupyterlab-0 on node a is {kept}"]
 
 
 def test_before_there_are_pods() -> None:
