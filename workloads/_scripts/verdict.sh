@@ -9,8 +9,9 @@ log=$1
 
 # Prints `SIZE BUSBW WRONG ENDED HOSTS TRANSPORT`: bytes of the largest message (0: no result) and its bus bandwidth in GB/s, the
 # better of out-of-place and in-place, and of several runs the slowest (or nan, inf); wrong values in all rows; whether each test
-# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu); the number of nodes that its
-# list of ranks names (-1: no list; 0: ranks ran without each other); by what the channels go.
+# came to its end, where it prints the line "Out of bounds values", whatever it checks (src/common.cu), and no process failed; the
+# number of nodes, as NCCL counts them (nNodes, from 2.19) or as its lines and the list of ranks name them (-1: neither; 0: ranks
+# ran without each other); by what the channels go.
 #
 # Rows (NVIDIA/nccl-tests src/util.cu, and src/common.cu before 2.17.6):
 #   size count type redop root | time algbw busbw #wrong | time algbw busbw #wrong
@@ -48,8 +49,10 @@ readonly RESULTS='BEGIN {
   ended++
 }
 
+/Test (CUDA|NCCL) failure|exited on signal|exited with non-zero status/ { failed = 1 }
+
 /NET\/(IB|UCX)[^ ]* : Using / {
-  for (rest = $0; match(rest, /\[[0-9]+\][^ ]*\/(IB|RoCE)/); rest = substr(rest, RSTART + RLENGTH)) {
+  for (rest = $0; match(rest, /\[[0-9]+\](=\{\[[0-9]+\])? ?[^ ]*\/(IB|RoCE)/); rest = substr(rest, RSTART + RLENGTH)) {
     device = substr(rest, RSTART + 1, RLENGTH - 1)
     layer[substr(device, 1, index(device, "]") - 1), (device ~ /RoCE$/ ? "RoCE" : "IB")] = 1
   }
@@ -57,6 +60,12 @@ readonly RESULTS='BEGIN {
 
 # Without MPI, each process lists itself as Rank 0; with one mpirun per node, each node lists its own Rank 0.
 match($0, / nranks [0-9]+/) { if (substr($0, RSTART + 8) + 0 > most) most = substr($0, RSTART + 8) + 0 }
+!/MNNVL [1-9]/ && match($0, / nNodes [0-9]+/) { if (substr($0, RSTART + 8) + 0 > together) together = substr($0, RSTART + 8) + 0 }
+match($0, /[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]+:[0-9]+ \[[0-9]+\] NCCL /) {
+  name = substr($0, RSTART, index(substr($0, RSTART), ":") - 1)
+  if (!(name in known)) hosts++
+  known[name] = 1
+}
 /# +Using devices/ { listing++ }
 match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   count = split(substr($0, RSTART, RLENGTH), words, " ")
@@ -73,7 +82,7 @@ match($0, /# +Rank +[0-9]+ .*Pid +[0-9]+ on +[^ ]+ /) {
   channels("via (SHM/|direct shared memory)", "SHM")
   channels("via P2P/MNNVL", "P2P/MNNVL")
   channels("via P2P/", "P2P")
-  if (match($0, /via NET\/[^\/]+\//) && $0 !~ /via NET\/(IB|Socket)/) other = substr($0, RSTART + 4, RLENGTH - 5)
+  if (match($0, /via NET\/[A-Za-z0-9_ ]+\//) && $0 !~ /via NET\/(IB|Socket)/) other = substr($0, RSTART + 4, RLENGTH - 5)
   if (match($0, /via NET\/(IB|UCX)[^ \/]*\/[0-9]+/)) {
     device = substr($0, RSTART, RLENGTH)
     sub(/.*\//, "", device)
@@ -101,9 +110,9 @@ END {
   transport = "none"
   for (i = split("SHM P2P NVLS", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
   if ("P2P/MNNVL" in seen) transport = "P2P/MNNVL"
-  if (other != "") transport = other
-  if (other == "NET/UCX" && infiniband) transport = "NET/UCX/IB"
-  for (i = split("NET/Socket NET/IB COLLNET", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
+  for (i = split("NET/IB COLLNET", names, " "); i > 0; i--) if (names[i] in seen) transport = names[i]
+  if (other != "") transport = other == "NET/UCX" && infiniband ? "NET/UCX/IB" : other
+  if ("NET/Socket" in seen) transport = "NET/Socket"
   if (ethernet && transport != "NET/Socket") transport = "RoCE"
   least = -1
   for (i in nodes) {
@@ -111,7 +120,10 @@ END {
     if (least < 0 || nodes[i] < least) least = nodes[i]
   }
   if (apart || most == 1 || (least == 1 && listings > 1)) least = 0
-  printf "%.0f %s %.0f %d %d %s\n", size, size ? busbw : 0, wrong, (ended && ended >= tables), least, transport
+  else if (together) least = together
+  else if (least > 1 && hosts > least) least = hosts # a line of the list may be cut
+  complete = ended && !failed && ended >= tables && ended >= listing
+  printf "%.0f %s %.0f %d %d %s\n", size, size ? busbw : 0, wrong, complete, least, transport
 }
 
 function channels(pattern, name) {
@@ -185,6 +197,7 @@ fi
 [[ $busbw =~ ^[0-9] ]] || verdict 2 "FAIL all_reduce_perf measured no bandwidth: $busbw"
 if ((NODES > 1)); then
   ((hosts != 1)) || verdict 1 "FAIL all ranks were on one node of $NODES"
+  ((hosts < 0 || hosts >= NODES)) || verdict 1 "FAIL the ranks were on $hosts nodes of $NODES"
   case $transport in
     NET/IB | COLLNET | NET/UCX/IB | P2P/MNNVL) ;;
     NET/Socket) verdict 1 "FAIL NCCL fell back to TCP (NET/Socket) between nodes" ;;

@@ -215,6 +215,15 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         (ranks("a", "b") + table(GOOD), 2, 0, "PASS"),
         (ranks("a", "b") + table(GOOD) + ranks("c", "a") + table(GOOD), 2, 0, "PASS"),
         (f"{INFO} comm 0x1 rank 0 nranks 16 {ALONE}\n" + table(GOOD), 2, 0, "PASS"),
+        (ranks(*"aabb") + table(GOOD), 4, 1, "FAIL the ranks were on 2 nodes of 4"),
+        (f"{INFO} comm 0x1 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0\n" + table(GOOD), 4, 1,
+         "FAIL the ranks were on 2 nodes of 4"),
+        (f"{INFO} comm 0x1 rank 0 nRanks 8 nNodes 1 localRanks 8 localRank 0 MNNVL 1\n" + table(GOOD), 2, 0, "PASS"),
+        (ranks(*"abc") + "".join(f"{host}:1:1 [0] NCCL INFO x\n" for host in "abcd") + table(GOOD), 4, 0, "PASS"),
+        # A process that failed after its results, and a run that has none.
+        (table(GOOD) + "a: Test CUDA failure common.cu:941 'unknown error'\n", 2, 2, "FAIL all_reduce_perf did not"),
+        (table(GOOD) + "mpirun noticed that process rank 3 exited on signal 9.\n", 2, 2, "FAIL all_reduce_perf did"),
+        (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
         # Interrupted, after wrong values or before the end of the second test.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
         ("\n".join([table(GOOD), HEADER, row(1024, 1, 1)]), 2, 2, "FAIL all_reduce_perf did not come to its end"),
@@ -254,6 +263,9 @@ def test_what_else_may_be_in_the_log(tmp_path: Path, output: str, nodes: int, co
         ("NET/IBext_v8 : Using [0]mlx5_0:1/IB/SHARP [RO]", "[send] via NET/IBext_v8/0/GDRDMA", 0, "transport=NET/IB"),
         ("NET/IB : Using [0]mlx5_0:1/IB", "via P2P/MNNVL", 0, "transport=P2P/MNNVL"),
         ("MNNVL 1 cliqueId 7ffe cliqueSize 8 cliqueRank 0", "via P2P/CUMEM", 1, "no channel shows"),
+        ("NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [RO]", "[send] via NET/IB/0", 1, "Ethernet (RoCE)"),
+        ("NET/IB : Using [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [RO]", "[send] via NET/IB/0", 0, "transport=NET/IB"),
+        ("", f"[send] via NET/IB/0\n{INFO} Channel 01/0 : 8[0] -> 0[0] [send] via NET/OFI/0", 1, "but NET/OFI"),
         ("NET/OFI Selected Provider is efa", "[send] via NET/AWS Libfabric/0/GDRDMA", 1, "but NET/AWS Libfabric"),
     ],
 )  # fmt: skip
