@@ -13,6 +13,8 @@ _LONGEST_S = 10**9
 _NAMED = 2
 _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s,;&\"']+")
 """Options of mounts and signed addresses, which drivers print in their errors."""
+_STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
+"""Values of Go's structures in messages, which can be lists of hundreds."""
 _WIDTH = 80
 
 
@@ -95,6 +97,7 @@ def wrapped(text: str, indent: str) -> list[str]:
 def one_line(text: str) -> str:
     """Another program's message without line breaks and secrets; a long one loses its middle, for causes come last."""
     words = _SECRET.sub(r"\1=***", re.sub(r"\s+", " ", text).strip())
+    words = _STRUCTS.sub("{...} ", words).strip() if len(words) > _LONGEST else words
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST // 3]} ... {words[-(_LONGEST * 2 // 3) :]}"
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from diagnosis.cluster import Cluster, Object, has_ended
 from diagnosis.finding import Finding, one_line
@@ -36,6 +37,8 @@ _EVENTS = (
     "NetworkNotReady",
 )
 _PROGRESS = ("Pulling", "Pulled", "Started")
+_VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
+"""Parts of messages that differ from pod to pod though their cause is the same."""
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")
 """The kubelet's event Killing (pkg/kubelet/kuberuntime/kuberuntime_manager.go), whose probe has its own event."""
 _DRIVEN_OUT = ("Evicted", "Preempting", "Terminated", "NodeShutdown", "Shutdown", "DeadlineExceeded")
@@ -100,6 +103,20 @@ def ended(state: Object | None) -> str:
     code = f"exit code {end['exitCode']}"
     said = f"{why} ({code})" if why else code
     return f"{said}: {end['message']}" if end.get("message") else said
+
+
+def not_started_pods(cluster: Cluster, pods: Iterable[Object], push: str) -> Iterator[Finding]:
+    """Yields why containers of these pods do not start: each cause once, with how many other pods have it."""
+    alike: dict[str, list[Finding]] = {}
+    for pod in pods:
+        if finding := not_started(cluster, pod, push):
+            own = [pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName", "")]
+            alike.setdefault(
+                re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", finding.why), []
+            ).append(finding)
+    for first, *others in alike.values():
+        more = f"; the same holds for {len(others)} other {'pod' if len(others) == 1 else 'pods'}" if others else ""
+        yield replace(first, why=f"{first.why}{more}")
 
 
 def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:

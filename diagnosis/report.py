@@ -33,7 +33,7 @@ from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, pods_of, refusals
 from diagnosis.placement import not_placed
-from diagnosis.pods import not_started
+from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
 from diagnosis.retries import failing, job_retries
 from diagnosis.under_way import under_way
@@ -186,7 +186,7 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     on_nodes = [
         pod for pod in counts if pod["spec"].get("nodeName") and not is_ready(pod) and not is_lost(cluster, pod)
     ]
-    yield from filter(None, (not_started(cluster, pod, push) for pod in on_nodes))
+    yield from not_started_pods(cluster, on_nodes, push)
     yield from _controllers(cluster, workload, kind, pods)
     if not pods and phase == PENDING:
         pods = _templates(cluster, workload)

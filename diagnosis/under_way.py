@@ -10,6 +10,7 @@ from diagnosis.messages import cause, most_telling
 
 _UNHEALTHY = "Unhealthy"
 """Event of a probe that failed."""
+_NOT_KILLED = "FailedKillPod"
 
 
 def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -35,7 +36,9 @@ def _state(cluster: Cluster, pod: Object) -> str:
     name = pod["spec"].get("nodeName")
     if pod["metadata"].get("deletionTimestamp"):
         held = pod["metadata"].get("finalizers")
-        return f"asked to end, and kept until its finalizer {' and '.join(held)} is removed" if held else "asked to end"
+        failed = [event["message"] for event in cluster.events(pod) if event["reason"] == _NOT_KILLED]
+        kept = f", and kept until its finalizer {' and '.join(held)} is removed" if held else ""
+        return f"asked to end{f': {cause(failed[-1])}' if failed else kept}"
     if not name:
         return "not placed yet"
     if pod.get("status", {}).get("phase") != "Running":

@@ -169,6 +169,7 @@ CIFS = (
         ([MOUNT + "exit status 1, AccountKey=***, Error: no such host"], "Error: no such host"),
         ([LATE], "timed out waiting for the condition"),
         ([MOUNT + "x" * 900 + " the cause"], "the cause"),
+        ([MOUNT + "the cause, " + "10.0.0.1:{IPAddress:10.0.0.1 NCVersion:0} " * 60], "the cause, {...}"),
     ],
 )  # fmt: skip
 def test_of_several_events_of_a_mount_the_one_with_the_cause_is_shown(messages: list[str], why: str) -> None:

@@ -155,3 +155,18 @@ def test_a_container_that_its_probe_ends_again_and_again(kind: str) -> None:
     ]
     said = f"since it failed its {kind} probe ({kind.title()} probe failed: no answer)"
     assert found(pod, *events)[0].why == f"pod train-0: CrashLoopBackOff: back-off 10s: the kubelet killed it, {said}"
+
+
+def test_a_cause_that_many_pods_have_is_reported_once() -> None:
+    pods = []
+    for number in range(3):
+        said = f"back-off {number}m0s restarting failed container=main pod=train-{number}_ai"
+        pods.append(
+            make.pod(f"train-{number}", owner="train", on=f"n{number}", **make.waiting("CrashLoopBackOff", said, OWN))
+        )
+    other = make.pod("train-3", owner="train", on="a", **make.waiting("CrashLoopBackOff", "another", OWN))
+    assert [each.why for each in found(*pods, other)] == [
+        "pod train-0: CrashLoopBackOff: back-off 0m0s restarting failed container=main pod=train-0_ai; "
+        "the same holds for 2 other pods",
+        "pod train-3: CrashLoopBackOff: another",
+    ]

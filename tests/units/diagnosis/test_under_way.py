@@ -52,6 +52,9 @@ def test_a_pod_that_its_successor_waits_for() -> None:
     ending[1]["metadata"]["finalizers"] = ["batch.kubernetes.io/job-tracking"]
     kept = "asked to end, and kept until its finalizer batch.kubernetes.io/job-tracking is removed"
     assert told(ending) == [f"pod jupyterlab-0 on node a is {kept}"]
+    event = make.event(ending, "FailedKillPod", "error killing pod: unmount: device or resource busy")
+    why = "asked to end: error killing pod: unmount: device or resource busy"
+    assert told(ending, event) == [f"pod jupyterlab-0 on node a is {why}"]
 
 
 def test_before_there_are_pods() -> None:
