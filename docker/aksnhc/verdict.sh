@@ -14,7 +14,7 @@ set -euo pipefail
 #   ERROR:  nhc:  2 health checks failed.                          at the end, or:
 #   Node Health Check completed successfully (9s).                 with -v
 # A fault code may stand lines below; NHCNA marks what is no fault of the node. Some tests hand `-e` or `\t` to what writes the log.
-# Tests that cannot look log "Skipping", or bash logs an error of their script, and they pass all the same.
+# Tests that cannot look log "Skipping", or bash or what they run logs an error, and they pass all the same.
 # shellcheck disable=SC2016
 readonly EVENTS='
 function event(kind, text) {
@@ -63,7 +63,7 @@ match($0, /Checking node /) && ENVIRON["NODE_NAME"] && substr($0, RSTART + RLENG
 }
 /This XID has been reported before/ { close_failure(); event("fault", "check_gpu_xid: " $0); next }
 /atchdog timer .* has expired/ { expired = check }
-/[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|test passed, +GB\/s|test failed to run|count not supported/ {
+/[Ss]kipping.* test|test skipped|not found, skipping|NVLINK is not enabled|(passed|BW=)[^0-9]*[ =]G(B\/s|bps)|test failed to run|count not supported/ {
   close_failure()
   event("unknown", index($0, "check_") ? substr($0, index($0, "check_")) : $0)
   next
@@ -73,7 +73,7 @@ match($0, /check_[a-z0-9_]*: command not found/) {
   event("unknown", substr($0, RSTART, index(substr($0, RSTART), ":") - 1) " is not in this image")
   next
 }
-check && /nhc: (eval: )?line [0-9]+: |command not found|: (integer expression|unary operator) expected|\(standard_in\) [0-9]+: / {
+check && /Failed to initialize NVML|NVIDIA-SMI has failed|No devices were found|Unable to determine the device handle|Test (CUDA|NCCL) failure|error while loading shared libraries|Traceback \(most recent|unable to find the specified executable|nhc: (eval: )?line [0-9]+: |command not found|: (integer expression|unary operator) expected|\(standard_in\) [0-9]+: / {
   close_failure()
   event("unknown", check ": its script failed: " $0)
   next

@@ -42,6 +42,11 @@ recovery() {
   esac
 }
 
+# Words of the driver without an Xid. It cannot start a GPU that is broken, or that another driver still holds, and tries again.
+readonly LOST='fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST'
+readonly NOT_STARTED='RmInitAdapter failed!|NV_ERR_GPU_IN_FULLCHIP_RESET'
+readonly RESET='[Rr]eset required|NV_ERR_RESET_REQUIRED|[Rr]equires reset|need to be reset'
+
 note() { # SEVERITY TEXT
   [[ $1 != "$severity" ]] || seen["$2"]=1
 }
@@ -65,16 +70,19 @@ entry() { # LINE
     else
       note warning "S$number of NVSwitch $gpu"
     fi
-  elif [[ $line =~ NVRM:.*fallen\ off\ the\ bus ]]; then # older drivers log no Xid
-    gpu=unknown
+  elif [[ $line =~ NVSwitch\ (non-)?fatal\ error\ ([0-9]+).*pci\ bus\ id\ ([0-9A-Fa-f:]+) ]]; then # of the fabric manager
+    note "$([[ ${BASH_REMATCH[1]} ]] && echo warning || echo critical)" "S${BASH_REMATCH[2]} of NVSwitch ${BASH_REMATCH[3]}"
+  elif [[ $line =~ NVRM:.*($LOST|$NOT_STARTED) ]]; then # drivers do not always log an Xid
+    gpu=unknown number=79
+    [[ $line =~ $LOST ]] || number="without number (the driver cannot start it)"
     [[ ! $line =~ ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}) ]] || gpu=${BASH_REMATCH[1]}
-    note critical "79 of GPU $gpu"
-  elif [[ $line =~ NVRM:.*(Reset\ required|NV_ERR_RESET_REQUIRED|[Rr]equires\ reset) ]]; then
+    note "$([[ $number == 79 ]] && echo critical || echo warning)" "$number of GPU $gpu"
+  elif [[ $line =~ NVRM:.*($RESET) ]]; then
     action[unknown]="critical (Reset required)"
   fi
 }
 
-readonly ERRORS='NVRM: Xid \(|nvswitch[0-9]*:? SXid \(|NVRM:.*(fallen off the bus|[Rr]eset required|NV_ERR_RESET_REQUIRED|requires reset)'
+readonly ERRORS="NVRM: Xid \\(|nvswitch[0-9]*:? SXid \\(|NVSwitch (non-)?fatal error|NVRM:.*($LOST|$NOT_STARTED|$RESET)"
 entries "$ERRORS" 0
 for line in "${entries[@]}"; do
   # A recovery action is valid however old it is, so warnings need the older Xids 154, too.

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
-# It reads two sources. systemd-networkd logs lost links only if they have an address (IP over InfiniBand). The counter link_downed of
-# a port also grows without an address; virtual functions may not count, then it stays 0.
+# It reads three sources. systemd-networkd logs lost links only if they have an address (IP over InfiniBand). The counter link_downed
+# of a port also grows without an address; virtual functions may not count, then it stays 0. Kernels from 6.12, and NVIDIA's drivers,
+# log each port that goes down, of Ethernet too (drivers/infiniband/core/cache.c).
 here=$(dirname "$0")
 source "$here/lib.sh"
 source "$here/log.sh"
@@ -60,10 +61,18 @@ flapping() {
 }
 
 [[ -r $KERNEL_LOGS/syslog || -r $KERNEL_LOGS/messages ]] || flapping # report the counters also if the log cannot be read
-entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier' "$hours"
+entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier|: Port: [0-9]+ Link DOWN' "$hours"
+declare -A logged=()
 for line in "${entries[@]}"; do
-  [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier ]] || continue
-  lost[${BASH_REMATCH[1]}]=$((${lost[${BASH_REMATCH[1]}]:-0} + 1))
+  [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier || $line =~ \ ([A-Za-z0-9_]+):\ Port:\ ([0-9]+)\ Link\ DOWN ]] || continue
+  link=${BASH_REMATCH[1]}
+  layer=$sys/class/infiniband/$link/ports/${BASH_REMATCH[2]:-1}/link_layer
+  if [[ -r $layer ]]; then [[ $(<"$layer") == InfiniBand ]] || continue; fi
+  [[ ! $link =~ ^roce|_(an|eth) ]] || continue
+  logged[$link]=$((${logged[$link]:-0} + 1))
+done
+for link in "${!logged[@]}"; do # the counter of a port counts the same losses
+  ((logged[$link] <= ${lost[$link]:-0})) || lost[$link]=${logged[$link]}
 done
 flapping
 ok "no link was lost $times times within $hours hours"

@@ -6,7 +6,7 @@
 # `Mon dd hh:mm:ss`.
 entries() {
   local pattern=$1 hours=$2 logs=${KERNEL_LOGS:?} name file line now seconds files=()
-  local boot='(kernel: ?|^)(\[[^]]*\] *)?Linux version '
+  local boot='^(([^ ]*[^ :] +){0,4}kernel: ?)?(\[[^]]*\] *)*Linux version ' # not where another program quotes it
   for name in syslog messages; do # Ubuntu, others; the one before may have been put aside since the boot
     for file in "$logs/$name.1" "$logs/$name"; do
       [[ -r $file && -s $file ]] && files+=("$file")

@@ -64,6 +64,11 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         (["kernel: NVRM: Xid (PCI:0000:a8:00 GPU-I:02): 95, pid=7, uncontained"], "95 of GPU 0000:a8:00", ""),
         (["kernel: NVRM: Xid (0000:03:00): 79, GPU has fallen off the bus."], "79 of GPU 0000:03:00", ""),
         (["kernel: NVRM: GPU at 0000:03:00.0 has fallen off the bus."], "79 of GPU 0000:03:00", ""),
+        (["kernel: NVRM: The NVIDIA GPU 0000:b3:00.0", "kernel: NVRM: fallen off the bus and is"], "79 of GPU", ""),
+        (["kernel: NVRM: x failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F)"], "79 of GPU unknown", ""),
+        (["kernel: NVRM: GPU6 _kgspBootGspRm: (the GPU is in a bad state and may need to be reset)"], "154 of", ""),
+        (["kernel: NVRM: GPU 0000:0a:00.0: RmInitAdapter failed! (0x24:0x72:1568)"], "", "without number (the driver"),
+        (["kernel: NVRM: Assertion failed: x [NV_ERR_GPU_IN_FULLCHIP_RESET] (0x10)"], "", "without number"),
         ([f"{XID}94, pid=7, name=python3, contained"], "", "94 of GPU 0008:01:00"),
         ([f"{XID}63, Row Remapper: New row marked for remapping"], "", "63 of GPU 0008:01:00"),
         ([f"{XID}64, Row Remapper: Remapping row has failed"], "64 of GPU 0008:01:00", ""),
@@ -71,9 +76,16 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         ([f"{SXID}24007, Fatal, Link 30 sourcetrack timeout error (First)"], "S24007 of NVSwitch 0000:c1:00", ""),
         ([f"{SXID}20009, Non-fatal, Link 28 RX Short Error Rate"], "", "S20009 of NVSwitch 0000:c1:00"),
         ([f"{SXID}24007, Severity 1 Engine instance 30", f"{SXID}24007, Data {{0x0, 0x1}}"], "", ""),
+        (["nv-fabricmanager[8]: detected NVSwitch fatal error 20034 on fid:0 on NVSwitch pci bus id 00000000:86:00.0"],
+         "S20034 of NVSwitch 00000000:86:00", ""),
+        (["nv-fabricmanager[8]: detected NVSwitch non-fatal error 12028 on fid 0 on pci bus id 00000000:86:00.0"],
+         "", "S12028 of NVSwitch 00000000:86:00"),
         # What was before the boot is over, however the kernel's first line begins.
         ([f"{XID}79, lost", f"{SXID}24007, Fatal, x", "kernel: [    0.000000] Linux version 6.8"], "", ""),
         ([f"{XID}79, lost", "kernel:[    0.000000] Linux version 6.8"], "", ""),
+        ([f"{XID}79, lost", "kernel: [    0.000000][    T0] Linux version 6.11"], "", ""),
+        ([f"{XID}79, lost", 'x[9]: msg="kernel: Linux version 6.8"'], "79 of GPU 0008:01:00", ""),
+        ([f"{XID}79, lost", "sudo: root : COMMAND=/bin/grep kernel: Linux version x"], "79 of GPU 0008:01:00", ""),
         ([f"{XID}79, lost", "systemd[1]: hello Linux version 6.8"], "79 of GPU 0008:01:00", ""),
     ],
 )  # fmt: skip
@@ -167,6 +179,27 @@ def test_lost_carriers_of_pods_are_no_infiniband(tmp_path: Path) -> None:
         (1, f"systemd-networkd[7]: {link}: Lost carrier") for link in ("veth1a", "azv0d", "eth0", "enP30832p0s0") * 4
     ]
     assert Links(tmp_path).look({}, *lost)[0] == OK
+
+
+@pytest.mark.parametrize(
+    ("link", "count", "layer", "problem"),
+    [
+        ("mlx5_ib1", "0", "InfiniBand", True),  # a function that does not count
+        ("mlx5_ib1", "1", "InfiniBand", False),  # one loss, counted and logged
+        ("mlx5_9", "0", "InfiniBand", True),  # not in sysfs
+        ("mlx5_ib1", "0", "Ethernet", False),
+        ("rocep1s0f1", "0", "InfiniBand", False),
+        ("mlx5_an0", "0", "InfiniBand", False),
+    ],
+)
+def test_ports_that_the_kernel_logs_as_down_are_lost_links(
+    tmp_path: Path, link: str, count: str, layer: str, problem: bool
+) -> None:
+    node = Links(tmp_path)
+    node.look({"mlx5_ib1": "0"}, layer=layer)
+    down = (1.0, f"kernel: [  9.1] mlx5_core 0101:00:00.0 {link}: Port: 1 Link DOWN")
+    code, message = node.look({"mlx5_ib1": count}, *[down] * (1 if count == "1" else 2), layer=layer)
+    assert (code, link in message) == ((PROBLEM, True) if problem else (OK, False))
 
 
 class Smi:
