@@ -17,12 +17,16 @@ _STARTS = {
     b"\x93NUMPY": ("begins with a header of numpy", _NUMPY.replace("{read}", _LOAD)),
     struct.pack("<ii", 20240520, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
     struct.pack("<ii", 20240801, 1): ("begins with a header of llm.c, of 1024 bytes", "tail -c +1025 {file} > {bare}"),
-    b"MMIDIDX\0": ("is an index of a Megatron dataset, without tokens", "rm {file}"),
+    b"MMIDIDX\0": ("is an index of a Megatron dataset, without tokens", "mv {file} {file}.idx"),
     b"\x1f\x8b\x08": ("is compressed", "gunzip < {file} > {bare}"),
     b"\x28\xb5\x2f\xfd": ("is compressed", "unzstd < {file} > {bare}"),
     b"\xfd7zXZ\0": ("is compressed", "unxz < {file} > {bare}"),
     b"BZh91AY&SY": ("is compressed", "bunzip2 < {file} > {bare}"),
     b"PK\3\4": ("is a zip archive, as numpy and torch write", "unzip -l {file}    # lists its content"),
+    b"\x04\x22M\x18": ("is compressed", "unlz4 < {file} > {bare}"),
+    b"\x80\x02\x8a\nl\xfcF\xf9j": ("is a checkpoint of torch", "mv {file} {file}.pt"),
+    b"GGUF": ("is a model of llama.cpp", "mv {file} {file}.gguf"),
+    b"ARROW1\0\0": ("is Arrow", "python -c 'import pandas, sys; print(pandas.read_feather(sys.argv[1]))' {file}"),
     b"PAR1": ("is Parquet", "python -c 'import pandas, sys; print(pandas.read_parquet(sys.argv[1]))' {file}"),
     b"\x89HDF": ("is HDF5", "h5dump -n {file}    # lists its content"),
 }
@@ -83,7 +87,7 @@ def foreign(file: Path | str, place: int, numbers: Sequence[int], vocabulary: in
     kind, many = f"{len(numbers)}{_FORMATS[size]}", sum(each >= vocabulary for each in numbers) > len(numbers) / 50
     if many and max(struct.unpack(f">{kind}", struct.pack(f"<{kind}", *numbers))) < vocabulary:
         return DataError(f"{what}: the file is big-endian: {_convert(file, size, f'>u{size}')}")
-    if most >= 2**24:
+    if most >= 2**20:  # no vocabulary is so large
         return DataError(f"{what}: if the file has 16 bits per token, run {_convert(file, size, '<u2')}")
     return DataError(f"{what}: another tokenizer wrote it, or `vocabulary` must be at least {most + 1}")
 

@@ -15,14 +15,17 @@ from typing import Any, TypeVar
 Made = TypeVar("Made")
 _OPEN, _TOLD = 16, 5
 _TEXTS = ("text", "prompt", "completion")
-_UNPACKS = {
-    b"\x1f\x8b": "gunzip <",
-    b"\x28\xb5\x2f\xfd": "unzstd <",
-    b"BZh": "bunzip2 <",
-    b"\xfd7zXZ": "unxz <",
-    b"PK\3\4": "unzip -p",
+_STARTS = {
+    b"\x1f\x8b": "compressed: gunzip < {file} > {file}.out",
+    b"\x28\xb5\x2f\xfd": "compressed: unzstd < {file} > {file}.out",
+    b"BZh": "compressed: bunzip2 < {file} > {file}.out",
+    b"\xfd7zXZ": "compressed: unxz < {file} > {file}.out",
+    b"PK\3\4": "compressed: unzip -p {file} > {file}.out",
+    b"PAR1": 'Parquet: python -c \'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[1] + ".out", '
+    'orient="records", lines=True)\' {file}',
+    b"version https://git-lfs": "a pointer of Git LFS, not the data: git lfs pull",
 }
-"""The first bytes of compressed files, with the commands that decompress them."""
+"""The first bytes of other files, with what they are and the command that makes JSON lines of them."""
 _LEFT_OUT = re.compile(r"(?i:\.jsonl\.(gz|zst|bz2|xz|zip))$|\.JSONL$")
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """Matches bytes that are not UTF-8, as `surrogateescape` decodes them."""
@@ -75,9 +78,9 @@ def _files(path: Path) -> list[Path]:
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     """Yields the lines that are not empty, with their numbers. Raises DataError for files that are not UTF-8."""
     with file.open("rb") as beginning:
-        first = beginning.read(8)
-    if command := next((each for start, each in _UNPACKS.items() if first.startswith(start)), ""):
-        raise DataError(f"{file} is compressed: {command} {file} > {file}.out")
+        first = beginning.read(32)
+    if other := next((each for start, each in _STARTS.items() if first.startswith(start)), ""):
+        raise DataError(f"{file} is {other.format(file=file)}")
     if not (encoding := json.detect_encoding(first)).startswith("utf-8"):
         raise _encoded(f"{file}:1", file, re.sub(r"-([bl]e)$", r"\1", encoding).upper())
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
@@ -91,6 +94,11 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _guess(line: bytes) -> str:
+    """Returns the probable encoding. Chinese characters are pairs of bytes; most of the first bytes are below 0xd8."""
+    runs = re.findall(b"[\x80-\xff]+", line)
+    firsts = sorted(b"".join(runs)[::2])
+    if all(len(run) % 2 == 0 for run in runs) and firsts[len(firsts) // 2] < 0xD8:
+        return "GB18030"
     try:
         line.decode("cp1252")
     except UnicodeDecodeError:
