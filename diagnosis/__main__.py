@@ -7,6 +7,7 @@ Who may not read the cluster's nodes and pods, as members of a team, is told wha
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _explain(log: Path) -> int:
     """Returns 1 for a log without an error of the table, which docs/azure-errors.md lists."""
     try:
-        text = sys.stdin.read() if log.name == "-" else log.read_text(encoding="utf-8", errors="replace")
+        text = sys.stdin.read() if log.name == "-" else _text(log.read_bytes())
     except OSError as error:
         print(f"error: {log} cannot be read: {error.strerror}", file=sys.stderr)
         return 1
@@ -61,6 +62,11 @@ def _explain(log: Path) -> int:
     none = "no error of Azure that this program can explain; docs/azure-errors.md lists those that it can"
     print("\n".join(map(str, found)) or none)
     return 0 if found else 1
+
+
+def _text(log: bytes) -> str:
+    """Decodes a log; PowerShell writes UTF-16."""
+    return log.decode(json.detect_encoding(log), errors="replace")
 
 
 def _tell(namespace: str, workloads: Sequence[str]) -> None:

@@ -12,8 +12,8 @@ from config.facts.skus import Facts
 from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
-_NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3})")
-"""Where an error begins in a log of pulumi, or in JSON."""
+_NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3}|ERROR: \(|RESPONSE \d{3}: |(?<!\\)\"code\"\s*:)")
+"""Where an error begins in logs of pulumi, az and the SDK for Go, and in JSON, whose `details` have several."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
@@ -50,6 +50,11 @@ class Explanation:
     fixes: tuple[str, ...]
     source: str
 
+    @property
+    def unknown(self) -> int:
+        """How much the commands leave open."""
+        return " ".join(self.fixes).count("<")
+
     def __str__(self) -> str:
         """One line, and one for each thing to do."""
         return "\n".join([self.says, *(f"    {fix}" for fix in self.fixes), f"    ({self.source})"])
@@ -80,7 +85,11 @@ def explain(error: str, place: Place | None = None) -> Explanation | None:
 def explain_log(log: str) -> list[Explanation]:
     """Returns what each error in a log means, each meaning once."""
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
-    return list(dict.fromkeys(each for each in found if each)) or [each for each in [explain(log)] if each]
+    known = list(dict.fromkeys(each for each in found if each))
+    # A code alone, above the JSON that has it with its details, says less.
+    return [
+        each for each in known if not any(other.says == each.says and other.unknown < each.unknown for other in known)
+    ] or [each for each in [explain(log)] if each]
 
 
 def _exit_code(error: str) -> int:

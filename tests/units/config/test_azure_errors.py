@@ -43,6 +43,10 @@ CASES = {
         "provider",
         "--namespace Microsoft.ContainerService ",
     ),
+    ("FeatureNotRegistered", "Preview feature Microsoft.ContainerService/SomePreview not registered."): (
+        "preview feature",
+        "--namespace Microsoft.ContainerService --name SomePreview ",
+    ),
     ("OverconstrainedZonalAllocationRequest", "applied are:\n  - Availability Zone\n  - VM Size"): (
         "all constraints at once",
         "pulumi up",
@@ -160,6 +164,10 @@ REPORTS = {
     "SpotPriceGreaterThanProvidedMaxPrice": "A Spot machine costs more",
     'StatusCode=429 -- Original Error: Code="TooManyRequests"': "too many requests",
     "LinkedAuthorizationFailed: has permission to perform action 'a/write' on scope '/x'; however": "the right",
+    "is currently not available in location 'eastus2' zones '1'. See https://aka.ms/azureskunotavailable": "not offer",
+    "The PutAgentPoolHandler.PUT request limit has been exceeded for agentpool /x": "too many requests",
+    "AADSTS7000222: The provided client secret keys for app 'x' are expired.": "login has expired",
+    "Interactive authentication is needed. Please run: az login": "login has expired",
     "AKSOperationPreempted": "busy with another operation",
     "Eviction blocked by Too Many Requests (usually a pdb): disruption budget": "drained",
 }
@@ -178,6 +186,27 @@ def test_each_error_of_a_log_is_explained_once() -> None:
     assert [each.says.split()[0] for each in explain_log(log)] == ["Nodes", "AKS"]
     assert explain_log("nothing") == []
     assert [each.says.split()[0] for each in explain_log("ScopeLocked")] == ["A"]
+
+
+LOCKED = "following scope(s) are locked: '/s/g'"
+QUOTA_14 = "exceeding approved Total Regional Cores quota. (Minimum) New Limit Required: 14."
+SDK = 'PUT https://x\nRESPONSE 409: 409 Conflict\nERROR CODE: {0}\n{{"error": {{"code": "{0}", "message": "{1}"}}}}\n'
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        json.dumps(
+            {"code": "A", "details": [{"code": "ScopeLocked", "message": LOCKED}, {"code": "B", "m": QUOTA_14}]}
+        ),
+        f"ERROR: (ScopeLocked) {LOCKED}\nCode: ScopeLocked\nERROR: (QuotaExceeded) {QUOTA_14}\nCode: QuotaExceeded\n",
+        SDK.format("ScopeLocked", LOCKED) + SDK.format("QuotaExceeded", QUOTA_14),
+    ],
+)
+def test_all_errors_are_explained_with_their_details_in_the_form_of_each_tool(log: str) -> None:
+    locked, quota = explain_log(log)
+    assert "'/s/g/providers/Microsoft.Authorization/locks" in locked.fixes[0]
+    assert "Total Regional Cores: 14 or more" in quota.fixes[0]
 
 
 def test_other_errors_are_not() -> None:

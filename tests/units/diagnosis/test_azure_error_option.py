@@ -10,9 +10,10 @@ import pytest
 from diagnosis.__main__ import main
 
 
-def test_a_log_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_a_log_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str], encoding: str) -> None:
     log = tmp_path / "destroy.log"
-    log.write_text('error: Status=409 Code="ScopeLocked" Message="..."')
+    log.write_text('error: Status=409 Code="ScopeLocked" Message="..."', encoding=encoding)
     assert main(["--azure-error", str(log)]) == 0
     assert "management lock" in capsys.readouterr().out
 
