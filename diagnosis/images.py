@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from config.facts.content_tags import content_tag, image_names
 from diagnosis.cluster import POD, Cluster, Object
 from diagnosis.finding import Finding, one_line
-from diagnosis.messages import cause
+from diagnosis.messages import cause, is_symptom, most_telling
 
 PULLING = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrRegistryUnavailable")
 NEVER = "ErrImageNeverPull"
@@ -47,9 +47,11 @@ class _Pull:
 
 def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: str, push: str) -> Finding:
     """Why the image of a pod cannot be pulled; `push` as in `report.report`."""
-    if not cause(message.replace(image, "").partition('""')[2]):  # Back-off pulling image "..." and nothing else
-        events = [event["message"] for event in cluster.events(pod)]
-        message = next((text for text in reversed(events) if _FAILED in text and image in text), message)
+    bare = not cause(message.replace(image, "").partition('""')[2])  # Back-off pulling image "..." and nothing else
+    told = [each for each in cluster.events(pod) if _FAILED in each["message"] and image in each["message"]]
+    if told and (bare or is_symptom(message)):
+        best = most_telling(told)["message"]
+        message = best if bare or not is_symptom(best) else message
     pull = _Pull(cluster, pod, image, one_line(_end(message)), look, push)
     words = _NAMES.sub("", message.replace(image, ""))
     return next((found(pull) for pattern, found in _CAUSES if pattern.search(words)), _unknown(pull))

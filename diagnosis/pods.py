@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from diagnosis.cluster import Cluster, Object, has_ended
 from diagnosis.finding import Finding, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
-from diagnosis.messages import cause, hidden_by_notice, most_telling
+from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_telling
 
 _NEVER_RAN = (
     *PULLING,
@@ -36,6 +36,8 @@ _EVENTS = (
     "FailedMapVolume",
     "NetworkNotReady",
 )
+_FAILED = "Failed"
+"""Event of a container that could not be created or started."""
 _PROGRESS = ("Pulling", "Pulled", "Started")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 """Parts of messages that differ from pod to pod though their cause is the same."""
@@ -137,6 +139,8 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held.fails and WRONG_PLATFORM.search(held.told):
         return wrong_platform(cluster, pod, held.image)
     if held.fails:
+        if is_symptom(held.message) and (told := [each for each in cluster.events(pod) if each["reason"] == _FAILED]):
+            held = replace(held, message=most_telling([{"message": held.message}, *told])["message"])
         why = f"pod {metadata['name']}: {cause(held.told)}{_probe(cluster, pod, held.container)}"
         return Finding(one_line(why), held.look(pod))
     return _from_events(cluster, pod, look) or _restarted(cluster, pod)

@@ -189,7 +189,8 @@ def _causes(cluster: Cluster, workload: Object, kind: str, phase: str, push: str
     yield from not_started_pods(cluster, on_nodes, push)
     yield from _controllers(cluster, workload, kind, pods)
     if not pods and phase == PENDING:
-        pods = _templates(cluster, workload)
+        makers = [each for of, each in _made(cluster, workload, kind) if each is workload or of == PYTORCH_JOB]
+        pods = [pod for maker in makers for pod in _templates(cluster, maker)]
     yield from not_placed(cluster, [pod for pod in pods if not pod["spec"].get("nodeName") and not has_ended(pod)])
 
 
@@ -252,16 +253,17 @@ def _under_way(
 
 
 def _templates(cluster: Cluster, workload: Object) -> list[Object]:
-    """Its pods as they will be: Volcano makes a job's only once it has let the gang in."""
+    """Its pods as they will be: those of a gang are only made once Volcano has let it in, by the training operator, too
+    (DelayPodCreationDueToPodGroup).
+    """
     spec, uid = workload["spec"], workload["metadata"]["uid"]
-    if "template" not in spec and "tasks" not in spec:
-        return []
-    tasks = spec.get("tasks", [{"replicas": spec.get("parallelism", 1), **spec}])
     groups = [
         group["metadata"]["name"] for group in cluster.all(POD_GROUP, _namespace(workload)) if uid in owners_of(group)
     ]
+    ranks = list(spec.get("pytorchReplicaSpecs", {}).values()) if groups else []
+    single = [{"replicas": spec.get("parallelism", 1), **spec}] if "template" in spec else ranks
     pods = []
-    for task in tasks:
+    for task in spec.get("tasks", single):
         annotations = task["template"].get("metadata", {}).get("annotations", {})
         metadata = {
             "uid": "",

@@ -65,6 +65,7 @@ _SPEC = {
     "queueName": str,
     "schedulerName": str,
     "template": _TEMPLATE,
+    "pytorchReplicaSpecs": {"*": {"replicas": COUNT, "template!": _TEMPLATE}},
     "tasks": [{"name": str, "replicas": COUNT, "template!": _TEMPLATE}],
 }
 _STATUS = {

@@ -87,6 +87,20 @@ def test_a_back_off_without_a_cause_takes_it_from_the_event_of_the_pull() -> Non
     assert finding.why.startswith(f"nvcr.io refuses image {NGC}")
 
 
+def test_a_pull_that_was_only_cancelled_keeps_the_cause_of_an_event_before() -> None:
+    pod = make.pod("train-0", owner="train", on="a")
+    texts = [f'Failed to pull image "{NGC}": dial tcp: i/o timeout', f'Failed to pull image "{NGC}": context canceled']
+    events = [make.event(pod, "Failed", text, f"2026-11-22T10:0{at}:00Z") for at, text in enumerate(texts)]
+    assert found(NGC, "context canceled", *events).why.startswith("its node does not reach registry nvcr.io")
+    assert found(NGC, "context canceled", events[1]).why.endswith("cannot be pulled: context canceled")
+
+
+def test_a_container_that_was_late_keeps_the_cause_of_an_event_before() -> None:
+    pod = make.pod("train-0", owner="train", on="a")
+    events = [make.event(pod, "Failed", "Error: missing parent"), make.event(pod, "Failed", "Error: DeadlineExceeded")]
+    assert "missing parent" in found(NGC, "context deadline exceeded", *events, reason="CreateContainerError").why
+
+
 def test_a_pull_without_a_reason_says_so() -> None:
     assert found(NGC, "").why == f"image {NGC} cannot be pulled: the kubelet gives no reason"
 

@@ -147,3 +147,21 @@ def test_one_that_runs_again_says_how_often_it_was_restarted() -> None:
     assert report(make.cluster((kind, job)), "ai", "train").remarks == (
         "Volcano has restarted it: 2 of 5 restarts spent",
     )
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_pytorchjob_whose_gang_is_not_let_in_has_no_pods_yet(wrapped: bool) -> None:
+    job = make.pytorch_job(owner="train" if wrapped else "", Created="True")
+    job[1]["spec"]["pytorchReplicaSpecs"] = {
+        "Worker": {"replicas": 2, "template": {"spec": make.worker("x")[1]["spec"]}}
+    }
+    group = make.group(owner="job-train")
+    group[1]["status"]["conditions"] = [
+        {"type": "Unschedulable", "status": "True", "message": "queue resource quota insufficient: gpu"}
+    ]
+    more = [make.app_wrapper(phase="Resuming")] if wrapped else []
+    found = report(make.cluster(*more, job, group), "ai", "train").findings
+    assert any(finding.why.startswith("there is no node of pool") for finding in found)
+    free = [make.node(name, gpu=8, nics=8) for name in ("a", "b")]
+    (finding,) = report(make.cluster(*more, job, group, *free), "ai", "train").findings
+    assert finding.why == "the quota of its queue is used up: gpu"
