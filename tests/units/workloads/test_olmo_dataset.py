@@ -95,6 +95,7 @@ def test_evaluations_go_with_their_files(tmp_path: Path) -> None:
         "s3://ai2-llm/preprocessed/*.npy",
         "https://olmo-data.org/part-0.npy?versionId=1",
         "https://olmo-data.org/../part-0.npy",
+        "https://olmo-data.org/preprocessed/",
         "*paths",
         ">-",
     ],
@@ -109,6 +110,13 @@ def test_other_addresses_are_refused_by_file_and_line(tmp_path: Path, address: s
         answer = run(config, want)
         assert (answer.returncode, answer.stdout) == (1, "")
         assert answer.stderr.startswith(f"{config}:{line}: {address}\n")
+
+
+@pytest.mark.parametrize("form", ["paths: {}", "paths: >-\n    {}", "datasets:\n    c4: {}", "paths:\n\t- {}"])
+def test_addresses_outside_of_lists_are_refused(tmp_path: Path, form: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"data:\n  {form.format(B)}\n")
+    assert re.search(rf"^{config}:\d: (- )?{B} \(not an entry of a list\)\n", run(config, "urls").stderr)
 
 
 def test_what_is_refused_is_told_in_short_and_only_where_it_is_used(tmp_path: Path) -> None:

@@ -7,6 +7,11 @@
 # Reads block and flow lists, quotes, comments, anchors, Windows line ends and a byte-order mark.
 # Exit code: 1 for entries that no file can be copied from; their lines are on standard error.
 
+function refuse(what) {
+  sub(/^[ \t]+/, "", what)
+  if (++refused <= 5) wrong = wrong FILENAME ":" NR ": " what "\n"
+}
+
 # The local path of a list's entry, or nothing for a file that is not used.
 function path_of(entry,    bare, path) {
   bare = entry
@@ -14,8 +19,8 @@ function path_of(entry,    bare, path) {
   if (bare ~ /^[A-Za-z0-9_-]*$/) return entry # no file
   if (section == "data" && max + 0 && ++count > max + 0) return ""
   path = bare
-  if (!sub(/^(https?:\/\/olmo-data\.org|s3:\/\/ai2-llm)\//, "/", path) || path ~ /\.\.|[^A-Za-z0-9._\/=+%-]/) {
-    if (++refused <= 5) wrong = wrong FILENAME ":" NR ": " bare "\n"
+  if (!sub(/^(https?:\/\/olmo-data\.org|s3:\/\/ai2-llm)\//, "/", path) || path ~ /\.\.|\/$|[^A-Za-z0-9._\/=+%-]/) {
+    refuse(bare)
     return entry
   }
   if (!seen[path]++) urls = urls "https://olmo-data.org" path "\n"
@@ -79,7 +84,10 @@ section !~ /^(evaluators|data)$/ {
     word = path_of($0)
     if (word == "") next
     line = line word
-  } else line = line $0
+  } else {
+    if (/:\/\/|\.npy/) refuse($0 " (not an entry of a list)")
+    line = line $0
+  }
   text = text line "\n"
 }
 END {
