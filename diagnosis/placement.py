@@ -93,7 +93,8 @@ def _obstacle(cluster: Cluster, node: Object, pod: Object, wanted: dict[str, int
 
 def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstacle:
     """What the surest of a node's taints says: why somebody takes the node away comes before how that shows."""
-    name, taint = node["metadata"]["name"], taints[0]
+    own = [each for each in taints if each["key"] == HEALTH_TAINT or each["key"].startswith("node.kubernetes.io/")]
+    name, taint = node["metadata"]["name"], [*own, *taints][0]
     if state := of_taints(taints):
         return state.obstacle(node)
     if taint["key"] == "node.kubernetes.io/unschedulable":

@@ -12,6 +12,7 @@ from diagnosis.finding import Finding
 from diagnosis.report import platform, report
 from tests.units.diagnosis import objects as make
 
+MINE = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 TAINTS = [
     ("remediator.aks.microsoft.com/unschedulable", "AKS drains it"),
@@ -20,6 +21,7 @@ TAINTS = [
     ("DeletionCandidateOfClusterAutoscaler", "the cluster autoscaler may delete it"),
     ("node.cloudprovider.kubernetes.io/shutdown", "its machine is stopped or deallocated"),
     ("node.cloudprovider.kubernetes.io/uninitialized", "it has just joined"),
+    ("node.cluster.x-k8s.io/uninitialized", "it has just joined"),
     ("node.kubernetes.io/out-of-service", "an administrator has declared it out of service"),
     ("karpenter.sh/disrupted", "Karpenter"),
     ("karpenter.sh/disruption", "Karpenter"),
@@ -92,14 +94,21 @@ def test_the_platform_names_what_is_no_routine_once(key: str, named: int) -> Non
 
 
 def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys() -> None:
-    mine = {"key": "quarantine", "value": "yes", "effect": "NoSchedule"}
-    (of_pool,) = why(mine)
+    (of_pool,) = why(MINE)
     assert "pools.<key>.taints" in of_pool.fix
-    nodes = [make.node("a", gpu=8, nics=8, taints=(mine,)), make.node("b", gpu=1, nics=8)]
+    nodes = [make.node("a", gpu=8, nics=8, taints=(MINE,)), make.node("b", gpu=1, nics=8)]
     found = report(make.cluster(make.volcano_job(), make.worker("train-0"), *nodes), "ai", "train").findings
     (of_node,) = [finding for finding in found if "quarantine" in finding.why]
     assert of_node.why.startswith("somebody has put taint quarantine=yes:NoSchedule on it")
     assert "toleration" not in of_node.fix
+
+
+def test_a_node_s_own_problem_is_reported_before_a_taint_of_its_pool() -> None:
+    pressure = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+    for taints in ((MINE, pressure), (pressure, MINE)):
+        (finding,) = why(*taints)
+        assert finding.why == "not in order: taint node.kubernetes.io/disk-pressure:NoSchedule on node a"
+        assert "toleration" not in finding.fix
 
 
 def test_the_data_gives_each_state_somebody_and_something_to_do() -> None:
