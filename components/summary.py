@@ -43,7 +43,10 @@ def _target(settings: Settings) -> str:
     if settings.lender:
         return f"target: the platform of stack {settings.lender.stack}"
     login = if_there(authorization.get_client_config)
-    account = f"subscription {login.subscription_id}, tenant {login.tenant_id}" if login else "an unknown subscription"
-    chosen = settings.location_key != "location" or "location" in settings.model_fields_set
+    account = (
+        [f"subscription {login.subscription_id}", f"tenant {login.tenant_id}"] if login else ["an unknown subscription"]
+    )
+    if settings.location_key != "location" or "location" in settings.model_fields_set:
+        return "\n  ".join([f"target: region {settings.location}", *account])
     change = set_command(("location",), "<region>").text(settings.stack).replace("'", "")
-    return f"target: region {settings.location}{'' if chosen else f' (the default; to change it: {change})'}, {account}"
+    return "\n  ".join([f"target: region {settings.location} (the default)", f"to change it: {change}", *account])

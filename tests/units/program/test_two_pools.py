@@ -77,8 +77,11 @@ def test_outputs_tell_each_job_with_its_place(stack: Recorder) -> None:
 def test_an_update_reports_the_target_and_the_heading_of_the_price_alone(stack: Recorder) -> None:
     assert stack.registered
     target, price = SAID
-    assert target.startswith("target: region eastus (the default; to change it: pulumi config set -s test location ")
-    assert f"subscription {SUBSCRIPTION}, tenant " in target
+    region, change, subscription, tenant = target.splitlines()
+    assert region == "target: region eastus (the default)"
+    assert change == "  to change it: pulumi config set -s test location <region>"
+    assert subscription == f"  subscription {SUBSCRIPTION}"
+    assert tenant.startswith("  tenant ")
     assert "per hour" in price.splitlines()[-1]
 
 
@@ -87,7 +90,7 @@ def test_previews_report_each_placement_in_a_line(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(pulumi.log, "info", logged.append)
     program({**STACK, "location": "westus3"}, preview=True)
     target, *placements, price = logged
-    assert target.startswith("target: region westus3, subscription ")
+    assert target.startswith("target: region westus3\n  subscription ")
     assert sorted(placements) == [
         "health-check-aaa: 1 node of Spot pool aaa, 1 GPU (Standard_NC24ads_A100_v4)",
         "health-check-train: 2 nodes of pool train, 16 GPUs (Standard_ND96isr_H100_v5)",
