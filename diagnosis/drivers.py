@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from config.facts.scheduling import GPU_RESOURCE
 from diagnosis.cluster import (
     CLUSTER_POLICY,
     DAEMON_SET,
@@ -99,8 +100,10 @@ def _broken(cluster: Cluster, node: Object) -> Iterator[Obstacle]:
     if ready and ready.get("status") != "True":
         yield Obstacle(one_line(f"not ready: {ready.get('message', '')}"), look, ready.get("lastTransitionTime", ""))
         return
-    for resource, amount in node["status"].get("capacity", {}).items():
-        offered, there = allocatable(node, resource), count(amount)
+    capacity = node["status"].get("capacity", {})
+    absent = [] if any(map(is_gpu, capacity)) else [GPU_RESOURCE]  # a plugin without devices does not register
+    for resource in [*capacity, *absent]:
+        offered, there = allocatable(node, resource), count(capacity.get(resource, 0))
         most = max(there, expected(cluster, node, resource))
         if "/" not in resource or offered >= most or not (there or _plugin_is_ready(cluster, node, resource)):
             continue  # with nothing in its capacity, it is still to be set up

@@ -96,7 +96,7 @@ def test_hcas_count_under_the_name_that_the_policy_gives_all_of_them(
 def test_no_gpu_at_all_is_reported_once_the_device_plugin_is_ready() -> None:
     plugin = make.driver_pod("nvidia-device-plugin-daemonset", "a", ready=True)
     plugin[1]["metadata"]["labels"] |= make.PLUGIN_LABELS
-    for node in (sized(H100, {GPU: "0"}), sized(H100, {GPU: "0"}, {GPU: "8"})):
+    for node in (sized(H100, {}), sized(H100, {GPU: "0"}), sized(H100, {GPU: "0"}, {GPU: "8"})):
         assert found(node, plugin) == ["0 of 8 nvidia.com/gpu are offered, though the device plugin is ready"]
     assert found(sized(H100, {GPU: "0"})) == []
 
