@@ -23,6 +23,8 @@ while IFS= read -r line; do
   if [[ $line =~ ^GPU\ ([0-9]+):\ *([^\(]*) ]]; then
     end_of_gpu
     gpu=${BASH_REMATCH[1]} product=${BASH_REMATCH[2]% }
+  elif [[ $line == *"Unable to determine the device handle"* ]]; then
+    unknown "nvidia-smi does not tell of all GPUs: $line"
   elif [[ $line == *"requires reset"* ]]; then
     problem "GPU $gpu requires a reset"
   elif [[ $line =~ [Aa]ll\ links\ are\ in[Aa]ctive ]]; then

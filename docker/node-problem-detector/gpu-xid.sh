@@ -27,7 +27,8 @@ severity_of() {
 }
 
 # Records the recovery action of a GPU (Xid 154) by its number, because drivers use different words for one number
-# (nvml.h, nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. It is valid until the next Xid 154.
+# (nvml.h, nvmlDeviceGpuRecoveryAction_t): 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset. An IMEX domain that has to be
+# recovered is not the GPU's own. An action is valid until the next Xid 154.
 declare -A action=() seen=()
 recovery() {
   local gpu=$1 text=$2
@@ -38,7 +39,7 @@ recovery() {
   case ${BASH_REMATCH[1]} in
     0) unset "action[$gpu]" "action[unknown]" ;;
     3 | 4) action[$gpu]="warning ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
-    *) action[$gpu]="critical ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
+    *) action[$gpu]="$([[ ${BASH_REMATCH[2]} == *IMEX* ]] && echo warning || echo critical) ${BASH_REMATCH[1]}${BASH_REMATCH[2]}" ;;
   esac
 }
 

@@ -183,7 +183,7 @@ verdict() {
 cause() {
   local words="error while loading shared libraries: [^ ]*|(mpirun|mpiexec|orted|prted|all_reduce_perf)['\"]?: (command )?not found"
   words+="|not enough slots available|(ORTE|PRTE|PMIx) [^.]*|ssh: .*|Host key verification failed|Permission denied \(publickey[^ ]*"
-  words+="|NCCL WARN .*|Test (CUDA|NCCL) failure [^']*'.*|exited on signal .*"
+  words+="|Invalid number of GPUs: .*|NCCL WARN .*|Test (CUDA|NCCL) failure [^']*'.*|exited on signal .*"
   words=$(tr -d '\r' <"$log" | LC_ALL=C grep -a -m1 -oE "$words" | head -n 1 | cut -c1-300 || true)
   echo "${words:+: $words}"
 }

@@ -51,6 +51,7 @@ def log(folder: Path, *lines: tuple[float, str], style: str = "{:%Y-%m-%dT%H:%M:
         ([f"{XID}154, {RESET}", f"{XID.replace('0008', '0009')}154, {NONE}"], GPU, ""),
         ([f"{XID}154, {CHANGED} 0x5 (Bus Reset)"], GPU, ""),
         ([f"{XID}154, {CHANGED} 0x3 (Drain P2P)"], "", GPU),
+        ([f"{XID}154, {CHANGED} 0x5 (Recover IMEX Domain)"], "", GPU),
         ([f"{XID}154, the words of a driver to come"], f"{GPU}unknown", ""),
         (["kernel: NVRM: GPU0 Reset required [NV_ERR_RESET_REQUIRED]"], "154 of GPU unknown", ""),
         # Errors of NVLink by their word, and what they cause by their cause.
@@ -223,6 +224,7 @@ class Smi:
         return run(script, *arguments, scripts=self.folder, PATH=path, TMPDIR=str(self.bin))
 
 
+LOST = "Unable to determine the device handle for GPU1: 0002:00:00.0: GPU is lost.\n"
 UNUSED = [4, 5, 10, 11, 16, 17]
 
 
@@ -246,6 +248,7 @@ def links(product: str, *inactive: list[int], total: int = 18) -> str:
         (links("NVIDIA H100 NVL", UNUSED) + "GPU 1: NVIDIA H100 NVL\nall links are inactive\n", PROBLEM, "inactive NV"),
         (links("NVIDIA H200", [], []).replace("26.562 GB/s", "0.000 GB/s"), PROBLEM, "inactive NVLinks: 0 of GPU 0"),
         (links("NVIDIA H200", []) + "GPU 1: NVIDIA H200\nGPU requires reset\n", PROBLEM, "GPU 1 requires a reset"),
+        (links("NVIDIA H200", []) + LOST, UNKNOWN, "nvidia-smi does not tell of all GPUs: Unable to determine"),
         ("nothing\n", UNKNOWN, "nvidia-smi tells of no NVLink: nothing"),
     ],
 )  # fmt: skip
@@ -260,6 +263,12 @@ def test_the_links_that_the_script_accepts_are_those_of_the_catalogue() -> None:
     sizes = skus.catalogue().values()
     unused = {sku.gpu_product: str(len(sku.gpu_nvlinks_unused)) for sku in sizes if sku.gpu_nvlinks_unused}
     assert accepted == unused
+
+
+@pytest.mark.parametrize("second", [LOST, f"GPU 1: {LOST}", "GPU 1: Unknown Error\n"])
+def test_a_gpu_that_is_lost_is_not_counted(tmp_path: Path, second: str) -> None:
+    output = f"GPU 0: NVIDIA H200 (UUID: GPU-1)\n{second}"
+    assert Smi(tmp_path).check("gpu-count.sh", "2", output=output)[0] == PROBLEM
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,8 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
          f"{NONE}: error while loading shared libraries: libmpi.so.40"),
         ("There are not enough slots available in the system\n", 2, 2, f"{NONE}: not"),
         ("ssh: connect to host w-1 port 22: Connection refused\n", 2, 2, f"{NONE}: ssh"),
+        ("Invalid number of GPUs: 8 requested but only 7 were found.\n", 2, 2,
+         f"{NONE}: Invalid number of GPUs: 8 requested but only 7 were found"),
         ("n:1:1 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed\n", 2, 2,
          f"{NONE}: NCCL WARN socketProgress"),
     ],
