@@ -13,9 +13,11 @@ set -euo pipefail
 export LC_ALL=C
 
 logs=$1 hours=$2 syslog=$3 history=$4
-readonly BOOT='(kernel: ?|^)(\[[^]]*\] *)?Linux version '
+readonly BOOT='^(([^ ]*[^ :] +){0,4}kernel: ?)?(\[[^]]*\] *)*Linux version ' # as docker/node-problem-detector/log.sh has it
+# Words of the driver for a GPU that is lost or has to be reset, without an Xid.
+readonly SILENT='NVRM: ([^X].*)?(fallen off the bus|lost from the bus|NV_ERR_GPU_IS_LOST|[Rr]eset required|[Rr]equires reset|NV_ERR_RESET_REQUIRED|need to be reset)'
 # Xids that require a reset and are not in aznhc's list (docker/node-problem-detector/xids.txt), and fatal errors of NVLink.
-readonly BEYOND='NVRM: Xid \([^)]*\): ((46|95|109|110|136|140|143|156|158),|1(4[4-9]|50), [A-Za-z0-9_]+ Fatal)|SXid \([^)]*\): [0-9]+, Fatal'
+readonly BEYOND='NVRM: Xid \([^)]*\): ((46|95|109|110|136|140|143|156|158),|1(4[4-9]|50), [A-Za-z0-9_]+ Fatal)|SXid \([^)]*\): [0-9]+, Fatal'"|$SILENT"
 readonly LOST='(^|[^a-z0-9])ib[a-z0-9_.]*: lost carrier' # systemd-networkd, of the links over InfiniBand
 most=2000                                              # of so many entries the last are read
 
@@ -46,7 +48,7 @@ while IFS= read -r line; do
   fi
   ((seconds > now + 86400)) && seconds=$(date -d "${BASH_REMATCH[1]} $(($(date +%Y) - 1))" +%s) # without a year: of last year
   ((seconds < now - hours * 3600)) || entries+="$(date -d "@$seconds" '+%b %e %T') ${BASH_REMATCH[3]}"$'\n'
-done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST" "${files[@]}" | tail -n "$most")
+done < <(grep -ahiE "$BOOT|NVRM: Xid|SXid|$LOST|$SILENT" "${files[@]}" | tail -n "$most")
 
 # The driver logs the recovery action that a GPU needs as Xid 154. It is valid until the next Xid 154 of that GPU, or the next boot.
 needs=$(grep -ahE "$BOOT|NVRM: Xid \(.*\): 154, " "${files[@]}" | awk '

@@ -296,7 +296,20 @@ def test_gpu_errors_that_aznhc_does_not_know_are_noted(
     assert hand_over(tmp_path / "again", syslog=text + rebooted)[3] == ""
 
 
-def test_a_fatal_error_of_a_switch_is_noted(tmp_path: Path) -> None:
-    line = "kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 30 sourcetrack timeout error"
-    _, _, _, history = hand_over(tmp_path, syslog=f"{stamp(1, 'iso')} n {line}\n")
-    assert history.startswith("ERROR:  nhc:  Health check failed:  check_gpu_xid: ")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 24007, Fatal, Link 30 sourcetrack timeout error",
+        "kernel: NVRM: fallen off the bus and is not responding to commands.",
+        "kernel: NVRM: nvAssert: GPU lost from the bus [NV_ERR_GPU_IS_LOST] (0x0000000F)",
+        "kernel: NVRM: GPU0 Reset required [NV_ERR_RESET_REQUIRED]",
+    ],
+)
+@pytest.mark.parametrize(
+    "after", ["", 'x[9]: msg="kernel: Linux version 6.8"', "kernel: [ 0.0][    T0] Linux version 6"]
+)
+def test_errors_without_an_xid_are_noted_until_the_next_boot(tmp_path: Path, line: str, after: str) -> None:
+    text = "".join(f"{stamp(1, 'iso')} n {each}\n" for each in (line, after) if each)
+    _, _, _, history = hand_over(tmp_path, syslog=text)
+    noted = history.startswith("ERROR:  nhc:  Health check failed:  check_gpu_xid: ")
+    assert noted == (not after.startswith("kernel"))
