@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck source-path=SCRIPTDIR
 # Whether a link was lost TIMES times within HOURS: once is no flapping. Usage: infiniband-flaps.sh TIMES HOURS
-# It reads three sources. systemd-networkd logs lost links only if they have an address (IP over InfiniBand). The counter link_downed
+# It reads three sources. systemd-networkd, or NetworkManager, logs lost links only if they have an address (IP over InfiniBand). The counter link_downed
 # of a port also grows without an address; virtual functions may not count, then it stays 0. Kernels from 6.12, and NVIDIA's drivers,
 # log each port that goes down, of Ethernet too (drivers/infiniband/core/cache.c).
 here=$(dirname "$0")
@@ -61,18 +61,26 @@ flapping() {
 }
 
 [[ -r $KERNEL_LOGS/syslog || -r $KERNEL_LOGS/messages ]] || flapping # report the counters also if the log cannot be read
-entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*: [Ll]ost carrier|: Port: [0-9]+ Link DOWN' "$hours"
+entries '[^A-Za-z0-9]ib[A-Za-z0-9_.]*\)?: ([Ll]ost carrier|carrier: link disconnected|[Ll]ink down)|: Port: [0-9]+ Link DOWN' "$hours"
 declare -A logged=()
 for line in "${entries[@]}"; do
-  [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*):\ [Ll]ost\ carrier || $line =~ \ ([A-Za-z0-9_]+):\ Port:\ ([0-9]+)\ Link\ DOWN ]] || continue
-  link=${BASH_REMATCH[1]}
-  layer=$sys/class/infiniband/$link/ports/${BASH_REMATCH[2]:-1}/link_layer
-  if [[ -r $layer ]]; then [[ $(<"$layer") == InfiniBand ]] || continue; fi
-  [[ ! $link =~ ^roce|_(an|eth) ]] || continue
-  logged[$link]=$((${logged[$link]:-0} + 1))
+  if [[ $line =~ \ ([A-Za-z0-9_]+):\ Port:\ ([0-9]+)\ Link\ DOWN ]]; then
+    link=${BASH_REMATCH[1]} words=port
+    layer=$sys/class/infiniband/$link/ports/${BASH_REMATCH[2]}/link_layer
+    if [[ -r $layer ]]; then [[ $(<"$layer") == InfiniBand ]] || continue; fi
+    [[ ! $link =~ ^roce|_(an|eth) ]] || continue
+  elif [[ $line =~ [^A-Za-z0-9](ib[A-Za-z0-9_.]*)\)?:\ ([Ll]ost\ carrier|carrier:\ link\ disconnected|[Ll]ink\ down) ]]; then
+    link=${BASH_REMATCH[1]} words=${BASH_REMATCH[2]}
+  else
+    continue
+  fi
+  count=1
+  [[ ! $line =~ message\ repeated\ ([0-9]+)\ times ]] || count=${BASH_REMATCH[1]}
+  logged["$link $words"]=$((${logged["$link $words"]:-0} + count))
 done
-for link in "${!logged[@]}"; do # the counter of a port counts the same losses
-  ((logged[$link] <= ${lost[$link]:-0})) || lost[$link]=${logged[$link]}
+for key in "${!logged[@]}"; do # the counter of a port, and other programs, tell of the same losses
+  link=${key%% *}
+  ((logged["$key"] <= ${lost[$link]:-0})) || lost[$link]=${logged["$key"]}
 done
 flapping
 ok "no link was lost $times times within $hours hours"

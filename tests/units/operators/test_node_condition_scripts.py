@@ -203,6 +203,23 @@ def test_ports_that_the_kernel_logs_as_down_are_lost_links(
     assert (code, link in message) == ((PROBLEM, True) if problem else (OK, False))
 
 
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (["NetworkManager[9]: <info>  [1732616400.1] device (ib0): carrier: link disconnected"] * 2, True),
+        (["kernel: mlx5_core 0101:00:00.0 ib0: Link down"] * 2, True),
+        (
+            ["systemd-networkd[7]: ib0: Lost carrier", "kernel: mlx5_core 0101:00:00.0 ib0: Link down"],
+            False,
+        ),  # the same
+        (["systemd-networkd[7]: message repeated 2 times: [ ib0: Lost carrier]"], True),
+        (["kernel: mlx5_core 0000:01:00.1 enp1s0f1np1: Link down"] * 2, False),
+    ],
+)
+def test_lost_links_in_the_words_of_each_program(tmp_path: Path, lines: list[str], problem: bool) -> None:
+    assert Links(tmp_path).look({}, *((1, line) for line in lines))[0] == (PROBLEM if problem else OK)
+
+
 class Smi:
     """The scripts, with an nvidia-smi that prints a text."""
 
