@@ -57,6 +57,7 @@ _SPEC = {
     "suspend": bool,
     "runPolicy": {"suspend": bool},
     "parallelism": COUNT,
+    "replicas": COUNT,
     "backoffLimit": int,
     "backoffLimitPerIndex": int,
     "maxRetry": int,

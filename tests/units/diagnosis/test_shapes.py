@@ -218,6 +218,13 @@ def test_an_object_with_nothing_in_it_crashes_no_diagnosis(kind: Kind) -> None:
     assert platform(_cluster([*VALID, (kind, {}), (kind, {"metadata": None, "spec": None, "status": None})])).lines()
 
 
+@pytest.mark.parametrize("replicas", [[], "2", None, 10**12])
+def test_a_deployment_with_an_odd_number_of_replicas_crashes_no_diagnosis(replicas: Any) -> None:
+    spec = {"replicas": replicas, "template": {"spec": {"containers": []}}}
+    deployment = {"metadata": {"name": "lab", "uid": "lab", "namespace": "ai"}, "spec": spec, "status": {}}
+    assert report(_cluster([(DEPLOYMENT, deployment)]), "ai", "lab").lines()
+
+
 def test_an_event_without_a_uid_is_about_the_object_of_its_kind_and_name() -> None:
     about = {"kind": "Pod", "name": "train-0", "namespace": "ai"}
     event: Object = {"metadata": {"namespace": "ai"}, "involvedObject": about, "reason": "x", "message": "y"}
