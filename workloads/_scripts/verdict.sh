@@ -49,7 +49,7 @@ readonly RESULTS='BEGIN {
   ended++
 }
 
-/Test (CUDA|NCCL) failure|exited on signal|exited with non-zero status/ { failed = 1 }
+$0 ~ failure { failed = 1 }
 
 /NET\/(IB|UCX)[^ ]* : Using / {
   for (rest = $0; match(rest, /\[[0-9]+\](=\{\[[0-9]+\])? ?[^ ]*\/(IB|RoCE)/); rest = substr(rest, RSTART + RLENGTH)) {
@@ -167,7 +167,11 @@ function row(line, words, count, i, first, second, better) {
   return 0
 }'
 
-read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk "$RESULTS" "$log")
+# What nccl-tests, mpirun (Open MPI, PRRTE, MPICH), srun and torchrun print of a process that failed, also after its results.
+abort="exited on$|non-zero status|MPI_ABORT was invoked|BAD TERMINATION|Segmentation fault|lost communication with"
+abort+="|srun: error: .* task|CANCELLED AT|ChildFailedError"
+failure="Test (CUDA|NCCL) failure|exited on signal|$abort"
+read -r size busbw wrong ended hosts transport < <(LC_ALL=C awk -v failure="$failure" "$RESULTS" "$log")
 
 verdict() {
   local code=$1 text=$2 numbers=""
@@ -183,7 +187,7 @@ verdict() {
 cause() {
   local words="error while loading shared libraries: [^ ]*|(mpirun|mpiexec|orted|prted|all_reduce_perf)['\"]?: (command )?not found"
   words+="|not enough slots available|(ORTE|PRTE|PMIx) [^.]*|ssh: .*|Host key verification failed|Permission denied \(publickey[^ ]*"
-  words+="|Invalid number of GPUs: .*|NCCL WARN .*|Test (CUDA|NCCL) failure [^']*'.*|exited on signal .*"
+  words+="|Invalid number of GPUs: .*|NCCL WARN .*|Test (CUDA|NCCL) failure [^']*'.*|exited on signal .*|.*($abort).*"
   words=$(tr -d '\r' <"$log" | LC_ALL=C grep -a -m1 -oE "$words" | head -n 1 | cut -c1-300 || true)
   echo "${words:+: $words}"
 }

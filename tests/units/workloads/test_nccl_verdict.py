@@ -223,6 +223,17 @@ ALONE = "cudaDev 0 nvmlDev 0 busId 100000 - Init COMPLETE"
         # A process that failed after its results, and a run that has none.
         (table(GOOD) + "a: Test CUDA failure common.cu:941 'unknown error'\n", 2, 2, "FAIL all_reduce_perf did not"),
         (table(GOOD) + "mpirun noticed that process rank 3 exited on signal 9.\n", 2, 2, "FAIL all_reduce_perf did"),
+        *(
+            (f"{table(GOOD)}{end}\n", 2, 2, f"FAIL all_reduce_perf did not come to its end: the output says why: {end}")
+            for end in (
+                "prterun detected that one or more processes exited with non-zero status",
+                "prterun noticed that process rank 1 with PID 0 on node x exited on",
+                "MPI_ABORT was invoked",
+                "=   BAD TERMINATION",
+                "srun: error: n: task",
+                "n: Segmentation fault",
+            )
+        ),
         (ranks(*"ab") + table(GOOD) + ranks(*"ab"), 2, 2, "FAIL all_reduce_perf did not come to its end"),
         # Interrupted, after wrong values or before the end of the second test.
         ("\n".join([INFINIBAND, HEADER, row(1024, 1, 1, wrong="7")]), 2, 1, "FAIL 14 wrong values"),
