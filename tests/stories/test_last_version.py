@@ -35,7 +35,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     try:
         made.make("up")
         replace_files(made.folder, Checkout.copy(tmp_path_factory.mktemp("this")).folder)
-        assert "other code than this checkout has now" in " ".join(made.make("start").stderr.split())
+        assert "the code of this checkout has changed" in " ".join(made.make("start").stderr.split())
         yield made
     finally:
         made.make("stop")
