@@ -17,7 +17,7 @@ from config.schema.names import WORKLOAD_NAMESPACE
 from diagnosis import kubectl
 from diagnosis.cluster import POD, Cluster
 from diagnosis.ended import selector
-from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report
+from diagnosis.report import BAD, DONE, GONE, Report, names, platform, report, with_kinds
 
 _NOT_SEEN = "not looked at: nodes, and what is in other namespaces. You may not read them; who runs the platform may"
 
@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "workload",
         nargs="*",
-        help="name of a Job, Volcano Job, Deployment, AppWrapper, PyTorchJob, RayJob or RayCluster",
+        help="name of a Job, Volcano Job, Deployment, AppWrapper, PyTorchJob, RayJob or RayCluster; "
+        "pytorchjob/train for one of several of the same name",
     )
     parser.add_argument(
         "--azure-error", metavar="FILE", help="explain Azure's error in a log of pulumi instead; - reads standard input"
@@ -90,12 +91,13 @@ def _tell(namespace: str, workloads: Sequence[str]) -> None:
 
 
 def _reports(cluster: Cluster, namespace: str, workloads: Sequence[str]) -> list[Report]:
-    return [_judged(namespace, report(cluster, namespace, name)) for name in workloads] or [platform(cluster)]
+    named = [each for name in workloads for each in with_kinds(cluster, namespace, name)]
+    return [_judged(namespace, report(cluster, namespace, name)) for name in named] or [platform(cluster)]
 
 
 def _judged(namespace: str, told: Report) -> Report:
     """With what the logs of a job end with, once it has ended itself."""
-    labels = selector(told.kind, told.name, told.uid)
+    labels = selector(told.kind, told.name.rpartition("/")[2], told.uid)
     if not labels or told.phase not in (*BAD, *DONE):
         return told
     return told.judged(*kubectl.last_lines(namespace, labels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +32,7 @@ from diagnosis.ended import exits, log, remarks, verdicts
 from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
-from diagnosis.owners import chain, pods_of, refusals
+from diagnosis.owners import chain, makers_of, pods_of, refusals
 from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
@@ -105,10 +106,14 @@ class Report:
 
 
 def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Report:
-    """`push` is the command that pushes an image of `docker/` which is missing; {registry} stands for its host."""
-    kind, workload = _find(cluster, namespace, name)
-    if workload is None:
+    """`name` may be `kind/name`; of several workloads of a name, the first that is not made by another is reported.
+
+    `push` is the command that pushes an image of `docker/` which is missing; {registry} stands for its host.
+    """
+    found = _found(cluster, namespace, name)
+    if not found:
         return Report(name, GONE, "there is no such object in the cluster")
+    kind, workload = found[0]
     phase, message = _phase(workload)
     if kind == _WRAPPER and phase == "Failed":
         message = failure(cluster, workload)
@@ -122,14 +127,14 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         said = (*remarks(there), *tries)
         where = ray.failed_submitter(cluster, workload, pods) or log(pods)
         return Report(*told, tuple(lost_pods(cluster, pods)), remarks=said, exits=tuple(exits(pods)), log=where)
-    found = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
-    if phase == PENDING and (not found or all(each.passing for each in found)):
-        found |= dict.fromkeys(_under_way(cluster, workload, kind, pods, known=bool(found)))
+    causes = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
+    if phase == PENDING and (not causes or all(each.passing for each in causes)):
+        causes |= dict.fromkeys(_under_way(cluster, workload, kind, pods, known=bool(causes)))
     if phase == PENDING:  # then it waits for another try, too
-        look = f"kubectl describe {kind} -n {namespace} {name}"
-        found |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
+        look = f"kubectl describe {kind} -n {namespace} {_name(workload)}"
+        causes |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
         tries = []
-    return Report(*told, findings=tuple(found), remarks=(*remarks_on_nodes(cluster, pods), *tries))
+    return Report(*told, findings=tuple(causes), remarks=(*remarks_on_nodes(cluster, pods), *tries))
 
 
 def platform(cluster: Cluster) -> Report:
@@ -142,18 +147,30 @@ def platform(cluster: Cluster) -> Report:
 
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
-    """All workloads of a namespace."""
-    return sorted(
-        {workload["metadata"]["name"] for kind in _KINDS.values() for workload in cluster.all(kind, namespace)}
-    )
+    """All workloads of a namespace, with their kinds where several have the same name."""
+    found = Counter(_name(workload) for kind in _KINDS.values() for workload in cluster.all(kind, namespace))
+    alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
+    return [each for name in sorted(found) for each in alike.get(name, [name])]
 
 
-def _find(cluster: Cluster, namespace: str, name: str) -> tuple[str, Object | None]:
-    for called, kind in _KINDS.items():
-        for workload in cluster.all(kind, namespace):
-            if workload["metadata"]["name"] == name:
-                return called, workload
-    return "", None
+def with_kinds(cluster: Cluster, namespace: str, name: str) -> list[str]:
+    """Returns `kind/name` of each workload of the name that no other of them has made; the name alone if it is one."""
+    found = _found(cluster, namespace, name)
+    makers = {uid for _, each in found for uid in makers_of(cluster, namespace, each["metadata"]["uid"])}
+    first = [f"{kind}/{_name(each)}" for kind, each in found if not owners_of(each) & makers]
+    return first if len(first) > 1 else [name]
+
+
+def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Object]]:
+    """Returns all workloads of a name, or of a `kind/name`, with their kinds."""
+    kind, _, own = name.rpartition("/")
+    return [
+        (called, workload)
+        for called, of in _KINDS.items()
+        if kind.lower().removesuffix("s") in ("", called)
+        for workload in cluster.all(of, namespace)
+        if _name(workload) == own
+    ]
 
 
 def _phase(workload: Object) -> tuple[str, str]:
@@ -277,10 +294,8 @@ def _templates(cluster: Cluster, workload: Object) -> list[Object]:
 
 
 def _namespace(obj: Object) -> str:
-    namespace: str = obj["metadata"]["namespace"]
-    return namespace
+    return str(obj["metadata"]["namespace"])
 
 
 def _name(obj: Object) -> str:
-    name: str = obj["metadata"]["name"]
-    return name
+    return str(obj["metadata"]["name"])

@@ -76,3 +76,23 @@ def test_who_sees_all_is_told_of_nodes(monkeypatch: pytest.MonkeyPatch, capsys: 
     told = " ".join(capsys.readouterr().out.split())
     assert NOT_SEEN not in told
     assert "is not offered, for there is no ClusterPolicy on node gpu-0" in told
+
+
+def test_all_workloads_of_the_same_name_are_told_and_one_can_be_named_with_its_kind(look: Look) -> None:
+    kind, submitter = make.job()
+    submitter["metadata"] |= {"uid": "submitter", "ownerReferences": make.owned_by("other")}
+    alike = ((kind, submitter), make.pytorch_job())
+    _, out, _ = look(*alike)
+    assert "job/train: Pending" in out.split(" pytorchjob/train: Pending")[0]
+    _, out, _ = look(*alike, ask="-n ai pytorchjob/train")
+    assert out.startswith("pytorchjob/train: Pending")
+    assert " job/train" not in out
+    code, _, errors = look(*alike, ask="-n ai rayjob/train")
+    assert (code, errors) == (1, "error: namespace ai has no workload rayjob/train; it has job/train, pytorchjob/train")
+
+
+def test_a_workload_that_another_of_its_name_has_made_is_told_with_it(look: Look) -> None:
+    kind, made = make.job()
+    made["metadata"] |= {"uid": "made", "ownerReferences": make.owned_by("job-train")}
+    _, out, _ = look((kind, made), make.pytorch_job())
+    assert out.startswith("train: ")
