@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from config.facts.scheduling import CONDITION_PREFIX, HEALTH_TAINT
+from config.facts.scheduling import AUTOPILOT_LABEL, BAD_NODE, CONDITION_PREFIX, HEALTH_TAINT
 from diagnosis.cluster import NODE, Cluster, Object, condition, has_ended
 from diagnosis.finding import Finding, Obstacle, one_line, together
 from diagnosis.node_states import like_ours
+
+_UNLABEL = f"kubectl label node {{nodes}} {BAD_NODE.partition('=')[0]}-    # once their GPUs are well again"
+_LABELS = {BAD_NODE: _UNLABEL, f"{AUTOPILOT_LABEL}=EVICT": "kubectl describe nodes {nodes}"}
+"""Labels for which AppWrapper takes jobs away from a node, and what to do."""
 
 
 def sick_nodes(cluster: Cluster) -> list[Finding]:
@@ -19,6 +23,13 @@ def _obstacles(node: Object) -> Iterator[Obstacle]:
     yield from (Obstacle(problem, "kubectl describe nodes {nodes}") for problem in problems(node))
     if _has_failed(node):
         yield failed_check(node)
+        return
+    labels = [f"{key}={value}" for key, value in node["metadata"].get("labels", {}).items()]
+    yield from (
+        Obstacle(f"label {label}: AppWrapper takes its jobs away", _LABELS[label])
+        for label in labels
+        if label in _LABELS
+    )
 
 
 def _has_failed(node: Object) -> bool:

@@ -59,3 +59,14 @@ def test_an_event_that_azure_has_scheduled_says_what_becomes_of_the_machine() ->
     (finding,) = platform(make.cluster(sick("a", event))).findings
     assert finding.why == "Azure reboots its machine (condition RebootScheduled: at 10:42) on node a since 10:30 UTC"
     assert "uncordon" not in finding.fix
+
+
+@pytest.mark.parametrize("label", ["ai-on-aks/gpu-health=failed", "autopilot.ibm.com/gpuhealth=EVICT"])
+def test_the_platform_names_nodes_whose_label_has_jobs_taken_away(label: str) -> None:
+    kind, node = sick("a")
+    key, _, value = label.partition("=")
+    node["metadata"]["labels"][key] = value
+    (finding,) = platform(make.cluster((kind, node))).findings
+    assert finding.why == f"label {label}: AppWrapper takes its jobs away on node a"
+    node["metadata"]["labels"][key] = "ok"
+    assert platform(make.cluster((kind, node))).phase == "Ready"
