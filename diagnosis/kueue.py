@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from diagnosis.cluster import QUEUED, Cluster, Kind, Object, condition
+from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition
+from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, one_line
+from diagnosis.nodes import allocatable, chosen, requested
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
+LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _MANAGER = {"app.kubernetes.io/name": "kueue", "control-plane": "controller-manager"}
 _REFUSED = ("ErrWorkloadCompose", "JobNestingTooDeep")
@@ -41,6 +44,7 @@ _NEVER = re.compile(
     r"|> (?P<size>maximum capacity)"
 )
 _AGAIN = re.compile(r"insufficient unused quota for \S+ in flavor ([^\s,]+)")
+_NO_QUEUE = re.compile(r"LocalQueue \S+ (doesn't exist|is terminating or missing)")
 _INACTIVE = re.compile(r"ClusterQueue (\S+) is inactive")
 _PREEMPTOR = re.compile(r"preemptor path: ([^;\s]+)")
 _UID = re.compile(r"\(UID: ([^,)]+)")
@@ -53,7 +57,7 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
     found = [each for each in found if condition(each, "Finished").get("status") != "True"] or found
     if found:
         newest = max(found, key=lambda each: each["metadata"].get("creationTimestamp") or "")
-        return list(_held(cluster, newest))
+        return [*_held(cluster, newest), *_too_large(cluster, newest)]
     if refused := [event["message"] for event in cluster.events(job) if event["reason"] in _REFUSED]:
         return [Finding(one_line(refused[-1]), f"kubectl get events -n {metadata['namespace']}")]
     queue = metadata.get("labels", {}).get(QUEUE_LABEL)
@@ -88,10 +92,23 @@ def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
         yield _waiting(cluster, queued, queue, look)
 
 
+def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
+    """Yields the devices of which a pod asks for more than any node has that it may use, whatever the quota."""
+    for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
+        nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
+        for resource, count in requested(pod).items():
+            most = max(
+                (max(allocatable(node, resource), expected(cluster, node, resource)) for node in nodes), default=0
+            )
+            if 0 < most < count:
+                why = f"each pod asks for {count} {resource}, and no node that it may use holds more than {most}"
+                yield Finding(why, f"ask for {most} at most in each pod, and for more pods", lasts=True)
+
+
 def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:
     """Returns why one without quota waits: what it was evicted for, what its queue lacks, when it is queued again."""
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
-    now, lasts = _current(cluster, quota)
+    now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     size, never = _never_fits(_said(quota))
     state = (queued.get("status") or {}).get("requeueState") or {}
     count = f" (requeue {state['count']})" if state.get("count") else ""
@@ -158,13 +175,16 @@ def _failed_checks(queued: Object, known: str) -> list[str]:
     return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]
 
 
-def _current(cluster: Cluster, quota: Object) -> tuple[str, bool]:
+def _current(cluster: Cluster, quota: Object, namespace: str) -> tuple[str, bool]:
     """Returns what Kueue says of its queue, and whether that lasts until somebody changes the queue or the job."""
     message = _said(quota)
     if found := _INACTIVE.search(message):
         queues = [each for each in cluster.all(CLUSTER_QUEUE) if each["metadata"]["name"] == found[1]]
         active = condition(queues[0], "Active") if queues else {}
         return f"{message}: {_said(active)}".rstrip(": "), active.get("status") == "False"
+    if _NO_QUEUE.search(message) and (queues := cluster.all(LOCAL_QUEUE, namespace)):
+        there = ", ".join(sorted(each["metadata"]["name"] for each in queues))
+        return f"{message}; namespace {namespace} has: {there}", True
     return message, quota.get("reason") in _LASTING_REASONS or bool(_LASTING.search(message))
 
 

@@ -117,8 +117,10 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
     phase, message = _phase(workload)
     if kind == _WRAPPER and phase == "Failed":
         message = failure(cluster, workload)
-    told = (name, phase, message, kind, workload["metadata"]["uid"])
     pods = pods_of(cluster, namespace, workload["metadata"]["uid"])
+    if phase == RUNNING and any(_is_suspended(each) for _, each in _made(cluster, workload, kind)):
+        phase = PENDING
+    told = (name, phase, message, kind, workload["metadata"]["uid"])
     tries = list(_tries(cluster, workload, kind, pods))
     if phase in (*BAD, *DONE):
         there = [pod for pod in pods if kind != "deployment" or not has_ended(pod)]

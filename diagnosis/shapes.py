@@ -67,6 +67,7 @@ _SPEC = {
     "schedulerName": str,
     "template": _TEMPLATE,
     "pytorchReplicaSpecs": {"*": {"replicas": COUNT, "template!": _TEMPLATE}},
+    "podSets": [{"template!": _TEMPLATE}],
     "tasks": [{"name": str, "replicas": COUNT, "template!": _TEMPLATE}],
 }
 _STATUS = {

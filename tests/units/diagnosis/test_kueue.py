@@ -8,7 +8,7 @@ import pytest
 
 from diagnosis.cluster import QUEUED, Kind, Object
 from diagnosis.finding import Finding
-from diagnosis.kueue import CLUSTER_QUEUE
+from diagnosis.kueue import CLUSTER_QUEUE, LOCAL_QUEUE
 from diagnosis.report import report
 from tests.units.diagnosis import objects as make
 
@@ -334,8 +334,27 @@ def test_what_kept_pods_from_being_made_is_over_once_the_job_is_suspended() -> N
 
 def test_what_a_running_appwrapper_has_made_may_be_suspended() -> None:
     kind, inner = make.pytorch_job(owner="train", Suspended="True")
-    found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train").findings
-    assert "it is suspended" in [each.why for each in found]
+    found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train")
+    assert found.phase == "Pending"
+    assert "it is suspended" in [each.why for each in found.findings]
+
+
+def test_a_queue_that_does_not_exist_is_reported_with_those_that_do() -> None:
+    queue = (LOCAL_QUEUE, {"metadata": {"name": "default-queue", "namespace": "ai"}})
+    found = held(conditions(QuotaReserved="LocalQueue main doesn't exist"), queue)
+    assert found.why == f"{WAITS}LocalQueue main doesn't exist; namespace ai has: default-queue"
+    assert found.lasts
+
+
+def test_a_pod_that_asks_for_more_devices_than_any_node_has_never_fits() -> None:
+    kind, queued = make.queued("main", UNUSED.format("h100"))
+    large = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "9"}}}]}
+    queued["spec"]["podSets"] = [{"name": "main", "count": 1, "template": {"spec": large}}]
+    job, node = make.job(suspend=True), make.node("a", gpu=8)
+    quota, size = report(make.cluster(job, (kind, queued), node), "ai", "train").findings
+    assert (quota.lasts, size.lasts) == (False, True)
+    assert size.why == "each pod asks for 9 nvidia.com/gpu, and no node that it may use holds more than 8"
+    assert len(report(make.cluster(job, (kind, queued), make.node("a", gpu=16)), "ai", "train").findings) == 1
 
 
 def test_pods_that_kueue_gates_are_told_in_its_words_and_others_by_their_gates() -> None:
