@@ -29,9 +29,7 @@ class _NoSuchWorkload(Exception):
 def main(argv: Sequence[str] | None = None) -> int:
     """0 when all that was named was found, however it fares."""
     parser = argparse.ArgumentParser(prog="python -m diagnosis", description=__doc__)
-    parser.add_argument(
-        "-n", "--namespace", default=WORKLOAD_NAMESPACE, help=f"of the workloads ({WORKLOAD_NAMESPACE})"
-    )
+    parser.add_argument("-n", "--namespace", help=f"of the workloads ({WORKLOAD_NAMESPACE})")
     parser.add_argument(
         "workload",
         nargs="*",
@@ -45,7 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.azure_error:
         return _explain(Path(options.azure_error))
     try:
-        _tell(options.namespace, options.workload)
+        _tell(options.namespace or WORKLOAD_NAMESPACE, options.workload)
+        if options.namespace and not options.workload:
+            there = ", ".join(names(Cluster(kubectl.read), options.namespace)) or "none"
+            print(f"not looked at: workloads of namespace {options.namespace}, which must be named. It has {there}")
     except (kubectl.KubectlFailed, _NoSuchWorkload) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -76,6 +76,9 @@ def test_who_sees_all_is_told_of_nodes(monkeypatch: pytest.MonkeyPatch, capsys: 
     told = " ".join(capsys.readouterr().out.split())
     assert NOT_SEEN not in told
     assert "is not offered, for there is no ClusterPolicy on node gpu-0" in told
+    assert command.main(["-n", "ai"]) == 0
+    last = "not looked at: workloads of namespace ai, which must be named. It has train\n"
+    assert capsys.readouterr().out.endswith(last)
 
 
 def test_all_workloads_of_the_same_name_are_told_and_one_can_be_named_with_its_kind(look: Look) -> None:
