@@ -69,6 +69,12 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
     )
 
 
+def may_add_pool(cluster: Cluster, pod: Object) -> bool:
+    """Returns whether the autoscaler may add a node of a pool that has none yet, whose size may be another."""
+    names = [node["metadata"]["name"] for node in cluster.all(NODE)]
+    return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
+
+
 def _on_its_way(cluster: Cluster, pod: Object) -> Iterator[Finding]:
     """Yields pools that grow for other pods: of a pod that fits on the new nodes, the autoscaler says nothing."""
     if _read(cluster).get("clusterWide", {}).get("health", {}).get("status") == "Unhealthy":

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from diagnosis.autoscaler import may_add_pool
 from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition
 from diagnosis.devices import expected
 from diagnosis.finding import Finding, clock, one_line
@@ -102,7 +103,9 @@ def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
             )
             if 0 < most < count:
                 why = f"each pod asks for {count} {resource}, and no node that it may use holds more than {most}"
-                yield Finding(why, f"ask for {most} at most in each pod, and for more pods", lasts=True)
+                grows = may_add_pool(cluster, pod)
+                why += "; pools without nodes may have larger ones" if grows else ""
+                yield Finding(why, f"ask for {most} at most in each pod, and for more pods", lasts=not grows)
 
 
 def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding:

@@ -185,6 +185,9 @@ def _phase(workload: Object) -> tuple[str, str]:
         return ray.phase(status)
     if "phase" in status:  # AppWrapper
         return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
+    stuck = condition(workload, "Progressing")  # of a Deployment, whose earlier pods may still be Available
+    if stuck.get("status") == "False":
+        return PENDING, ": ".join(filter(None, [stuck.get("reason"), stuck.get("message")]))
     for each in status.get("conditions") or []:
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""

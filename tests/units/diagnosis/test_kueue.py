@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from diagnosis.cluster import QUEUED, Kind, Object
+from diagnosis.cluster import CONFIG_MAP, QUEUED, Kind, Object
 from diagnosis.finding import Finding
 from diagnosis.kueue import CLUSTER_QUEUE, LOCAL_QUEUE
 from diagnosis.report import report
@@ -355,6 +355,10 @@ def test_a_pod_that_asks_for_more_devices_than_any_node_has_never_fits() -> None
     assert (quota.lasts, size.lasts) == (False, True)
     assert size.why == "each pod asks for 9 nvidia.com/gpu, and no node that it may use holds more than 8"
     assert len(report(make.cluster(job, (kind, queued), make.node("a", gpu=16)), "ai", "train").findings) == 1
+    groups = (CONFIG_MAP, {"metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"}, "data": {
+        "status": '{"nodeGroups": [{"name": "aks-large-1-vmss"}, {"name": "a"}]}'}})  # fmt: skip
+    size = report(make.cluster(job, (kind, queued), node, groups), "ai", "train").findings[-1]
+    assert (size.lasts, size.why.partition("; ")[2]) == (False, "pools without nodes may have larger ones")
 
 
 def test_pods_that_kueue_gates_are_told_in_its_words_and_others_by_their_gates() -> None:

@@ -131,6 +131,17 @@ def test_pods_of_a_service_that_were_evicted_before_are_no_matter() -> None:
     assert found.lines() == ["train: Available", "  pod train-y: Faked: no recipe"]
 
 
+def test_a_deployment_whose_rollout_is_stuck_is_not_available() -> None:
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}
+    status = {"conditions": [{"type": "Available", "status": "True"}, stuck]}
+    deployment = {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
+    old = make.pod("train-x", owner="train", on="a", ready=True)
+    new = make.pod("train-y", owner="train", on="a", **make.waiting("CrashLoopBackOff"))
+    found = report(make.cluster((DEPLOYMENT, deployment), old, new), "ai", "train")
+    assert found.head() == ["train: Pending ProgressDeadlineExceeded: timed out"]
+    assert [each.why for each in found.findings] == ["pod train-y: CrashLoopBackOff"]
+
+
 def test_one_that_is_done_is_not_looked_at_further() -> None:
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": "Complete", "status": "True", "message": "as it should"}]}
