@@ -47,7 +47,7 @@ RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _WRAPPER = "appwrapper"
-_KINDS = {
+KINDS = {
     _WRAPPER: APP_WRAPPER,
     "rayjob": RAY_JOB,
     "vcjob": VOLCANO_JOB,
@@ -150,7 +150,7 @@ def platform(cluster: Cluster) -> Report:
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
     """All workloads of a namespace, with their kinds where several have the same name."""
-    found = Counter(_name(workload) for kind in _KINDS.values() for workload in cluster.all(kind, namespace))
+    found = Counter(_name(workload) for kind in KINDS.values() for workload in cluster.all(kind, namespace))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
@@ -168,7 +168,7 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
     kind, _, own = name.rpartition("/")
     return [
         (called, workload)
-        for called, of in _KINDS.items()
+        for called, of in KINDS.items()
         if kind.lower().removesuffix("s") in ("", called)
         for workload in cluster.all(of, namespace)
         if _name(workload) == own
@@ -238,7 +238,7 @@ def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Findin
 
 def _made(cluster: Cluster, workload: Object, kind: str) -> list[tuple[Kind, Object]]:
     """The workload and all that it has made on the way to its pods."""
-    return [(_KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    return [(KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
 
 
 def _is_suspended(obj: Object) -> bool:

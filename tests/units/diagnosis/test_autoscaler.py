@@ -1,4 +1,4 @@
-"""Pods that wait for nodes: what the autoscaler does, and why no node comes."""
+"""Pods that wait for nodes: the work of the autoscaler, and why no node comes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GREW = f"pod triggered scale-up: [{{{GROUP} 0->1 (max: 2)}}]"
 
 
 def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tuple[Kind, Object]:
-    """The autoscaler's status with one group, whose `scaleUp` is given; or any text."""
+    """Returns the autoscaler's status with one group and the given `scaleUp`, or with any text."""
     health = {"maxSize": most, "cloudProviderTarget": target, "nodeCounts": {"registered": {"total": target}}}
     groups = [{"name": GROUP, "health": health, "scaleUp": up or {"status": "NoActivity"}}]
     written = text or yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": groups})
@@ -30,7 +30,7 @@ def status(text: str = "", *, most: int = 2, target: int = 0, **up: Any) -> tupl
 def found(
     *more: tuple[Kind, Object], added: str = "", refused: str | None = None, later: str = "refused"
 ) -> list[Finding]:
-    """What is reported of a job with one pod, of which the autoscaler said this."""
+    """Returns the findings for a job with one pod that has these events of the autoscaler."""
     pod = make.worker("train-0", said=f"0/1 nodes are available: 1 {NO_MATCH}.")
     minutes = {"added": 1, "refused": 1} | {later: 5}
     events = []
@@ -42,98 +42,54 @@ def found(
     return list(report(make.cluster(make.job(), pod, *events, *more), "ai", "train").findings)
 
 
+BACKOFF, FULL = "1 in backoff after failed scale-up", "1 max node group size reached"
+LATER, UNFIT = f"{ADDS} for now, and tries again within 30 minutes: ", f"{ADDS}, since the pod would not fit on it"
+FAILED = f"Scale-up failed for group {GROUP}: no capacity"
+
+
+def backoff(code: str, message: str) -> tuple[Kind, Object]:
+    return status(status="Backoff", backoffInfo={"errorCode": code, "errorMessage": message})
+
+
 @pytest.mark.parametrize(
     ("refused", "more", "why", "lasts"),
     [
-        (f"1 max node group size reached, 1 {NO_MATCH}", [], f"{ADDS}: the pool has reached its autoscale.max", False),
-        (
-            f"1 {NO_MATCH}, 1 max node group size reached",
-            [status(most=4, target=4)],
-            f"{ADDS}: the pool has reached its autoscale.max (4)",
-            False,
-        ),
-        (
-            "1 in backoff after failed scale-up",
-            [],
-            f"{ADDS} for now, and tries again within 30 minutes: a scale-up has failed",
-            False,
-        ),
-        (
-            "1 in backoff after failed scale-up",
-            [status(status="Backoff", backoffInfo={"errorCode": "AllocationFailed", "errorMessage": "no capacity"})],
-            f"{ADDS} for now, and tries again within 30 minutes: pool {make.POOL}: AllocationFailed: no capacity",
-            False,
-        ),
-        (
-            "1 in backoff after failed scale-up",
-            [status(status="Backoff", backoffInfo={"errorCode": "Over", "errorMessage": "Over: quota of 8 cores"})],
-            f"{ADDS} for now, and tries again within 30 minutes: pool {make.POOL}: Over: quota of 8 cores",
-            True,
-        ),
-        (
-            "1 in backoff after failed scale-up",
-            [make.event(STATUS, "FailedToScaleUpGroup", f"Scale-up failed for group {GROUP}: no capacity")],
-            f"{ADDS} for now, and tries again within 30 minutes: Scale-up failed for group {GROUP}: no capacity",
-            False,
-        ),
-        (
-            "1 in backoff after failed scale-up, 1 max node group size reached",
-            [status(target=2)],
-            f"{ADDS}: the pool has reached its autoscale.max (2)",
-            False,
-        ),
-        (
-            "1 max node group size reached, 1 Insufficient nvidia.com/gpu",
-            [status()],
-            f"{ADDS}, since the pod would not fit on it: 1 Insufficient nvidia.com/gpu",
-            True,
-        ),
+        (f"{FULL}, 1 {NO_MATCH}", [], f"{ADDS}: the pool has reached its autoscale.max", False),
+        (f"1 {NO_MATCH}, {FULL}", [status(most=4, target=4)], f"{ADDS}: the pool has reached its autoscale.max (4)",
+         False),
+        (BACKOFF, [], f"{LATER}a scale-up has failed", False),
+        (BACKOFF, [backoff("Full", "no capacity")], f"{LATER}pool {make.POOL}: Full: no capacity", False),
+        (BACKOFF, [backoff("Over", "Over: quota of 8")], f"{LATER}pool {make.POOL}: Over: quota of 8", True),
+        (BACKOFF, [make.event(STATUS, "FailedToScaleUpGroup", FAILED)], f"{LATER}{FAILED}", False),
+        (f"{BACKOFF}, {FULL}", [status(target=2)], f"{ADDS}: the pool has reached its autoscale.max (2)", False),
+        (f"{FULL}, 1 Insufficient nvidia.com/gpu", [status()], f"{UNFIT}: 1 Insufficient nvidia.com/gpu", True),
         ("1 not ready for scale-up", [], f"{ADDS}: too many nodes of the pool are not ready", False),
         ("max total nodes in cluster reached", [], f"{ADDS}: max total nodes in cluster reached", True),
         ("1 max cluster cpu limit reached", [], f"{ADDS}: 1 max cluster cpu limit reached", True),
-        (
-            '1 exceeded quota: "team", resources: cpu, memory',
-            [],
-            f'{ADDS}: 1 exceeded quota: "team", resources: cpu, memory',
-            True,
-        ),
-        (
-            f"1 Insufficient nvidia.com/mlnxnics, 2 {NO_MATCH}",
-            [status()],
-            f"{ADDS}, since the pod would not fit on it: 1 Insufficient nvidia.com/mlnxnics, 2 {NO_MATCH}",
-            True,
-        ),
-        (
-            "1 node(s) had untolerated taint {sku: gpu}",
-            [],
-            f"{ADDS}, since the pod would not fit on it: 1 node(s) had untolerated taint {{sku: gpu}}",
-            False,
-        ),
-        (
-            "1 pod has unbound immediate PersistentVolumeClaims",
-            [status()],
-            f"{ADDS}, since the pod would not fit on it: 1 pod has unbound immediate PersistentVolumeClaims",
-            False,
-        ),
-        ("", [status("Cluster-wide:\n  Health: Healthy\n")], f"{ADDS}, since the pod would not fit on it", False),
+        ('1 exceeded quota: "team", resources: cpu', [], f'{ADDS}: 1 exceeded quota: "team", resources: cpu', True),
+        (f"1 Insufficient cpu, 2 {NO_MATCH}", [status()], f"{UNFIT}: 1 Insufficient cpu, 2 {NO_MATCH}", True),
+        ("1 node(s) had untolerated taint {x: y}", [], f"{UNFIT}: 1 node(s) had untolerated taint {{x: y}}", False),
+        ("1 pod has unbound immediate PersistentVolumeClaims", [status()],
+         f"{UNFIT}: 1 pod has unbound immediate PersistentVolumeClaims", False),
+        ("", [status("Cluster-wide:\n  Health: Healthy\n")], UNFIT, False),
     ],
-)
+)  # fmt: skip
 def test_why_no_node_comes(refused: str, more: list[tuple[Kind, Object]], why: str, lasts: bool) -> None:
     (finding,) = found(*more, refused=refused)
     assert (finding.why, finding.lasts, finding.passing) == (why, lasts, False)
 
 
 def test_at_the_largest_size_the_setting_that_raises_it_is_named() -> None:
-    (finding,) = found(refused="1 max node group size reached")
+    (finding,) = found(refused=FULL)
     assert finding.fix.startswith("pulumi config set --path 'pools.<key>.autoscale.max'")
     kind, node = make.node("a", gpu=0)
     node["metadata"]["labels"]["ai-on-aks/pool"] = "big"
-    fixes = [each.fix for each in found((kind, node), refused="1 max node group size reached")]
+    fixes = [each.fix for each in found((kind, node), refused=FULL)]
     assert "pulumi config set --path 'pools.big.autoscale.max' <nodes>    # then pulumi up" in fixes
 
 
 @pytest.mark.parametrize(("most", "lasts"), [(1, True), (2, False), (0, None)])
-def test_a_gang_that_is_larger_than_its_pool_may_ever_be_never_starts(most: int, lasts: bool | None) -> None:
+def test_a_gang_that_is_larger_than_its_pool_can_grow_never_starts(most: int, lasts: bool | None) -> None:
     pods = [make.worker(f"train-{number}") for number in range(2)]
     known = [status(most=most, target=1)] if most else []
     cluster = make.cluster(make.job(), *pods, make.node(f"{GROUP}000000", gpu=8, nics=8), *known)
@@ -141,19 +97,19 @@ def test_a_gang_that_is_larger_than_its_pool_may_ever_be_never_starts(most: int,
     assert finding.lasts is bool(lasts)
 
 
-def test_an_autoscaler_that_pauses_says_so() -> None:
+def test_a_pause_of_the_autoscaler_is_reported() -> None:
     paused = status(yaml.safe_dump({"clusterWide": {"health": {"status": "Unhealthy"}}}))
     assert found(paused)[0].why == "the autoscaler pauses, since too many nodes of the cluster are not ready"
 
 
 @pytest.mark.parametrize("later", ["added", "refused"])
-def test_what_it_said_last_counts(later: str) -> None:
-    first = found(added=GREW, refused="1 max node group size reached", later=later)[0]
+def test_the_latest_event_of_the_autoscaler_counts(later: str) -> None:
+    first = found(added=GREW, refused=FULL, later=later)[0]
     grows = f"the autoscaler grows pool {make.POOL} from 0 to 1 nodes (max 2)"
     assert (first.why == grows, first.passing) == ((later == "added"),) * 2
 
 
-def test_nodes_that_another_pod_has_asked_for_are_on_their_way_too() -> None:
+def test_a_scale_up_for_another_pod_is_reported() -> None:
     first = found(status(target=2, status="InProgress"))
     assert [(each.why, each.passing) for each in first if "autoscaler" in each.why] == [
         (f"the autoscaler grows pool {make.POOL} to 2 nodes", True)
@@ -161,17 +117,11 @@ def test_nodes_that_another_pod_has_asked_for_are_on_their_way_too() -> None:
 
 
 def test_azure_may_refuse_what_the_autoscaler_has_asked_for() -> None:
-    refused = make.event(
-        STATUS, "FailedToScaleUpGroup", f"Scale-up failed for group {GROUP}: no capacity", "2026-11-22T10:03:00Z"
-    )
-    (finding,) = found(refused, added=GREW)
-    assert finding.why == (
-        f"the autoscaler cannot grow pool {make.POOL} from 0 to 1 nodes (max 2): "
-        f"Scale-up failed for group {GROUP}: no capacity"
-    )
+    (finding,) = found(make.event(STATUS, "FailedToScaleUpGroup", FAILED, "2026-11-22T10:03:00Z"), added=GREW)
+    assert finding.why == f"the autoscaler cannot grow pool {make.POOL} from 0 to 1 nodes (max 2): {FAILED}"
 
 
-def test_of_nodes_that_have_come_nothing_is_said_any_more() -> None:
+def test_nodes_that_have_come_are_not_reported() -> None:
     node = make.node(f"{GROUP}000000", gpu=8, nics=8)
     other = make.worker("olmo-0", "olmo", on=f"{GROUP}000000")
     whys = [each.why for each in found(node, other, added=GREW)]
@@ -179,6 +129,6 @@ def test_of_nodes_that_have_come_nothing_is_said_any_more() -> None:
     assert f"nvidia.com/gpu is taken by ai/olmo on node {GROUP}000000" in whys
 
 
-def test_a_pool_that_does_not_scale_is_no_matter_of_the_autoscalers() -> None:
+def test_a_pool_that_does_not_scale_is_left_out() -> None:
     other = yaml.safe_dump({"nodeGroups": [{"name": "aks-system-12345678-vmss", "health": {"maxSize": 3}}]})
     assert not [each for each in found(status(other), refused=f"1 {NO_MATCH}") if "autoscaler" in each.why]

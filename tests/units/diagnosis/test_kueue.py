@@ -14,11 +14,13 @@ from tests.units.diagnosis import objects as make
 
 LOOK = "kubectl describe workloads.v1beta2.kueue.x-k8s.io -n ai job-train"
 FLAVORS = "couldn't assign flavors to pod set main: "
-UNUSED = "insufficient unused quota for nvidia.com/gpu in flavor {}, 8 more needed"
-LARGE = (
+UNUSED = "insufficient unused quota for nvidia.com/gpu in flavor h100, 8 more needed"
+_LARGE = (
     "insufficient quota for nvidia.com/gpu in flavor {}, previously considered podsets requests ({}) + current podset "
     "request (32) > maximum capacity (16)"
 )
+H100, A100, SECOND = _LARGE.format("h100", 0), _LARGE.format("a100", 0), _LARGE.format("h100", 8)
+SIZE = "it asks for {} nvidia.com/gpu, and flavor {} has 16 at most"
 NOT_READY = "Exceeded the PodsReady timeout ai/job-train"
 PREEMPTED = (
     "Preempted to accommodate a workload (UID: 1234, JobUID: 5678) due to prioritization in the ClusterQueue; "
@@ -44,85 +46,63 @@ def held(said: list[Object], *more: tuple[Kind, Object], active: bool | None = T
 
 NEVER = "it never fits in its queue main: "
 WAITS = "it has no quota in its queue main: "
-EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", NOT_READY)}
 
 
 @pytest.mark.parametrize(
-    ("message", "why", "lasts"),
+    ("message", "why"),
     [
-        (f"{FLAVORS}{UNUSED.format('h100')}", f"{WAITS}{FLAVORS}{UNUSED.format('h100')}", False),
-        (
-            f"{FLAVORS}{LARGE.format('h100', 0)}",
-            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most",
-            True,
-        ),
-        (
-            f"{FLAVORS}{LARGE.format('h100', 8)}",
-            f"{NEVER}it asks for 8 + 32 nvidia.com/gpu, and flavor h100 has 16 at most",
-            True,
-        ),
-        (
-            f"{FLAVORS}{LARGE.format('h100', 0)}, {LARGE.format('a100', 0)}",
-            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most, "
-            "it asks for 32 nvidia.com/gpu, and flavor a100 has 16 at most",
-            True,
-        ),
-        (
-            f"{FLAVORS}{LARGE.format('h100', 0)}, {UNUSED.format('a100')}",
-            f"{WAITS}{FLAVORS}{LARGE.format('h100', 0)}, {UNUSED.format('a100')}",
-            False,
-        ),
-        (
-            f"couldn't assign flavors to pod set a: {UNUSED.format('h100')}; "
-            f"couldn't assign flavors to pod set b: {LARGE.format('h100', 0)}",
-            f"{NEVER}it asks for 32 nvidia.com/gpu, and flavor h100 has 16 at most",
-            True,
-        ),
-        (
-            f"{FLAVORS}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100",
-            f"{NEVER}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100",
-            True,
-        ),
-        (f"{FLAVORS}flavor h100 doesn't match node affinity", f"{NEVER}flavor h100 doesn't match node affinity", True),
-        (
-            f"{FLAVORS}resource example.com/x unavailable in ClusterQueue",
-            f"{NEVER}resource example.com/x unavailable in ClusterQueue",
-            True,
-        ),
-        (f'{FLAVORS}topology "t" doesn\'t allow to fit any of 2 pod(s)', None, False),
-        ("request (800) > maximum capacity (24)", f"{NEVER}request (800) > maximum capacity (24)", True),
-        ("LocalQueue main doesn't exist", None, True),
-        ("LocalQueue main is terminating or missing", None, True),
-        ("LocalQueue main is stopped", None, True),
-        ("ClusterQueue team doesn't exist", None, True),
-        ("ClusterQueue  doesn't exist", None, True),
-        ("ClusterQueue team is stopped", None, True),
-        ("ClusterQueue team is inactive", None, False),
-        ("Workload namespace doesn't match ClusterQueue selector", None, True),
-        ("resources validation failed: limits below requests", None, True),
-        ("Workload no longer fits after processing another workload", None, False),
-        ("waiting for all admitted workloads to be in PodsReady condition", None, False),
-        ("Pending the preemption of 2 workload(s)", None, False),
-        ("Admission is gated by: example.com/budget", None, False),
+        (f"{FLAVORS}{H100}", SIZE.format("32", "h100")),
+        (f"{FLAVORS}{SECOND}", SIZE.format("8 + 32", "h100")),
+        (f"{FLAVORS}{H100}, {A100}", f"{SIZE.format('32', 'h100')}, {SIZE.format('32', 'a100')}"),
+        (f"couldn't assign flavors to pod set a: {UNUSED}; {FLAVORS}{A100}", SIZE.format("32", "a100")),
+        (f"{FLAVORS}untolerated taint {{sku gpu NoSchedule <nil>}} in flavor h100", ""),
+        (f"{FLAVORS}flavor h100 doesn't match node affinity", ""),
+        (f"{FLAVORS}resource example.com/x unavailable in ClusterQueue", ""),
+        ("request (800) > maximum capacity (24)", ""),
     ],
 )
-def test_a_job_without_quota_is_told_whether_it_will_ever_have_it(message: str, why: str | None, lasts: bool) -> None:
+def test_a_job_that_its_queue_can_never_hold(message: str, why: str) -> None:
     found = held(conditions(QuotaReserved=message))
-    assert (found.why, found.lasts) == (why or f"{WAITS}{' '.join(message.split())}", lasts)
+    assert (found.why, found.lasts) == (f"{NEVER}{why or message.removeprefix(FLAVORS)}", True)
 
 
-def test_one_that_asks_for_too_much_is_told_which_setting_is_its_quota() -> None:
-    found = held(conditions(QuotaReserved=f"{FLAVORS}{LARGE.format('h100', 0)}"))
+@pytest.mark.parametrize(
+    ("message", "lasts"),
+    [
+        (f"{FLAVORS}{UNUSED}", False),
+        (f"{FLAVORS}{A100}, {UNUSED}", False),
+        (f'{FLAVORS}topology "t" doesn\'t allow to fit any of 2 pod(s)', False),
+        ("LocalQueue main doesn't exist", True),
+        ("LocalQueue main is terminating or missing", True),
+        ("LocalQueue main is stopped", True),
+        ("ClusterQueue team doesn't exist", True),
+        ("ClusterQueue  doesn't exist", True),
+        ("ClusterQueue team is inactive", False),
+        ("Workload namespace doesn't match ClusterQueue selector", True),
+        ("resources validation failed: limits below requests", True),
+        ("Workload no longer fits after processing another workload", False),
+        ("waiting for all admitted workloads to be in PodsReady condition", False),
+        ("Pending the preemption of 2 workload(s)", False),
+        ("Admission is gated by: example.com/budget", False),
+    ],
+)
+def test_a_job_without_quota_may_need_a_change(message: str, lasts: bool) -> None:
+    found = held(conditions(QuotaReserved=message))
+    assert (found.why, found.lasts) == (f"{WAITS}{' '.join(message.split())}", lasts)
+
+
+def test_a_job_that_is_too_large_names_the_setting_of_its_quota() -> None:
+    found = held(conditions(QuotaReserved=f"{FLAVORS}{H100}"))
     assert found.fix == f"{LOOK}    # ask for less, or have the quota raised (teams.<team>.gpus)"
 
 
 @pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Suspended"])
-def test_reasons_of_kueues_feature_gate_tell_too_that_waiting_does_not_help(reason: str) -> None:
+def test_reasons_of_the_feature_gate_also_show_that_waiting_does_not_help(reason: str) -> None:
     assert held(conditions(QuotaReserved=("False", reason, "in other words"))).lasts
     assert not held(conditions(QuotaReserved=("False", "WaitingForQuota", "in other words"))).lasts
 
 
-def test_an_inactive_queue_is_told_with_its_own_words() -> None:
+def test_an_inactive_queue_is_reported_with_its_reason() -> None:
     said = conditions(Active=("False", "FlavorNotFound", "references missing ResourceFlavor(s): h100"))
     queue = (CLUSTER_QUEUE, {"metadata": {"name": "team", "uid": "q"}, "status": {"conditions": said}})
     found = held(conditions(QuotaReserved="ClusterQueue team is inactive"), queue)
@@ -130,140 +110,57 @@ def test_an_inactive_queue_is_told_with_its_own_words() -> None:
     assert found.lasts
 
 
+EVICTED = {"QuotaReserved": NOT_READY, "Evicted": ("True", "PodsReadyTimeout", NOT_READY)}
+LATE = f"it had quota, but its pods were not ready in time ({NOT_READY})"
+BY_RED = ("True", "InCohortReclamation", PREEMPTED.format("/red"))
+RETRY = 'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)'
+FALSE = "At least one admission check is false"
+QUOTA = ("True", "QuotaReserved", "")
+
+
+def check(state: str, message: str) -> Object:
+    return {"admissionChecks": [{"name": "prov", "state": state, "message": message}]}
+
+
 @pytest.mark.parametrize(
     ("said", "status", "why", "lasts"),
     [
-        (
-            EVICTED,
-            {"requeueState": {"count": 2, "requeueAt": "2026-11-22T10:20:00Z"}},
-            f"it had quota, but its pods were not ready in time ({NOT_READY}); "
-            "it is queued again in its queue main at 10:20 UTC (requeue 2)",
-            False,
-        ),
-        (
-            EVICTED,
-            {"requeueState": {"count": 2}},
-            f"it had quota, but its pods were not ready in time ({NOT_READY}); it waits in its queue main (requeue 2)",
-            False,
-        ),
-        (
-            {
-                "QuotaReserved": UNUSED.format("h100"),
-                "Evicted": ("True", "Preempted", PREEMPTED.format("/red")),
-                "Preempted": ("True", "InCohortReclamation", PREEMPTED.format("/red")),
-            },
-            {},
-            "it ran, and Kueue preempted it (InCohortReclamation) for a workload of /red; "
-            f"{WAITS}{UNUSED.format('h100')}",
-            False,
-        ),
-        (
-            {
-                "QuotaReserved": "Preempted to accommodate a workload (UID: 1234)",
-                "Evicted": ("True", "Preempted", "Preempted to accommodate a workload (UID: 1234)"),
-            },
-            {},
-            "it ran, and Kueue preempted it for workload 1234; it waits in its queue main",
-            False,
-        ),
-        (
-            {
-                "QuotaReserved": "The ClusterQueue is stopped",
-                "Requeued": ("False", "ClusterQueueStopped", ""),
-                "Evicted": ("True", "ClusterQueueStopped", "The ClusterQueue is stopped"),
-            },
-            {},
-            "Kueue evicted it (ClusterQueueStopped: The ClusterQueue is stopped); it waits in its queue main",
-            True,
-        ),
-        (
-            {
-                "QuotaReserved": "The LocalQueue is stopped",
-                "Requeued": ("True", "LocalQueueRestarted", ""),
-                "Evicted": ("True", "LocalQueueStopped", "The LocalQueue is stopped"),
-            },
-            {},
-            "Kueue evicted it (LocalQueueStopped: The LocalQueue is stopped); it waits in its queue main",
-            False,
-        ),
-        (
-            {
-                "QuotaReserved": 'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)',
-                "Evicted": (
-                    "True",
-                    "AdmissionCheck",
-                    'Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)',
-                ),
-            },
-            {},
-            'Kueue evicted it (AdmissionCheck: Evicted due to AdmissionCheck in Retry state: "prov" (no capacity)); '
-            "it waits in its queue main",
-            False,
-        ),
-        (
-            {"QuotaReserved": "x", "Evicted": ("True", "AdmissionCheck", "At least one admission check is false")},
-            {"admissionChecks": [{"name": "prov", "state": "Retry", "message": "no capacity"}]},
-            "Kueue evicted it (AdmissionCheck: At least one admission check is false; admission check prov: "
-            f"no capacity); {WAITS}x",
-            False,
-        ),
-        (
-            {"QuotaReserved": ("True", "QuotaReserved", ""), "Admitted": ("True", "Admitted", "")},
-            {},
-            "Kueue has admitted it, and its job is still suspended",
-            False,
-        ),
-        (
-            {"QuotaReserved": "node failed", "Evicted": ("True", "NodeFailures", "node failed")},
-            {},
-            "Kueue evicted it (NodeFailures: node failed); it waits in its queue main",
-            False,
-        ),
-        (
-            {
-                "QuotaReserved": "AdmissionGatedBy cleared",
-                "Requeued": ("True", "Reactivated", ""),
-                "Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated"),
-            },
-            {},
-            f"it was deactivated before (The workload is deactivated); {WAITS}AdmissionGatedBy cleared",
-            False,
-        ),
-        (
-            {"QuotaReserved": ("True", "QuotaReserved", ""), "Admitted": ("False", "UnsatisfiedChecks", "")},
-            {"admissionChecks": [{"name": "prov", "state": "Pending", "message": "no node yet"}]},
-            "it has quota in its queue main, and its admission check prov is in state Pending: no node yet",
-            False,
-        ),
-        (
-            {"QuotaReserved": ("True", "QuotaReserved", "")},
-            {"admissionChecks": [{"name": "prov", "state": "Rejected", "message": "refused"}]},
-            "it has quota in its queue main, and its admission check prov is in state Rejected: refused",
-            True,
-        ),
-        (
-            {"QuotaReserved": ("True", "QuotaReserved", ""), "Evicted": ("True", "NodeFailures", "node failed")},
-            {},
-            "Kueue evicted it (NodeFailures: node failed); its pods are being deleted",
-            False,
-        ),
-        (
-            {"Finished": ("True", "OutOfSync", "The prebuilt workload is out of sync with its user job")},
-            {},
-            "for Kueue it has finished (OutOfSync), so it is not started: "
-            "The prebuilt workload is out of sync with its user job",
-            True,
-        ),
-        (
-            {"QuotaReserved": "uses DRA resources", "Requeued": ("False", "Inadmissible", "uses DRA resources")},
-            {},
-            f"{WAITS}uses DRA resources",
-            True,
-        ),
+        (EVICTED, {"requeueState": {"count": 2, "requeueAt": "2026-11-22T10:20:00Z"}},
+         f"{LATE}; it is queued again in its queue main at 10:20 UTC (requeue 2)", False),
+        (EVICTED, {"requeueState": {"count": 2}}, f"{LATE}; it waits in its queue main (requeue 2)", False),
+        ({"QuotaReserved": UNUSED, "Evicted": ("True", "Preempted", BY_RED[2]), "Preempted": BY_RED}, {},
+         f"it ran, and Kueue preempted it (InCohortReclamation) for a workload of /red; {WAITS}{UNUSED}", False),
+        ({"QuotaReserved": "for a job (UID: 1234)", "Evicted": ("True", "Preempted", "for a job (UID: 1234)")},
+         {}, "it ran, and Kueue preempted it for workload 1234; it waits in its queue main", False),
+        ({"QuotaReserved": "It is stopped", "Requeued": ("False", "ClusterQueueStopped", ""),
+          "Evicted": ("True", "ClusterQueueStopped", "It is stopped")}, {},
+         "Kueue evicted it (ClusterQueueStopped: It is stopped); it waits in its queue main", True),
+        ({"QuotaReserved": "It is stopped", "Requeued": ("True", "LocalQueueRestarted", ""),
+          "Evicted": ("True", "LocalQueueStopped", "It is stopped")}, {},
+         "Kueue evicted it (LocalQueueStopped: It is stopped); it waits in its queue main", False),
+        ({"QuotaReserved": RETRY, "Evicted": ("True", "AdmissionCheck", RETRY)}, {},
+         f"Kueue evicted it (AdmissionCheck: {RETRY}); it waits in its queue main", False),
+        ({"QuotaReserved": "x", "Evicted": ("True", "AdmissionCheck", FALSE)}, check("Retry", "no capacity"),
+         f"Kueue evicted it (AdmissionCheck: {FALSE}; admission check prov: no capacity); {WAITS}x", False),
+        ({"QuotaReserved": "AdmissionGatedBy cleared", "Requeued": ("True", "Reactivated", ""),
+          "Evicted": ("True", "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated")}, {},
+         f"it was deactivated before (The workload is deactivated); {WAITS}AdmissionGatedBy cleared", False),
+        ({"QuotaReserved": QUOTA, "Admitted": ("True", "Admitted", "")}, {},
+         "Kueue has admitted it, and its job is still suspended", False),
+        ({"QuotaReserved": QUOTA, "Admitted": ("False", "UnsatisfiedChecks", "")}, check("Pending", "no node yet"),
+         "it has quota in its queue main, and its admission check prov is in state Pending: no node yet", False),
+        ({"QuotaReserved": QUOTA}, check("Rejected", "refused"),
+         "it has quota in its queue main, and its admission check prov is in state Rejected: refused", True),
+        ({"QuotaReserved": QUOTA, "Evicted": ("True", "NodeFailures", "node failed")}, {},
+         "Kueue evicted it (NodeFailures: node failed); its pods are being deleted", False),
+        ({"Finished": ("True", "OutOfSync", "The prebuilt workload is out of sync")}, {},
+         "for Kueue it has finished (OutOfSync), so it is not started: The prebuilt workload is out of sync", True),
+        ({"QuotaReserved": "uses DRA resources", "Requeued": ("False", "Inadmissible", "uses DRA resources")}, {},
+         f"{WAITS}uses DRA resources", True),
         ({}, {}, "it waits for its turn in its queue main", False),
     ],
-)
-def test_what_has_happened_to_it_is_told_before_what_it_waits_for(
+)  # fmt: skip
+def test_earlier_evictions_are_reported_before_what_the_job_waits_for(
     said: dict[str, Any], status: Object, why: str, lasts: bool
 ) -> None:
     found = held(conditions(**said), **status)
@@ -284,7 +181,7 @@ def test_what_has_happened_to_it_is_told_before_what_it_waits_for(
         ({}, "spec.active is false"),
     ],
 )
-def test_a_deactivated_job_is_not_queued_again_before_somebody_activates_it(said: dict[str, Any], why: str) -> None:
+def test_a_deactivated_job_is_not_queued_again_until_a_user_activates_it(said: dict[str, Any], why: str) -> None:
     found = held(conditions(**said), active=False)
     assert (found.why, found.lasts) == (f"Kueue has deactivated it and does not queue it again: {why}", True)
     assert found.fix == (
@@ -319,20 +216,20 @@ def test_a_job_that_names_a_queue_and_has_no_workload(runs: bool, why: str) -> N
     assert report(make.cluster((kind, job), manager), "ai", "train").findings[0].why == why
 
 
-def test_a_job_that_kueue_cannot_put_into_a_queue_says_why() -> None:
+def test_a_job_that_kueue_cannot_queue_reports_the_event() -> None:
     job = make.job(suspend=True)
     refused = make.event(job, "ErrWorkloadCompose", "invalid podset: topology")
     assert report(make.cluster(job, refused), "ai", "train").findings[0].why == "invalid podset: topology"
 
 
-def test_what_kept_pods_from_being_made_is_over_once_the_job_is_suspended() -> None:
+def test_a_refusal_of_pods_is_over_once_the_job_is_suspended() -> None:
     job = make.job(suspend=True)
     before = make.event(job, "FailedCreate", "exceeded quota")
     found = report(make.cluster(job, before, make.queued("main", "no room")), "ai", "train").findings
     assert [each.why for each in found] == [f"{WAITS}no room"]
 
 
-def test_what_a_running_appwrapper_has_made_may_be_suspended() -> None:
+def test_the_job_of_a_running_appwrapper_may_be_suspended() -> None:
     kind, inner = make.pytorch_job(owner="train", Suspended="True")
     found = report(make.cluster(make.app_wrapper(phase="Running"), (kind, inner)), "ai", "train")
     assert found.phase == "Pending"
@@ -347,7 +244,7 @@ def test_a_queue_that_does_not_exist_is_reported_with_those_that_do() -> None:
 
 
 def test_a_pod_that_asks_for_more_devices_than_any_node_has_never_fits() -> None:
-    kind, queued = make.queued("main", UNUSED.format("h100"))
+    kind, queued = make.queued("main", UNUSED)
     large = {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "9"}}}]}
     queued["spec"]["podSets"] = [{"name": "main", "count": 1, "template": {"spec": large}}]
     job, node = make.job(suspend=True), make.node("a", gpu=8)
@@ -361,7 +258,7 @@ def test_a_pod_that_asks_for_more_devices_than_any_node_has_never_fits() -> None
     assert (size.lasts, size.why.partition("; ")[2]) == (False, "pools without nodes may have larger ones")
 
 
-def test_pods_that_kueue_gates_are_told_in_its_words_and_others_by_their_gates() -> None:
+def test_gated_pods_are_reported_with_kueues_reason_or_the_name_of_the_gate() -> None:
     pods = [make.pod(name, owner="train") for name in ("one", "two")]
     for (_, pod), gate in zip(pods, ("kueue.x-k8s.io/admission", "example.com/license"), strict=True):
         pod["spec"]["schedulingGates"] = [{"name": gate}]

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import (
-    APP_WRAPPER,
-    DEPLOYMENT,
-    JOB,
-    POD,
-    PYTORCH_JOB,
-    RAY_CLUSTER,
-    RAY_JOB,
-    REPLICA_SET,
-    VOLCANO_JOB,
-    Kind,
-    Object,
-)
+from diagnosis.cluster import APP_WRAPPER, DEPLOYMENT, JOB, POD, RAY_CLUSTER, RAY_JOB, REPLICA_SET, Kind, Object
 from diagnosis.owners import makers_of
-from diagnosis.report import report
+from diagnosis.report import KINDS, report
 from tests.units.diagnosis import objects as make
 
 QUOTA = 'pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'
 WEBHOOK = 'admission webhook "gate.example.com" denied the request: no owner label'
 ADDRESS = 'Internal error occurred: failed calling webhook "gate.example.com": context deadline exceeded'
 CHAINS = {
-    "job": [JOB],
-    "vcjob": [VOLCANO_JOB],
-    "pytorchjob": [PYTORCH_JOB],
-    "rayjob": [RAY_JOB],
+    **{name: [KINDS[name]] for name in ("job", "vcjob", "pytorchjob", "rayjob")},
     "a RayJob's cluster": [RAY_JOB, RAY_CLUSTER],
     "a RayJob's submitter": [RAY_JOB, JOB],
     "a Deployment's ReplicaSet": [DEPLOYMENT, REPLICA_SET],
