@@ -6,10 +6,10 @@ not, and others may have more rights there. Kueue holds back what has no queue, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
+from config.facts.scheduling import LOCAL_QUEUE, NVIDIA_RUNTIME, TEAM_LABELS
 from operators.kueue.priorities import CLASSES
 from operators.kueue.rights import FRAMEWORKS
 
@@ -36,12 +36,15 @@ _SPECS = {
 """Where the pods of a kind are described; in all others it is as in Jobs."""
 
 
-def policies(scheduler: str | None, gpus: int) -> dict[str, dict[str, Any]]:
-    """The specs of all by their names.
+def policies(scheduler: str | None, gpus: int, of_node: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    """Returns the specs of all policies by their names.
 
-    `scheduler` is what alone places pods on GPU nodes, if anything does; `gpus` is how many all quotas have together.
+    Args:
+        scheduler: The only scheduler that may place pods on GPU nodes, if there is such a rule.
+        gpus: The GPUs of all quotas together.
+        of_node: The most that one node has of each device, by resource; GPUs come first.
     """
-    return {QUEUES: _queues(), PODS: _pods(scheduler), HOPELESS: _hopeless(gpus)}
+    return {QUEUES: _queues(), PODS: _pods(scheduler), HOPELESS: _hopeless(gpus, of_node)}
 
 
 def binding(policy: str) -> dict[str, Any]:
@@ -94,9 +97,9 @@ def _queues() -> dict[str, Any]:
     }
 
 
-def _hopeless(gpus: int) -> dict[str, Any]:
-    """Jobs that wait as long as quotas and queues are as they are, of the kinds whose pods are counted here. Somebody
-    may change either, so they are taken.
+def _hopeless(gpus: int, of_node: Mapping[str, int]) -> dict[str, Any]:
+    """Jobs that wait as long as quotas, queues and pools are as they are, of the kinds whose pods are counted here.
+    Somebody may change these, so they are taken.
     """
     return {
         "failurePolicy": "Ignore",
@@ -107,36 +110,43 @@ def _hopeless(gpus: int) -> dict[str, Any]:
                 _rule("workload.codeflare.dev", ["appwrappers"], "CREATE"),
             ],
         },
-        "variables": [{"name": "gpus", "expression": _gpus_of_job()}],
+        "variables": [{"name": "pods", "expression": _devices_of_job(of_node)}],
         "validations": [
             _validation(
                 f"object.metadata.?labels[?'{LABEL}'].orValue('') in ['', '{LOCAL_QUEUE}']",
                 f"it waits until somebody makes the queue that it names: teams have one, {LOCAL_QUEUE}",
             ),
             _validation(
-                f"variables.gpus <= {gpus}",
+                f"variables.pods.map(pod, pod[0] * pod[1]).sum() <= {gpus}",
                 f"it waits for more GPUs than all quotas have together, which are {gpus}: ask for fewer",
+            ),
+            *(
+                _validation(
+                    f"variables.pods.all(pod, pod[{at}] <= {most})",
+                    f"it has a pod that no node can run: nodes have at most {most} {name}. Ask for fewer in each pod",
+                )
+                for at, (name, most) in enumerate(of_node.items(), 1)
             ),
         ],
     }
 
 
-def _gpus_of_job() -> str:
-    """All of its pods' together."""
+def _devices_of_job(names: Iterable[str]) -> str:
+    """Returns an expression for a list: for each kind of pods their number, and what one asks for of each resource."""
 
     def of(replicas: str, pod: str) -> str:
-        limits = f"{pod}.containers.map(c, dyn(c.?resources.?limits[?'{GPU_RESOURCE}'].orValue('0')))"
-        each = f"{limits}.map(limit, type(limit) == int ? limit : int(limit)).sum()"
-        return f"int({replicas}.orValue(1)) * {each}"
+        limits = (f"{pod}.containers.map(c, dyn(c.?resources.?limits[?'{name}'].orValue('0')))" for name in names)
+        each = (f"int({limit}.map(limit, type(limit) == int ? limit : int(limit)).sum())" for limit in limits)
+        return f"[{', '.join([f'int({replicas}.orValue(1))', *each])}]"
 
     wrapped, trained = "dyn(object).spec.components", "dyn(object).spec.pytorchReplicaSpecs"
     of_wrapped = of("each.template.spec.?parallelism", "each.template.spec.template.spec")
     of_trained = of(f"{trained}[kind].?replicas", f"{trained}[kind].template.spec")
     return (
         "request.kind.kind == 'AppWrapper' ? "
-        f"{wrapped}.map(each, each.template.kind == 'Job' ? {of_wrapped} : 0).sum() : "
-        f"(request.kind.kind == 'PyTorchJob' ? {trained}.map(kind, {of_trained}).sum() : "
-        f"{of('dyn(object).spec.?parallelism', 'dyn(object).spec.template.spec')})"
+        f"{wrapped}.filter(each, each.template.kind == 'Job').map(each, {of_wrapped}) : "
+        f"(request.kind.kind == 'PyTorchJob' ? {trained}.map(kind, {of_trained}) : "
+        f"[{of('dyn(object).spec.?parallelism', 'dyn(object).spec.template.spec')}])"
     )
 
 

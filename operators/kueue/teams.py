@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -10,7 +10,7 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.namespace import Level, namespace
-from config.facts.scheduling import LOCAL_QUEUE, TEAM_LABELS
+from config.facts.scheduling import GPU_RESOURCE, LOCAL_QUEUE, TEAM_LABELS
 from config.rules.teams import SLACK
 from config.schema.models import Settings
 from config.schema.teams import TeamSettings
@@ -39,7 +39,10 @@ class Teams(Component):
             rights.ROLE, metadata={"name": rights.ROLE}, rules=rights.rules(), opts=self.child(depends_on=[kueue])
         )
         gpus = settings.slack_gpus + sum(team.gpus for team in settings.teams.values())
-        rules = [role, *self._rules(scheduler, gpus, settings.teams.values(), kueue)]
+        hcas = (pool.sku.infiniband.hcas for pool in pools if pool.sku.infiniband)
+        of_node = {GPU_RESOURCE: max(pool.gpus for pool in pools), settings.rdma_resource: max(hcas, default=0)}
+        policies = admission.policies(scheduler, gpus, of_node)
+        rules = [role, *self._rules(policies, settings.teams.values(), kueue)]
         if settings.slack_gpus:
             quotas = queues.quotas(settings.slack_gpus, pools, settings.rdma_resource)
             queue = queues.cluster_queue_spec(quotas, None, flavor=flavor_name)
@@ -57,7 +60,7 @@ class Teams(Component):
         return _made("ResourceFlavor", name, spec, opts=self.child(depends_on=[before]))
 
     def _rules(
-        self, scheduler: str | None, gpus: int, teams: Collection[TeamSettings], kueue: pulumi.Resource
+        self, policies: Mapping[str, Any], teams: Collection[TeamSettings], kueue: pulumi.Resource
     ) -> Iterator[pulumi.Resource]:
         """The classes of priorities, and what is refused, as far as members must find them there."""
         for name in priorities.CLASSES:
@@ -65,7 +68,7 @@ class Teams(Component):
                 name, **priorities.priority_class(name), opts=self.child(depends_on=[kueue])
             )
         kinds = kubernetes.admissionregistration.v1
-        found = {name: (spec, admission.binding(name)) for name, spec in admission.policies(scheduler, gpus).items()}
+        found = {name: (spec, admission.binding(name)) for name, spec in policies.items()}
         if any(team.pins_memory for team in teams):
             found[pod_security.NAME] = (pod_security.policy(), pod_security.binding())
         for name, (spec, bound) in found.items():

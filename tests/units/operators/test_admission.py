@@ -25,7 +25,7 @@ ALICE, ADMIN = "alice", "admin"
 JOBS, APPWRAPPER = "system:serviceaccount:kube-system:job-controller", "system:serviceaccount:appwrapper-system:manager"
 KUEUE, COLLECTOR = "system:serviceaccount:mlbatch-system:kueue", "system:serviceaccount:kube-system:garbage-collector"
 OWN_POD = "system:serviceaccount:blue:default"
-ALL_GPUS = 24
+ALL_GPUS, OF_NODE = 24, {"nvidia.com/gpu": 8, "nvidia.com/mlnxnics": 8}
 QUEUE = {"kueue.x-k8s.io/queue-name": "default-queue"}
 VERSIONS = {
     "Pod": "v1",
@@ -71,7 +71,7 @@ def _objects() -> Iterator[Object]:
     for kind in DEFINED:
         yield crd(kind)
     api = "admissionregistration.k8s.io/v1"
-    for name, spec in admission.policies(COSCHEDULER, ALL_GPUS).items():
+    for name, spec in admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE).items():
         yield {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec}
         bound: Object = {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}}
         yield {**bound, "spec": admission.binding(name)}
@@ -251,6 +251,12 @@ def parallel(count: int, gpus: int, queue: str = "default-queue") -> Object:
     return named("Job", {"parallelism": count, "template": {"spec": pods(gpus, **HERE)}}, labels=labels)
 
 
+def with_hcas(made: Object, count: int) -> Object:
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    container["resources"]["limits"]["nvidia.com/mlnxnics"] = str(count)
+    return made
+
+
 def in_numbers(made: Object) -> Object:
     """With its GPUs as people write them in YAML."""
     changed: Object = json.loads(re.sub(r'"nvidia.com/gpu": "(\d+)"', r'"nvidia.com/gpu": \1', json.dumps(made)))
@@ -258,14 +264,20 @@ def in_numbers(made: Object) -> Object:
 
 
 TOO_MANY, NO_SUCH_QUEUE = "more GPUs than all quotas have together, which are 24", "until somebody makes the queue"
+TOO_LARGE = "nodes have at most 8 nvidia.com/gpu. Ask for fewer in each pod"
 HOPELESS: dict[str, tuple[Object, str]] = {
     "a queue that is not there": (parallel(1, 1, "nope"), NO_SUCH_QUEUE),
     "a job for more GPUs than there are": (parallel(4, 8), TOO_MANY),
     "a PyTorchJob of four nodes": (trained(3, 8), TOO_MANY),
     "an AppWrapper that says it in numbers": (wrapped(in_numbers(parallel(4, 8))), TOO_MANY),
     "an AppWrapper around two jobs": (wrapped(parallel(2, 8), parallel(2, 8)), TOO_MANY),
+    "a pod that is larger than a node": (parallel(1, 9), TOO_LARGE),
+    "one with more HCAs than a node": (with_hcas(parallel(1, 8), 9), TOO_LARGE.replace("gpu", "mlnxnics")),
+    "one of a PyTorchJob": (trained(1, 12), TOO_LARGE),
+    "one in an AppWrapper": (wrapped(parallel(1, 16)), TOO_LARGE),
 }
 HOPEFUL = {
+    "a pod with all of a node": with_hcas(parallel(1, 8), 8),
     "a job for all": parallel(3, 8),
     "a PyTorchJob for all": trained(2, 8),
     "wrapped ones for all, and a config map": wrapped(
@@ -329,5 +341,5 @@ def test_expressions_are_of_the_types_that_they_are_asked_about(cluster: KubeCli
 
 
 def test_where_no_scheduler_is_installed_any_may_place_pods() -> None:
-    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS))
-    assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS))
+    assert "schedulerName" in json.dumps(admission.policies(COSCHEDULER, ALL_GPUS, OF_NODE))
+    assert "schedulerName" not in json.dumps(admission.policies(None, ALL_GPUS, OF_NODE))
