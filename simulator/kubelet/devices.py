@@ -108,7 +108,12 @@ class DeviceManager:
 
 
 def status_patch(
-    node: Object, offered: Mapping[str, int], listed: Mapping[str, int] | None = None, now: float = 1.0
+    node: Object,
+    offered: Mapping[str, int],
+    listed: Mapping[str, int] | None = None,
+    now: float = 1.0,
+    *,
+    booted: bool = False,
 ) -> Object | None:
     """Returns the patch of the node's status for what its device plugins give now, or None without a change.
 
@@ -122,8 +127,11 @@ def status_patch(
         offered: Healthy devices by resource, of the plugins that run.
         listed: The same without any fault of the hardware; by default, no device is unhealthy.
         now: Seconds since 1970.
+        booted: Whether the node has booted since the last call, and its plugins have started again with it.
     """
     before, after = _registered(node), dict[str, float | None]()
+    if booted:
+        before = {name: since or now for name, since in before.items()}
     amounts: dict[str, dict[str, str]] = {"capacity": {}, "allocatable": {}}
     status = node.get("status", {})
     for name in sorted(before | offered.keys()):

@@ -189,7 +189,7 @@ class Kubelet:
         self._forget(bound, nodes)
         self._controllers.sync(pods, nodes)
         self._pages.sync(pods, nodes)
-        self._keeper.sync(list(nodes.values()), bound, self._context)
+        self._keeper.sync(list(nodes.values()), bound, self._context, booted)
         self._registered.sync(nodes.values(), pods)
         self.placements.record(bound)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,11 @@ class NodeKeeper:
         """By pod: which file, after how many restarts, and what was in it."""
 
     def sync(
-        self, nodes: Sequence[Object], pods: Sequence[Object], context: Callable[[Object, Object], ContainerContext]
+        self,
+        nodes: Sequence[Object],
+        pods: Sequence[Object],
+        context: Callable[[Object, Object], ContainerContext],
+        booted: Collection[str] = (),
     ) -> None:
         """Pods that have ended count where others may look for them by name; a batch leaves thousands behind."""
         pods = [pod for pod in pods if pod["spec"].get("subdomain") or not has_ended(pod)]
@@ -53,7 +57,7 @@ class NodeKeeper:
             self._offered[name] = offered = self._offers(node, here, hardware[name], files)
             whole = hardware[name].without_faults
             listed = offered if whole == hardware[name] else self._offers(node, here, whole, files)
-            if patch := status_patch(node, offered, listed, time.time()):
+            if patch := status_patch(node, offered, listed, time.time(), booted=name in booted):
                 self._patch_status(name, patch)
         self._show_world(nodes, pods, hardware)
 

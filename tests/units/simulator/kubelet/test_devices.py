@@ -133,6 +133,15 @@ def test_a_lost_device_counts_in_capacity_until_its_plugin_starts_again() -> Non
     assert states((1, SEVEN, 8), (2, SEVEN, 8), (3, GPUS, 8)) == ["7/7", "7/7", "8/8"]
 
 
+def test_a_lost_device_does_not_count_after_a_reboot() -> None:
+    amounts: Object = {"status": {"capacity": {GPU_RESOURCE: "8"}, "allocatable": {GPU_RESOURCE: "7"}}}
+    there: Object = {"metadata": {"name": NODE, "annotations": {"simulator/device-plugins": GPU_RESOURCE}}, **amounts}
+    assert status_patch(there, SEVEN, GPUS) is None
+    patch = status_patch(there, SEVEN, GPUS, booted=True)
+    assert patch
+    assert patch["status"] == {"capacity": {GPU_RESOURCE: "7"}, "allocatable": {GPU_RESOURCE: "7"}}
+
+
 def test_a_plugin_that_lists_no_device_any_more_counts_them_all() -> None:
     assert states((1, GPUS, 8), (2, {GPU_RESOURCE: 0}, 8), (3, GPUS, 8)) == ["8/8", "8/0", "8/8"]
 
