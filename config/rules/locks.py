@@ -27,15 +27,15 @@ def lock_objections(locks: Iterable[Json], group: str, deleted: Iterable[str]) -
         scope, level = str(lock["id"]).partition(LOCKS)[0], str(lock["properties"]["level"])
         above = f"{group}/".lower().startswith(f"{scope}/".lower())
         what = f"lock {lock['name']} ({level}) of {scope}"
-        show = (
-            f"az lock show --ids {lock['id']}",
-            f"az lock list --resource-group {group.rpartition('/')[2]} --output table",
+        steps = (
+            f"az lock show --ids {lock['id']}    # its notes may say why it is there",
+            f"az lock delete --ids {lock['id']}    # only if you decide that it may go; an owner can do it",
         )
         if above and level == "ReadOnly":
-            yield Objection(f"{what}: Azure refuses every change of the stack", show)
+            yield Objection(f"{what}: Azure refuses every change of the stack", steps)
         elif above and pools:
-            yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", show)
+            yield Objection(f"{what}: Azure refuses to delete {pools}, which this update replaces", steps)
         else:
             refused = "change or delete" if level == "ReadOnly" else "delete"
             consequence = "a `pulumi destroy`, or an update that does it, fails half-way"
-            yield Objection(f"{what}: Azure refuses to {refused} what is there; {consequence}", show, stops=False)
+            yield Objection(f"{what}: Azure refuses to {refused} what is there; {consequence}", steps, stops=False)

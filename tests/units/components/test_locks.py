@@ -45,7 +45,7 @@ def test_a_lock_on_the_group_stops_only_an_update_that_deletes(azure: dict[str, 
     check(HAS)
     (text,) = warnings
     assert "a `pulumi destroy`, or an update that does it, fails half-way" in text
-    assert "az lock list --resource-group ai-on-aks-test --output table" in text
+    assert f"az lock show --ids {GROUP}/providers/Microsoft.Authorization/locks/keep " in text
     with pytest.raises(pulumi.RunError, match="Azure refuses to delete the old pool gpu, which this update replaces"):
         check("gpu0a1b")
 
