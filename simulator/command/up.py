@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from config.facts.near import near
@@ -52,9 +53,17 @@ def up() -> None:
     console.print(
         f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
         "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
-        f"`{take_away(stack, inside)}` takes it away."
+        f"{_use_context(outputs['clusterId'])}`{take_away(stack, inside)}` takes it away."
     )
     _judge(stack, workloads)
+
+
+def _use_context(cluster: str) -> str:
+    """Returns a line that selects a cluster in `make shell`, or nothing if kubectl uses that cluster already."""
+    context, file = paths.cluster(cluster).name, environment.kubeconfig_file()
+    if yaml.safe_load(file.read_text())["current-context"] == context:
+        return ""
+    return f"kubectl uses another stack's cluster there. Select this one: `kubectl config use-context {context}`.\n"
 
 
 def take_away(stack: str, inside: str = "") -> str:
@@ -94,6 +103,7 @@ def down() -> list[str]:
             console.print(f"there is no stack {stack} in the simulator")
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
+    sizes = _sizes()  # other stacks may have changed meanwhile
     others = sorted(name for name, size in sizes.items() if size and name != stack)
     for other in others:
         console.print(f"stack {other} stays ({sizes[other]} resources): `{take_away(other)}` destroys it too")
