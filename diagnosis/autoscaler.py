@@ -50,12 +50,10 @@ def scaling(cluster: Cluster, pods: Sequence[Object], *, there: bool) -> list[Fi
 
     `there` is whether the cluster has a node that they may choose.
     """
-    said: dict[str, list[tuple[Object, Object]]] = {}
-    for pod in pods:
-        if told := [event for event in cluster.events(pod) if event.get("reason") in (_ADDS, _REFUSES)]:
-            said.setdefault(told[-1]["reason"], []).append((pod, told[-1]))
-    found = list(_refusal(cluster, *said[_REFUSES][-1], there=there)) if _REFUSES in said else []
-    found += _growth(cluster, said[_ADDS][-1][1]) if _ADDS in said else []
+    events = ((pod, [each for each in cluster.events(pod) if each["reason"] in (_ADDS, _REFUSES)]) for pod in pods)
+    last = {of[-1]["reason"]: (pod, of[-1]) for pod, of in events if of}
+    found = list(_refusal(cluster, *last[_REFUSES], there=there)) if _REFUSES in last else []
+    found += _growth(cluster, last[_ADDS][1]) if _ADDS in last else []
     return found if found or there or not pods else list(_on_its_way(cluster, pods[0]))
 
 

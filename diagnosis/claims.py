@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import CLAIM, Cluster, Object
-from diagnosis.finding import Finding, one_line
+from diagnosis.cluster import CLAIM, Cluster, Object, where
+from diagnosis.finding import Finding, grouped, one_line
 from diagnosis.messages import cause, most_telling
 
 _WHY = ("ExternalProvisioning", "FailedBinding", "VolumeMismatch", "ClaimMisbound", "ClaimLost", "ProvisioningFailed")
@@ -17,16 +17,15 @@ def without_volume(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding
     mounted = {name for pod in pods for name in _claims(pod)}
     for claim in cluster.all(CLAIM, pods[0]["metadata"]["namespace"]) if mounted else ():
         metadata = claim["metadata"]
-        if metadata["name"] not in mounted or claim.get("status", {}).get("phase") == "Bound":
+        if metadata["name"] not in mounted or claim["status"].get("phase") == "Bound":
             continue
-        told = [event for event in cluster.events(claim) if event.get("reason") in _WHY]
-        if told:
-            most = max(_WHY.index(event["reason"]) for event in told)
-            event = most_telling([event for event in told if event["reason"] == _WHY[most]])
+        events = grouped((event["reason"], event) for event in cluster.events(claim) if event["reason"] in _WHY)
+        if events:
+            event = most_telling(events[max(events, key=_WHY.index)])
             why = f"claim {metadata['name']} has no volume: {cause(event['message'])}"
-            yield Finding(one_line(why), f"kubectl describe pvc -n {metadata['namespace']} {metadata['name']}")
+            yield Finding(one_line(why), f"kubectl describe pvc {where(claim)}")
 
 
 def _claims(pod: Object) -> Iterator[str]:
-    sources = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or [])
+    sources = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes", []))
     return (source["claimName"] for source in sources if source)

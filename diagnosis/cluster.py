@@ -44,6 +44,18 @@ POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 QUEUED = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 CLUSTER_POLICY = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies")
 NIC_POLICY = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies")
+WORKLOADS = {
+    "appwrapper": APP_WRAPPER,
+    "rayjob": RAY_JOB,
+    "vcjob": VOLCANO_JOB,
+    "job": JOB,
+    "deployment": DEPLOYMENT,
+    "pytorchjob": PYTORCH_JOB,
+    "raycluster": RAY_CLUSTER,
+}
+"""The kinds of workloads by their names for kubectl. A kind comes before those that its objects make."""
+MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
+"""The kinds that a workload makes on the way to its pods."""
 
 Read = Callable[[Kind, str], list[Object]]
 """All objects of a kind in a namespace (empty: in all of them); none where the cluster has no such kind."""
@@ -109,6 +121,11 @@ def _is_about(event: Object, obj: Object) -> bool:
 def owners_of(obj: Object) -> set[str]:
     """Uids of what made it."""
     return {owner["uid"] for owner in obj["metadata"].get("ownerReferences", [])} - {""}
+
+
+def where(obj: Object) -> str:
+    """Returns the arguments of kubectl that name the object: `-n ai train`."""
+    return f"-n {obj['metadata']['namespace']} {obj['metadata']['name']}"
 
 
 def labelled(obj: Object, labels: Mapping[str, str]) -> bool:

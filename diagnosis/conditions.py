@@ -33,7 +33,7 @@ def _obstacles(node: Object) -> Iterator[Obstacle]:
 
 
 def _has_failed(node: Object) -> bool:
-    return any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints") or [])
+    return any(taint["key"] == HEALTH_TAINT for taint in node["spec"].get("taints", []))
 
 
 def is_unwell(node: Object) -> bool:
@@ -43,7 +43,7 @@ def is_unwell(node: Object) -> bool:
 
 def failed_check(node: Object) -> Obstacle:
     """Of a node with the taint of a check: what that has found, and how the taint goes."""
-    found = (node["metadata"].get("annotations") or {}).get(f"{HEALTH_TAINT}-verdict", "nobody says why")
+    found = node["metadata"].get("annotations", {}).get(f"{HEALTH_TAINT}-verdict", "nobody says why")
     mended = "mend it, then have it checked again: workloadOptions.health-check.nodeNames (docs/health-check.md)"
     return Obstacle(f"has failed its check ({one_line(found)})", mended)
 
@@ -58,7 +58,7 @@ def remarks_on_nodes(cluster: Cluster, pods: Iterable[Object]) -> Iterator[str]:
 
 def problems(node: Object) -> list[str]:
     """Those that are there, ours before AKS's and Kubernetes' own, and each once; unknown ones are left out."""
-    true = [each for each in node.get("status", {}).get("conditions") or [] if each["status"] == "True"]
+    true = [each for each in node["status"].get("conditions", []) if each["status"] == "True"]
     ours = {each["type"].removeprefix(CONDITION_PREFIX): each for each in true if CONDITION_PREFIX in each["type"]}
     others = {each["type"]: each for each in true if (like := like_ours(each["type"])) is not None and like not in ours}
     return [f"{name} ({one_line(each.get('message', ''))})" for name, each in {**others, **ours}.items()]

@@ -75,7 +75,7 @@ def _of_daemon_set(pod: Object) -> bool:
 def _manager(node: Object) -> str:
     """The client that has written spec.unschedulable; empty where the API server does not tell."""
     for entry in node["metadata"].get("managedFields", []):
-        if "f:unschedulable" in (entry.get("fieldsV1") or {}).get("f:spec", {}):
+        if "f:unschedulable" in entry.get("fieldsV1", {}).get("f:spec", {}):
             found: str = entry["manager"]
             return found
     return ""
@@ -83,5 +83,5 @@ def _manager(node: Object) -> str:
 
 def _since(node: Object) -> str:
     """The node lifecycle controller notes it in the taint."""
-    taints = node["spec"].get("taints") or []
+    taints = node["spec"].get("taints", [])
     return next((taint.get("timeAdded", "") for taint in taints if taint["key"] == _TAINT), "")

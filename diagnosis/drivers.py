@@ -170,7 +170,7 @@ def _stage(held: Waiting | None) -> str:
 def _absent(node: Object, part: Part, daemon_set: Object) -> Obstacle | None:
     """Why the DaemonSet has no pod on the node."""
     spec, labels = daemon_set["spec"]["template"]["spec"], node["metadata"].get("labels", {})
-    lacking = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if labels.get(key) != value}
+    lacking = {key: value for key, value in spec.get("nodeSelector", {}).items() if labels.get(key) != value}
     name, namespace = daemon_set["metadata"]["name"], daemon_set["metadata"]["namespace"]
     if lacking and part.installs:  # it has another driver, or no such hardware: what comes after says more
         return None
@@ -197,5 +197,5 @@ def pods_of(cluster: Cluster, daemon_set: Object) -> list[Object]:
 
 def begun(pod: Object) -> str:
     """Since when it is on its node."""
-    found: str = pod.get("status", {}).get("startTime") or pod["metadata"].get("creationTimestamp", "")
+    found: str = pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp", "")
     return found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from diagnosis.cluster import Object, condition
-from diagnosis.finding import listed, one_line
+from diagnosis.cluster import Object, condition, where
+from diagnosis.finding import grouped, joined, listed, one_line
+from diagnosis.pods import NEVER_STARTED
 
 _VERDICT = "VERDICT:"
-_NOT_STARTED = ("StartError", "ContainerCannotRun")
-"""Reasons of containers that have no log: containerd's and CRI-O's."""
 _PASSED = f"{_VERDICT} PASS"
 
 
@@ -26,54 +25,55 @@ def verdicts(last_lines: Iterable[str]) -> list[str]:
 
 def remarks(pods: Iterable[Object]) -> Iterator[str]:
     """Yields what is reported of pods as a whole: that they were evicted, preempted, or refused by a node."""
-    alike: dict[str, list[str]] = {}
-    for pod in pods:
-        status, disrupted = pod.get("status", {}), condition(pod, "DisruptionTarget")
-        said = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
-        if words := ": ".join(filter(None, [said.get("reason"), said.get("message")])):
-            alike.setdefault(words, []).append(pod["metadata"]["name"])
-    for said, names in alike.items():
-        yield one_line(f"{listed(names, 'pod')}: {said}")
+    for cause, names in grouped((_disruption(pod), pod["metadata"]["name"]) for pod in pods).items():
+        if cause:
+            yield one_line(f"{listed(names, 'pod')}: {cause}")
+
+
+def _disruption(pod: Object) -> str:
+    status, disrupted = pod["status"], condition(pod, "DisruptionTarget")
+    source = status if status.get("reason") else disrupted if disrupted.get("status") == "True" else {}
+    return joined(source.get("reason"), source.get("message"))
 
 
 def exits(pods: Iterable[Object]) -> Iterator[str]:
     """With what containers ended that failed, alike ones once."""
-    alike: dict[str, list[str]] = {}
-    for pod in pods:
-        status = pod.get("status", {})
-        for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
-            ended = _end(container)
-            if code := ended.get("exitCode"):
-                reason = ended.get("reason", "Error")
-                why = ": ".join(filter(None, [reason if reason != "Error" else "", ended.get("message")]))
-                said = f"container {container['name']} ended with exit code {code}{f' ({why})' if why else ''}"
-                said = one_line(said)
-                alike.setdefault(said, []).append(pod["metadata"]["name"])
-    return (f"{listed(names, 'pod')}: {said}" for said, names in alike.items())
+    alike = grouped((end, pod["metadata"]["name"]) for pod in pods for end in _ends(pod))
+    return (f"{listed(names, 'pod')}: {end}" for end, names in alike.items())
+
+
+def _ends(pod: Object) -> Iterator[str]:
+    status = pod["status"]
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        ended = _end(container)
+        if code := ended.get("exitCode"):
+            reason = ended.get("reason")
+            why = joined(reason if reason != "Error" else "", ended.get("message"))
+            yield one_line(f"container {container['name']} ended with exit code {code}{f' ({why})' if why else ''}")
 
 
 def log(pods: Sequence[Object]) -> str:
     """The command that shows the log of the first pod that failed, else of the first one; empty without any."""
-    ordered = sorted(pods, key=lambda pod: (pod.get("status", {}).get("phase") != "Failed", pod["metadata"]["name"]))
+    ordered = sorted(pods, key=lambda pod: (pod["status"].get("phase") != "Failed", pod["metadata"]["name"]))
     return next((_log(pod) for pod in ordered), "")
 
 
 def _log(pod: Object) -> str:
     """Of the init container that failed, or the first of several containers to fail. A pod that never ran has none."""
-    where, status = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}", pod.get("status", {})
+    status, logs = pod["status"], f"kubectl logs {where(pod)}"
     if not status.get("containerStatuses"):
-        return f"kubectl describe pod {where}"
+        return f"kubectl describe pod {where(pod)}"
     own = status["containerStatuses"]
     for containers in (status.get("initContainerStatuses", []), own):
         if failed := [each for each in containers if _end(each).get("exitCode")]:
             first = min(failed, key=lambda each: str(_end(each).get("finishedAt", "")))
-            if _end(first).get("reason") in _NOT_STARTED:
-                return f"kubectl describe pod {where}"
+            if _end(first).get("reason") in NEVER_STARTED:
+                return f"kubectl describe pod {where(pod)}"
             only = containers is own and len(own) == 1
-            return f"kubectl logs {where}" if only else f"kubectl logs {where} -c {first['name']}"
-    return f"kubectl logs {where}"
+            return logs if only else f"{logs} -c {first['name']}"
+    return logs
 
 
 def _end(container: Object) -> Object:
     """How it ended; empty while it has not."""
-    return (container.get("state") or {}).get("terminated") or {}
+    return container.get("state", {}).get("terminated") or {}

@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 _LONGEST = 400
 _LONGEST_S = 10**9
@@ -16,6 +17,8 @@ _SECRET = re.compile(r"(?i)\b(password|passwd|accountkey|sig|client_secret)=[^\s
 _STRUCTS = re.compile(r"(\S*\{\w+:[^{}\"]*\}\s*)+")
 """Values of Go's structures in messages, which can be lists of hundreds."""
 _WIDTH = 80
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,25 @@ class Obstacle:
 
 def together(obstacles: Iterable[tuple[str, Obstacle]]) -> list[Finding]:
     """One finding for each obstacle, with all nodes that have it, given as (node, obstacle)."""
-    nodes: dict[str, list[str]] = {}
-    first: dict[str, Obstacle] = {}
-    for node, obstacle in obstacles:
-        nodes.setdefault(obstacle.what, []).append(node)
-        first.setdefault(obstacle.what, obstacle)
-    return [
-        Finding(
-            f"{what} on {listed(nodes[what], 'node')}{_since(found)}",
-            found.fix.replace("{nodes}", " ".join(nodes[what])),
-        )
-        for what, found in first.items()
-    ]
+    found = []
+    for what, alike in grouped((obstacle.what, (node, obstacle)) for node, obstacle in obstacles).items():
+        nodes, first = [node for node, _ in alike], alike[0][1]
+        fix = first.fix.replace("{nodes}", " ".join(nodes))
+        found.append(Finding(f"{what} on {listed(nodes, 'node')}{_since(first)}", fix))
+    return found
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Returns the values of each key, keys and values in the order in which they come."""
+    found: dict[K, list[V]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def joined(*parts: str | None, by: str = ": ") -> str:
+    """Returns the parts that are not empty, such as a reason and its message."""
+    return by.join(filter(None, parts))
 
 
 def listed(names: Sequence[str], called: str) -> str:

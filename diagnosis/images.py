@@ -21,6 +21,7 @@ _NAMES = re.compile(r"/v2/\S+|scope=\S+")
 _FAILED = "Failed to pull image"
 """Begins the kubelet's event of a pull, which has the cause where the container's state only says Back-off."""
 _NO_SECRET = "FailedToRetrieveImagePullSecret"  # noqa: S105 - the reason of an event
+_NO_REASON = "the kubelet gives no reason"
 WRONG_PLATFORM = re.compile(
     r"no match for platform|no matching manifest for|cannot be used on this platform|exec format error"
 )
@@ -52,9 +53,9 @@ def pull_failure(cluster: Cluster, pod: Object, image: str, message: str, look: 
     if told and (bare or is_symptom(message)):
         best = most_telling(told)["message"]
         message = best if bare or not is_symptom(best) else message
-    pull = _Pull(cluster, pod, image, one_line(_end(message)), look, push)
+    pull = _Pull(cluster, pod, image, one_line(_end(message)) or _NO_REASON, look, push)
     words = _NAMES.sub("", message.replace(image, ""))
-    return next((found(pull) for pattern, found in _CAUSES if pattern.search(words)), _unknown(pull))
+    return next(found(pull) for pattern, found in _CAUSES if re.search(pattern, words))
 
 
 def wrong_platform(cluster: Cluster, pod: Object, image: str) -> Finding:
@@ -71,36 +72,6 @@ def never_pulled(image: str, look: str) -> Finding:
     """An image that must be on the node already."""
     why = f"image {image} is not on its node, and imagePullPolicy Never forbids to pull it"
     return Finding(why, f"{look}    # then set imagePullPolicy: IfNotPresent", lasts=True)
-
-
-def _limited(pull: _Pull) -> Finding:
-    why = f"{pull.host} limits how often its nodes may pull {pull.image}: it is tried again and passes by itself"
-    more = "a pull secret, or a copy in the stack's registry (az acr import), avoids it"
-    return Finding(f"{why} ({pull.said})", f"{pull.look}    # {more}")
-
-
-def _firewall(pull: _Pull) -> Finding:
-    why = f"the firewall of registry {pull.host} refuses the address of its nodes ({pull.said})"
-    return Finding(why, f"az acr network-rule list --name {pull.host.partition('.')[0]}", lasts=True)
-
-
-def _certificate(pull: _Pull) -> Finding:
-    why = f"its node does not trust the certificate of registry {pull.host}, or of a proxy before it"
-    return Finding(f"{why} ({pull.said})", pull.look, lasts=True)
-
-
-def _full(pull: _Pull) -> Finding:
-    node = pull.pod["spec"].get("nodeName", "")
-    why = f"node {node} has no space left for image {pull.image} ({pull.said})"
-    return Finding(why, f"kubectl describe node {node}    # a larger OS disk: pools.<key>.osDiskGb")
-
-
-def _unreachable(pull: _Pull) -> Finding:
-    return Finding(f"its node does not reach registry {pull.host} for image {pull.image}: {pull.said}", pull.look)
-
-
-def _unwell(pull: _Pull) -> Finding:
-    return Finding(f"registry {pull.host} has an error of its own, so that pulls are retried: {pull.said}", pull.look)
 
 
 def _refused(pull: _Pull) -> Finding:
@@ -143,40 +114,46 @@ def _missing(pull: _Pull) -> Finding:
     return Finding(f"its registry does not have the image {pull.image}", fix, lasts=True)
 
 
-def _layers(pull: _Pull) -> Finding:
-    """Returns that a layer's storage refuses a pull whose manifest was read: its signed address has a short life."""
-    why = f"{pull.host} gave out image {pull.image}, but the storage of its layers refuses them ({pull.said})"
-    return Finding(why, f"{pull.look}    # if retries fail, check the node's clock and rules of proxies and firewalls")
+@dataclass(frozen=True)
+class _Words:
+    """The finding of a cause, with the registry, the image, the message and the node of a pull filled in."""
+
+    why: str
+    fix: str = "{look}"
+    lasts: bool = False
+
+    def __call__(self, pull: _Pull) -> Finding:
+        values = {"name": pull.host.partition(".")[0], "node": pull.pod["spec"].get("nodeName", "")}
+        values |= {key: getattr(pull, key) for key in ("host", "image", "said", "look")}
+        return Finding(self.why.format(**values), self.fix.format(**values), self.lasts)
 
 
-def _unknown(pull: _Pull) -> Finding:
-    return Finding(f"image {pull.image} cannot be pulled: {pull.said or 'the kubelet gives no reason'}", pull.look)
-
-
-_CAUSES: tuple[tuple[re.Pattern[str], Callable[[_Pull], Finding]], ...] = (
+_CAUSES: tuple[tuple[re.Pattern[str] | str, Callable[[_Pull], Finding]], ...] = (
     (WRONG_PLATFORM, lambda pull: wrong_platform(pull.cluster, pull.pod, pull.image)),
-    (re.compile(r"toomanyrequests|(?i:too many requests)|\b429\b|pull QPS exceeded|(?i:rate limit)"), _limited),
-    (re.compile(r"is not allowed access|aka\.ms/acr/firewall"), _firewall),
-    (re.compile(r"x509: |tls: failed to verify|certificate"), _certificate),
-    (re.compile(r"no space left on device"), _full),
-    (
-        re.compile(
-            r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable"
-            r"|no route to host|TLS handshake timeout|deadline exceeded|: (unexpected )?EOF|media type text/html"
-        ),
-        _unreachable,
-    ),
-    (re.compile(r"\b50[0-4]\b"), _unwell),
-    (re.compile(r"(blob\.core\.windows\.net|\.data\.azurecr\.io).*\b403\b", re.DOTALL), _layers),
-    (
-        re.compile(
-            r"\b(40[123]|451)\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope"
-            r"|no basic auth|no pull access"
-        ),
-        _refused,
-    ),
-    (re.compile(r"not found|(?i:manifest.unknown|name.unknown)|not known to registry|\b404\b"), _missing),
-)
+    (r"toomanyrequests|(?i:too many requests)|\b429\b|pull QPS exceeded|(?i:rate limit)", _Words(
+        "{host} limits how often its nodes may pull {image}: it is tried again and passes by itself ({said})",
+        "{look}    # a pull secret, or a copy in the stack's registry (az acr import), avoids it")),
+    (r"is not allowed access|aka\.ms/acr/firewall", _Words(
+        "the firewall of registry {host} refuses the address of its nodes ({said})",
+        "az acr network-rule list --name {name}", lasts=True)),
+    (r"x509: |tls: failed to verify|certificate", _Words(
+        "its node does not trust the certificate of registry {host}, or of a proxy before it ({said})", lasts=True)),
+    (r"no space left on device", _Words(
+        "node {node} has no space left for image {image} ({said})",
+        "kubectl describe node {node}    # a larger OS disk: pools.<key>.osDiskGb")),
+    (r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable|no route to host"
+     r"|TLS handshake timeout|deadline exceeded|: (unexpected )?EOF|media type text/html", _Words(
+        "its node does not reach registry {host} for image {image}: {said}")),
+    (r"\b50[0-4]\b", _Words("registry {host} has an error of its own, so that pulls are retried: {said}")),
+    # The manifest was read; the signed address of a layer has a short life.
+    (r"(?s)(blob\.core\.windows\.net|\.data\.azurecr\.io).*\b403\b", _Words(
+        "{host} gave out image {image}, but the storage of its layers refuses them ({said})",
+        "{look}    # if retries fail, check the node's clock and rules of proxies and firewalls")),
+    (r"\b(40[123]|451)\b|(?i:unauthorized|forbidden|denied|authentication required)|insufficient_scope"
+     r"|no basic auth|no pull access", _refused),
+    (r"not found|(?i:manifest.unknown|name.unknown)|not known to registry|\b404\b", _missing),
+    (r"", _Words("image {image} cannot be pulled: {said}")),
+)  # fmt: skip
 """The first pattern that is in a message decides: a registry that is not reached cannot be asked for a role."""
 
 

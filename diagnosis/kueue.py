@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 from diagnosis.autoscaler import may_add_pool
-from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition
+from diagnosis.cluster import NODE, QUEUED, Cluster, Kind, Object, condition, where
 from diagnosis.devices import expected
-from diagnosis.finding import Finding, clock, one_line
+from diagnosis.finding import Finding, clock, joined, one_line
 from diagnosis.nodes import allocatable, chosen, requested
 
 CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues")
@@ -70,16 +70,13 @@ def held(cluster: Cluster, job: Object) -> list[Finding]:
 
 
 def _held(cluster: Cluster, queued: Object) -> Iterator[Finding]:
-    metadata = queued["metadata"]
-    name = f"-n {metadata['namespace']} {metadata['name']}"
-    look = f"kubectl describe {QUEUED.resource} {name}"
+    look = f"kubectl describe {QUEUED.resource} {where(queued)}"
     queue = f"its queue {queued['spec'].get('queueName', '')}"
     finished, evicted, quota = (condition(queued, kind) for kind in ("Finished", "Evicted", "QuotaReserved"))
-    deactivated = queued["spec"].get("active") is False
-    if deactivated:
+    if queued["spec"].get("active") is False:
         why = _said(evicted) or _said(condition(queued, "DeactivationTarget")) or _said(quota)
-        patch = f"""kubectl patch {QUEUED.resource} {name} --type merge -p '{{"spec":{{"active":true}}}}'"""
-        why = "; ".join(filter(None, [why, *_failed_checks(queued, why)])) or "spec.active is false"
+        patch = f"""kubectl patch {QUEUED.resource} {where(queued)} --type merge -p '{{"spec":{{"active":true}}}}'"""
+        why = joined(why, *_failed_checks(queued, why), by="; ") or "spec.active is false"
         told = f"Kueue has deactivated it and does not queue it again: {why}"
         yield Finding(one_line(told), f"{patch}    # once the cause is fixed", lasts=True)
     elif finished.get("status") == "True":
@@ -98,9 +95,8 @@ def _too_large(cluster: Cluster, queued: Object) -> Iterator[Finding]:
     for pod in (pod_set["template"] for pod_set in queued["spec"].get("podSets", [])):
         nodes = [node for node in cluster.all(NODE) if chosen(node, pod)]
         for resource, count in requested(pod).items():
-            most = max(
-                (max(allocatable(node, resource), expected(cluster, node, resource)) for node in nodes), default=0
-            )
+            sizes = [max(allocatable(node, resource), expected(cluster, node, resource)) for node in nodes]
+            most = max(sizes, default=0)
             if 0 < most < count:
                 why = f"each pod asks for {count} {resource}, and no node that it may use holds more than {most}"
                 grows = may_add_pool(cluster, pod)
@@ -113,7 +109,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     quota, evicted, before = condition(queued, "QuotaReserved"), condition(queued, "Evicted"), _eviction(queued)
     now, lasts = _current(cluster, quota, queued["metadata"]["namespace"])
     size, never = _never_fits(_said(quota))
-    state = (queued.get("status") or {}).get("requeueState") or {}
+    state = queued["status"].get("requeueState", {})
     count = f" (requeue {state['count']})" if state.get("count") else ""
     if never:
         waits = f"it never fits in {queue}: {never}"
@@ -126,9 +122,7 @@ def _waiting(cluster: Cluster, queued: Object, queue: str, look: str) -> Finding
     again = condition(queued, "Requeued")
     barred = again.get("status") == "False" and str(again.get("reason", "")).endswith(_BARRED)
     hint = "    # ask for less, or have the quota raised (teams.<team>.gpus)" if size else ""
-    return Finding(
-        one_line("; ".join(filter(None, [before, waits]))), f"{look}{hint}", lasts=bool(never) or lasts or barred
-    )
+    return Finding(one_line(joined(before, waits, by="; ")), f"{look}{hint}", lasts=bool(never) or lasts or barred)
 
 
 def _said(entry: Object) -> str:
@@ -140,7 +134,7 @@ def _unchecked(queued: Object, queue: str, look: str) -> Iterator[Finding]:
     if before := _eviction(queued):
         yield Finding(one_line(f"{before}; its pods are being deleted"), look, passing=True)
         return
-    for check in (queued.get("status") or {}).get("admissionChecks") or []:
+    for check in queued["status"].get("admissionChecks", []):
         if (state := check.get("state")) != "Ready":
             message = f": {check['message']}" if check.get("message") else ""
             why = f"it has quota in {queue}, and its admission check {check.get('name')} is in state {state}{message}"
@@ -173,7 +167,7 @@ def _eviction(queued: Object) -> str:
 
 def _failed_checks(queued: Object, known: str) -> list[str]:
     """Returns why admission checks ask for another try, or refuse it for good, as far as that is not in `known`."""
-    checks = (queued.get("status") or {}).get("admissionChecks") or []
+    checks = queued["status"].get("admissionChecks", [])
     failed = [check for check in checks if check.get("state") in ("Retry", "Rejected") and check.get("message")]
     return [f"admission check {each.get('name')}: {each['message']}" for each in failed if each["message"] not in known]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from diagnosis.cluster import POD, Cluster, Object, condition, has_ended
-from diagnosis.finding import Finding, clock, later, listed, one_line
+from diagnosis.finding import Finding, clock, grouped, later, listed, one_line
 from diagnosis.nodes import tolerates
 
 _LOST = {"Unknown": "silent", "False": "not ready"}
@@ -38,11 +38,8 @@ class _State:
 
 def lost_pods(cluster: Cluster, pods: Iterable[Object]) -> list[Finding]:
     """One finding for all pods of a node that are in the same state, of those on lost nodes."""
-    alike: dict[_State, list[str]] = {}
-    for pod in pods:
-        if is_lost(cluster, pod):
-            alike.setdefault(_state(cluster, pod), []).append(pod["metadata"]["name"])
-    return [_told(state, names) for state, names in alike.items()]
+    lost = ((_state(cluster, pod), pod["metadata"]["name"]) for pod in pods if is_lost(cluster, pod))
+    return [_told(state, names) for state, names in grouped(lost).items()]
 
 
 def never_ending(cluster: Cluster) -> list[Finding]:
@@ -86,10 +83,10 @@ def _state(cluster: Cluster, pod: Object) -> _State:
 
 def _deleted(node: Object, pod: Object) -> str:
     """When the taint's time is up: the least that its tolerations have (pkg/controller/tainteviction of Kubernetes)."""
-    taint = next((each for each in node["spec"].get("taints") or [] if _evicts(each)), None)
+    taint = next((each for each in node["spec"].get("taints", []) if _evicts(each)), None)
     if taint is None:
         return "Kubernetes is about to taint it."
-    mine = [each for each in pod["spec"].get("tolerations") or [] if tolerates([each], taint)]
+    mine = [each for each in pod["spec"].get("tolerations", []) if tolerates([each], taint)]
     seconds = [each["tolerationSeconds"] for each in mine if each.get("tolerationSeconds") is not None]
     if mine and not seconds:
         return "That is tolerated for ever: what is there waits for it."

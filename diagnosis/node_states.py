@@ -10,7 +10,7 @@ from typing import Any
 
 from config.facts import data
 from diagnosis.cluster import NODE, Cluster, Object
-from diagnosis.finding import Finding, Obstacle, one_line, together
+from diagnosis.finding import Finding, Obstacle, joined, one_line, together
 
 Entry = Mapping[str, Any]
 
@@ -53,8 +53,8 @@ def of_taints(taints: Iterable[Object], *groups: str) -> NodeState | None:
 
 def leaving(node: Object) -> NodeState | None:
     """The state that says why a node is taken away; None for one that stays as far as it says."""
-    metadata, conditions = node["metadata"], node.get("status", {}).get("conditions") or []
-    if tainted := of_taints(node["spec"].get("taints") or [], "leaving"):
+    metadata, conditions = node["metadata"], node["status"].get("conditions", [])
+    if tainted := of_taints(node["spec"].get("taints", []), "leaving"):
         return tainted
     labels = (("labels", f"{key}={value}") for key, value in metadata.get("labels", {}).items())
     annotations = (("annotations", key) for key in metadata.get("annotations", {}))
@@ -63,8 +63,8 @@ def leaving(node: Object) -> NodeState | None:
             return NodeState(entry, f"{kind[:-1]} {name}")
     for each in conditions:
         if each["status"] == "True" and (entry := _entry("conditions", each["type"], ["leaving"])):
-            said = ": ".join(filter(None, [f"condition {each['type']}", each.get("message")]))
-            return NodeState(entry, one_line(said), each.get("lastTransitionTime", ""))
+            mark = one_line(joined(f"condition {each['type']}", each.get("message")))
+            return NodeState(entry, mark, each.get("lastTransitionTime", ""))
     return None
 
 

@@ -12,13 +12,9 @@ from collections.abc import Iterator, Sequence
 
 from diagnosis.cluster import (
     APP_WRAPPER,
-    JOB,
+    MAKERS,
     POD,
-    PYTORCH_JOB,
     RAY_CLUSTER,
-    RAY_JOB,
-    REPLICA_SET,
-    VOLCANO_JOB,
     Cluster,
     Kind,
     Object,
@@ -31,7 +27,6 @@ from diagnosis.messages import cause, is_symptom
 from diagnosis.wrappers import wrapped_pods
 from k8s.quantities import count
 
-_MAKERS = (REPLICA_SET, PYTORCH_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB, JOB)
 _CREATION = re.compile(r"^Failed(To)?Create|^(PodGroup|Plugin|PVC|JobStatus)Error$|^Invalid")
 """Reasons of events of an object that could not be made, though not all of them are warnings."""
 _SYMPTOM = re.compile(r"^PodGroupPending$|Delete|Restarting$|^BackoffLimitExceeded$|^Unhealthy$")
@@ -52,7 +47,7 @@ def chain(cluster: Cluster, namespace: str, uid: str) -> list[tuple[Kind, Object
     found: dict[str, tuple[Kind, Object]] = {}
     owners = {uid}
     while owners:
-        made = [(kind, each) for kind in _MAKERS for each in cluster.owned(kind, namespace, owners)]
+        made = [(kind, each) for kind in MAKERS for each in cluster.owned(kind, namespace, owners)]
         new = {each["metadata"]["uid"]: (kind, each) for kind, each in made}
         owners = new.keys() - found.keys() - {uid}
         found |= {key: new[key] for key in owners}
@@ -98,7 +93,7 @@ def _condition(kind: Kind, maker: Object, pods: Sequence[Object]) -> tuple[str, 
     failure = condition(maker, "ReplicaFailure")
     if failure.get("status") == "True" and failure.get("message"):
         return failure.get("reason", ""), failure["message"]
-    stated = (maker.get("status") or {}).get("reason") if kind == RAY_CLUSTER and not pods else ""
+    stated = maker["status"].get("reason") if kind == RAY_CLUSTER and not pods else ""
     return "", stated or ""
 
 

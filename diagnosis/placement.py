@@ -13,7 +13,7 @@ from diagnosis.cluster import NODE, Cluster, Object, labelled
 from diagnosis.conditions import failed_check
 from diagnosis.cordons import cordon
 from diagnosis.drivers import not_offered
-from diagnosis.finding import Finding, Obstacle, together
+from diagnosis.finding import Finding, Obstacle, grouped, together
 from diagnosis.node_states import leaving, of_taints
 from diagnosis.nodes import allocatable, choice, chosen, requested, untolerated, words_of
 from diagnosis.policies import unready_policies
@@ -43,11 +43,9 @@ def not_placed(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
 
 def _alike(pods: Iterable[Object]) -> list[list[Object]]:
     """Pods that may go to the same nodes and want the same there."""
-    found: dict[str, list[Object]] = {}
-    for pod in pods:
-        key = [pod["spec"].get(field) for field in ("nodeSelector", "affinity", "tolerations")]
-        found.setdefault(f"{key} {requested(pod)}", []).append(pod)
-    return list(found.values())
+    fields = ("nodeSelector", "affinity", "tolerations")
+    keys = ((str([*map(pod["spec"].get, fields), requested(pod)]), pod) for pod in pods)
+    return list(grouped(keys).values())
 
 
 def _behind(cluster: Cluster, pods: Sequence[Object]) -> list[Finding]:
@@ -116,7 +114,7 @@ def _is_of_node(cluster: Cluster, node: Object, taint: Object) -> bool:
     """Whether other nodes of its pool lack the taint, which so is about this node."""
     pool = node["metadata"].get("labels", {}).get(AGENT_POOL_LABEL)
     pools = [each for each in cluster.all(NODE) if pool and labelled(each, {AGENT_POOL_LABEL: pool})]
-    keys = [{each["key"] for each in other["spec"].get("taints") or []} for other in pools]
+    keys = [{each["key"] for each in other["spec"].get("taints", [])} for other in pools]
     return any(taint["key"] not in there for there in keys)
 
 

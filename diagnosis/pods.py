@@ -6,36 +6,23 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from diagnosis.cluster import Cluster, Object, has_ended
-from diagnosis.finding import Finding, one_line
+from diagnosis.cluster import Cluster, Object, has_ended, where
+from diagnosis.finding import Finding, grouped, joined, one_line
 from diagnosis.images import NEVER, PULLING, WRONG_PLATFORM, never_pulled, pull_failure, wrong_platform
 from diagnosis.messages import cause, hidden_by_notice, is_symptom, most_telling
 
 _NEVER_RAN = (
-    *PULLING,
-    NEVER,
-    "InvalidImageName",
-    "ImageInspectError",
-    "SignatureValidationFailed",
-    "CreateContainerConfigError",
-    "CreateContainerError",
-    "PreCreateHookError",
-    "PreStartHookError",
-    "PostStartHookError",
-    "RunContainerError",
-)
+    *PULLING, NEVER, "InvalidImageName", "ImageInspectError", "SignatureValidationFailed", "CreateContainerConfigError",
+    "CreateContainerError", "PreCreateHookError", "PreStartHookError", "PostStartHookError", "RunContainerError",
+)  # fmt: skip
 """Reasons of the kubelet for a container that cannot start (pkg/kubelet/images/types.go, kuberuntime)."""
 _LOOPS = "CrashLoopBackOff"
-_NEVER_STARTED = ("StartError", "ContainerCannotRun")
+NEVER_STARTED = ("StartError", "ContainerCannotRun")
 """Reasons of containerd and of Docker for a container that ended without a log."""
 _EVENTS = (
-    "FailedMount",
-    "FailedAttachVolume",
-    "FailedCreatePodSandBox",
-    "FailedCreatePodContainer",
-    "FailedMapVolume",
+    "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMapVolume",
     "NetworkNotReady",
-)
+)  # fmt: skip
 _FAILED = "Failed"
 """Event of a container that could not be created or started."""
 _PROGRESS = ("Pulling", "Pulled", "Started")
@@ -66,32 +53,30 @@ class Waiting:
     @property
     def never_ran(self) -> bool:
         """Whether it has no log."""
-        return self.reason in _NEVER_RAN or self.ended.startswith(_NEVER_STARTED)
+        return self.reason in _NEVER_RAN or self.ended.startswith(NEVER_STARTED)
 
     def look(self, pod: Object) -> str:
         """The command that shows more of a pod of which it fails."""
-        where = f"-n {pod['metadata']['namespace']} {pod['metadata']['name']}"
         if self.never_ran:
-            return f"kubectl describe pod {where}"
+            return f"kubectl describe pod {where(pod)}"
         several = len(pod["spec"]["containers"]) + len(pod["spec"].get("initContainers", [])) > 1
-        return f"kubectl logs {where} --previous{f' -c {self.container}' if several and self.container else ''}"
+        return f"kubectl logs {where(pod)} --previous{f' -c {self.container}' if several and self.container else ''}"
 
     @property
     def told(self) -> str:
-        parts = [self.reason, self.message, f"it ended with {self.ended}" if self.ended else ""]
-        return ": ".join(filter(None, parts))
+        return joined(self.reason, self.message, f"it ended with {self.ended}" if self.ended else "")
 
 
 def waiting(pod: Object) -> Waiting | None:
     """The first container that fails, or else the first that waits; None where no container does."""
-    status = pod.get("status", {})
+    status = pod["status"]
     found = [
         Waiting(
             held.get("reason", ""), held.get("message", ""), container.get("image", ""), container.get("name", ""),
             ended(container.get("lastState")),
         )
         for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
-        if (held := (container.get("state") or {}).get("waiting"))
+        if (held := container.get("state", {}).get("waiting"))
     ]  # fmt: skip
     return next(iter(sorted(found, key=lambda each: not each.fails)), None)
 
@@ -101,31 +86,28 @@ def ended(state: Object | None) -> str:
     end = (state or {}).get("terminated") or {}
     if "exitCode" not in end:
         return ""
-    why = end["reason"] if end.get("reason") not in (None, "", "Error") else ""
-    code = f"exit code {end['exitCode']}"
-    said = f"{why} ({code})" if why else code
-    return f"{said}: {end['message']}" if end.get("message") else said
+    reason, code = end.get("reason", ""), f"exit code {end['exitCode']}"
+    return joined(code if reason in ("", "Error") else f"{reason} ({code})", end.get("message"))
 
 
 def not_started_pods(cluster: Cluster, pods: Iterable[Object], push: str) -> Iterator[Finding]:
     """Yields why containers of these pods do not start: each cause once, with how many other pods have it."""
-    alike: dict[str, list[Finding]] = {}
-    for pod in pods:
-        if finding := not_started(cluster, pod, push):
-            own = [pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName", "")]
-            alike.setdefault(
-                re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", finding.why), []
-            ).append(finding)
-    for first, *others in alike.values():
+    found = ((pod, not_started(cluster, pod, push)) for pod in pods)
+    for first, *others in grouped((_common(pod, each.why), each) for pod, each in found if each).values():
         more = f"; the same holds for {len(others)} other {'pod' if len(others) == 1 else 'pods'}" if others else ""
         yield replace(first, why=f"{first.why}{more}")
 
 
+def _common(pod: Object, why: str) -> str:
+    """Returns the part of a message that other pods with the same cause have, too."""
+    own = [pod["metadata"]["name"], pod["metadata"]["uid"], pod["spec"].get("nodeName", "")]
+    return re.sub("|".join([*map(re.escape, filter(None, own)), _VARIES]), "", why)
+
+
 def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     """Why its containers do not start; None where nothing is known to be wrong. `push` as in `report.report`."""
-    metadata = pod["metadata"]
-    look = f"kubectl describe pod -n {metadata['namespace']} {metadata['name']}"
-    if pod.get("status", {}).get("phase") == "Failed":
+    look = f"kubectl describe pod {where(pod)}"
+    if pod["status"].get("phase") == "Failed":
         return _rejected(pod, look)
     held = waiting(pod)
     if held is None:
@@ -141,28 +123,28 @@ def not_started(cluster: Cluster, pod: Object, push: str) -> Finding | None:
     if held.fails:
         if is_symptom(held.message) and (told := [each for each in cluster.events(pod) if each["reason"] == _FAILED]):
             held = replace(held, message=most_telling([{"message": held.message}, *told])["message"])
-        why = f"pod {metadata['name']}: {cause(held.told)}{_probe(cluster, pod, held.container)}"
+        why = f"pod {pod['metadata']['name']}: {cause(held.told)}{_probe(cluster, pod, held.container)}"
         return Finding(one_line(why), held.look(pod))
     return _from_events(cluster, pod, look) or _restarted(cluster, pod)
 
 
 def _restarted(cluster: Cluster, pod: Object) -> Finding | None:
     """Returns which container of a running pod has ended, or ended before it runs again; None if none has."""
-    metadata, status = pod["metadata"], pod.get("status", {})
+    metadata, status = pod["metadata"], pod["status"]
     if has_ended(pod) or metadata.get("deletionTimestamp"):
         return None
-    own, where = status.get("containerStatuses", []), f"-n {metadata['namespace']} {metadata['name']}"
-    runs = [each["name"] for each in own if "running" in (each.get("state") or {})]
+    own, logs = status.get("containerStatuses", []), f"kubectl logs {where(pod)} -c"
+    runs = [each["name"] for each in own if "running" in each.get("state", {})]
     for each in [*status.get("initContainerStatuses", []), *own]:
         state, name = each.get("state") or {}, each["name"]
         if runs and each in own and (end := ended(state)):
             why = f"pod {metadata['name']}: container {name} has ended ({end}), but the pod only ends once"
-            return Finding(one_line(f"{why} {' and '.join(runs)} ends, too"), f"kubectl logs {where} -c {name}")
+            return Finding(one_line(f"{why} {' and '.join(runs)} ends, too"), f"{logs} {name}")
         if "running" in state and each.get("restartCount") and (end := ended(each.get("lastState"))):
             times = f"{each['restartCount']} {'restart' if each['restartCount'] == 1 else 'restarts'}"
             why = f"pod {metadata['name']}: container {name} runs again after {times}; it ended with {end}"
             why += _probe(cluster, pod, name)
-            return Finding(one_line(why), f"kubectl logs {where} -c {name} --previous")
+            return Finding(one_line(why), f"{logs} {name} --previous")
     return None
 
 

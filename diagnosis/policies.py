@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from diagnosis.cluster import CLUSTER_POLICY, NIC_POLICY, Cluster, Kind, Object, condition, is_ready
 from diagnosis.drivers import begun, daemon_sets, in_use, is_old, pods_of
-from diagnosis.finding import Finding, clock, listed, one_line
-from diagnosis.pods import Waiting, waiting
+from diagnosis.finding import Finding, clock, grouped, joined, listed, one_line
+from diagnosis.pods import waiting
 
 
 def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Finding]:
@@ -17,14 +17,14 @@ def unready_policies(cluster: Cluster, *, starting: bool = False) -> list[Findin
         replace(finding, shared=True)
         for kind in (NIC_POLICY, CLUSTER_POLICY)
         for policy in cluster.all(kind)
-        if policy.get("status", {}).get("state") != "ready"
+        if policy["status"].get("state") != "ready"
         for finding in _unready(cluster, kind, policy, starting)
     ]
 
 
 def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> Iterator[Finding]:
     name = policy["metadata"]["name"]
-    state = policy.get("status", {}).get("state") or "not looked at by its operator yet"
+    state = policy["status"].get("state") or "not looked at by its operator yet"
     said = f"{kind.name} {name} is {state}"
     told = _said_by_operator(policy)
     yield Finding(f"{said}: {told}" if told else said, f"kubectl describe {kind.plural} {name}")
@@ -43,12 +43,12 @@ def _unready(cluster: Cluster, kind: Kind, policy: Object, starting: bool) -> It
 
 def _said_by_operator(policy: Object) -> str:
     """The states that are not ready, as each operator tells of them."""
-    status = policy.get("status", {})
-    states = [entry for entry in status.get("appliedStates") or [] if entry["state"] not in ("ready", "ignore")]
-    told = [": ".join(filter(None, [f"{entry['name']} {entry['state']}", entry.get("message")])) for entry in states]
+    status = policy["status"]
+    states = [entry for entry in status.get("appliedStates", []) if entry["state"] not in ("ready", "ignore")]
+    told = [joined(f"{entry['name']} {entry['state']}", entry.get("message")) for entry in states]
     error = condition(policy, "Error")
     said = [status.get("reason", ""), *told, error.get("message", "") if error.get("status") == "True" else ""]
-    return one_line(", ".join(filter(None, said)))
+    return one_line(joined(*said, by=", "))
 
 
 def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
@@ -66,11 +66,8 @@ def _old(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
 
 def _failing(pods: Sequence[Object]) -> Iterator[Finding]:
     """One finding for each reason, though many pods may have it."""
-    alike: dict[str, list[tuple[Object, Waiting]]] = {}
-    for pod in pods:
-        if (held := waiting(pod)) and held.fails:
-            alike.setdefault(held.told, []).append((pod, held))
-    for told, failing in alike.items():
+    found = ((pod, waiting(pod)) for pod in pods)
+    for told, failing in grouped((held.told, (pod, held)) for pod, held in found if held and held.fails).items():
         pod, held = failing[0]
         yield Finding(one_line(f"{_placed([pod for pod, _ in failing])} failing: {told}"), held.look(pod))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diagnosis.cluster import JOB, Cluster, Object
-from diagnosis.finding import Finding, one_line
+from diagnosis.cluster import JOB, Cluster, Object, where
+from diagnosis.finding import Finding, joined, one_line
 
 RETRYING = "Retrying"
 """Status of a RayJob whose cluster is deleted so that another one can be made."""
@@ -32,8 +32,7 @@ def phase(status: Object) -> tuple[str, str]:
 
 def waiting(job: Object) -> Iterator[Finding]:
     """Yields what KubeRay waits for, where pods do not tell."""
-    metadata, deployed = job["metadata"], (job.get("status") or {}).get("jobDeploymentStatus")
-    look = f"kubectl describe rayjob -n {metadata['namespace']} {metadata['name']}"
+    deployed, look = job["status"].get("jobDeploymentStatus"), f"kubectl describe rayjob {where(job)}"
     if deployed == "Waiting":
         why = "KubeRay waits until a user submits its job (submissionMode InteractiveMode)"
         yield Finding(why, f"{look}    # ray job submit, then set spec.jobId", lasts=True)
@@ -43,7 +42,7 @@ def waiting(job: Object) -> Iterator[Finding]:
 
 def retries(job: Object) -> str:
     """Returns how many attempts have failed; empty if none has. The last reason is known until its cluster is gone."""
-    status = job.get("status") or {}
+    status = job["status"]
     if not (failed := status.get("failed") or 0):
         return ""
     told = f"{failed} of at most {(job['spec'].get('backoffLimit') or 0) + 1} attempts have failed"
@@ -56,15 +55,15 @@ def retries(job: Object) -> str:
 def failed_submitter(cluster: Cluster, job: Object, pods: Iterable[Object]) -> str:
     """Returns the command that shows the log of the submitter, if that is what has failed; else an empty string."""
     metadata = job["metadata"]
-    if (job.get("status") or {}).get("reason") not in _SUBMISSION:
+    if job["status"].get("reason") not in _SUBMISSION:
         return ""
     for submitter in cluster.owned(JOB, metadata["namespace"], [metadata["uid"]]):
         return f"kubectl logs -n {metadata['namespace']} job/{submitter['metadata']['name']}"
     for pod in pods:
         if any(container.get("name") == _SIDECAR for container in pod["spec"]["containers"]):
-            return f"kubectl logs -n {metadata['namespace']} {pod['metadata']['name']} -c {_SIDECAR}"
+            return f"kubectl logs {where(pod)} -c {_SIDECAR}"
     return ""
 
 
 def _why(status: Object) -> str:
-    return one_line(": ".join(filter(None, [status.get("reason"), status.get("message")])))
+    return one_line(joined(status.get("reason"), status.get("message")))

@@ -9,14 +9,11 @@ from dataclasses import dataclass, field, replace
 from config.facts.scheduling import VOLCANO_GROUP
 from diagnosis import kueue, ray, volcano
 from diagnosis.cluster import (
-    APP_WRAPPER,
-    DEPLOYMENT,
     JOB,
     POD_GROUP,
     PYTORCH_JOB,
-    RAY_CLUSTER,
     RAY_JOB,
-    VOLCANO_JOB,
+    WORKLOADS,
     Cluster,
     Kind,
     Object,
@@ -24,12 +21,13 @@ from diagnosis.cluster import (
     has_ended,
     is_ready,
     owners_of,
+    where,
 )
 from diagnosis.conditions import remarks_on_nodes, sick_nodes
 from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
-from diagnosis.finding import Finding, one_line, wrapped
+from diagnosis.finding import Finding, joined, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, makers_of, pods_of, refusals
@@ -47,16 +45,6 @@ RUNNING = "Running"
 BAD = ("Failed", "Aborted", "Terminated", GONE)
 DONE = ("Completed", "Complete", "Available", "Succeeded")
 _WRAPPER = "appwrapper"
-KINDS = {
-    _WRAPPER: APP_WRAPPER,
-    "rayjob": RAY_JOB,
-    "vcjob": VOLCANO_JOB,
-    "job": JOB,
-    "deployment": DEPLOYMENT,
-    "pytorchjob": PYTORCH_JOB,
-    "raycluster": RAY_CLUSTER,
-}
-"""By their names for kubectl; of those of one name, that which has made the other comes first."""
 _CONTROLLERS = {
     "vcjob": ("Volcano's controllers", "app=volcano-controller"),
     "pytorchjob": ("the training operator", "control-plane=kubeflow-training-operator"),
@@ -126,14 +114,13 @@ def report(cluster: Cluster, namespace: str, name: str, push: str = PUSH) -> Rep
         there = [pod for pod in pods if kind != "deployment" or not has_ended(pod)]
         if phase in DONE:
             return Report(*told, remarks=tuple(remarks(there)))
-        said = (*remarks(there), *tries)
-        where = ray.failed_submitter(cluster, workload, pods) or log(pods)
-        return Report(*told, tuple(lost_pods(cluster, pods)), remarks=said, exits=tuple(exits(pods)), log=where)
+        all_remarks, look = (*remarks(there), *tries), ray.failed_submitter(cluster, workload, pods) or log(pods)
+        return Report(*told, tuple(lost_pods(cluster, pods)), remarks=all_remarks, exits=tuple(exits(pods)), log=look)
     causes = dict.fromkeys(_causes(cluster, workload, kind, phase, push))
     if phase == PENDING and (not causes or all(each.passing for each in causes)):
         causes |= dict.fromkeys(_under_way(cluster, workload, kind, pods, known=bool(causes)))
     if phase == PENDING:  # then it waits for another try, too
-        look = f"kubectl describe {kind} -n {namespace} {_name(workload)}"
+        look = f"kubectl describe {kind} {where(workload)}"
         causes |= dict.fromkeys(Finding(text, look, passing=True) for text in tries)
         tries = []
     return Report(*told, findings=tuple(causes), remarks=(*remarks_on_nodes(cluster, pods), *tries))
@@ -150,7 +137,7 @@ def platform(cluster: Cluster) -> Report:
 
 def names(cluster: Cluster, namespace: str) -> list[str]:
     """All workloads of a namespace, with their kinds where several have the same name."""
-    found = Counter(_name(workload) for kind in KINDS.values() for workload in cluster.all(kind, namespace))
+    found = Counter(_name(workload) for kind in WORKLOADS.values() for workload in cluster.all(kind, namespace))
     alike = {name: with_kinds(cluster, namespace, name) for name, count in found.items() if count > 1}
     return [each for name in sorted(found) for each in alike.get(name, [name])]
 
@@ -168,7 +155,7 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
     kind, _, own = name.rpartition("/")
     return [
         (called, workload)
-        for called, of in KINDS.items()
+        for called, of in WORKLOADS.items()
         if kind.lower().removesuffix("s") in ("", called)
         for workload in cluster.all(of, namespace)
         if _name(workload) == own
@@ -176,7 +163,7 @@ def _found(cluster: Cluster, namespace: str, name: str) -> list[tuple[str, Objec
 
 
 def _phase(workload: Object) -> tuple[str, str]:
-    status = workload.get("status") or {}
+    status = workload["status"]
     if isinstance(state := status.get("state"), dict):  # Volcano
         return state.get("phase") or PENDING, state.get("message", "")
     if state is not None:  # a RayCluster
@@ -187,8 +174,8 @@ def _phase(workload: Object) -> tuple[str, str]:
         return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
     stuck = condition(workload, "Progressing")  # of a Deployment, whose earlier pods may still be Available
     if stuck.get("status") == "False":
-        return PENDING, ": ".join(filter(None, [stuck.get("reason"), stuck.get("message")]))
-    for each in status.get("conditions") or []:
+        return PENDING, joined(stuck.get("reason"), stuck.get("message"))
+    for each in status.get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""
     runs = status.get("ready") or condition(workload, RUNNING).get("status") == "True"  # a PyTorchJob says so
@@ -232,13 +219,12 @@ def _tries(cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object]
 
 def _suspended(cluster: Cluster, workload: Object, kind: str) -> Iterable[Finding]:
     """In Kueue's words, where it is Kueue that holds it back."""
-    look = f"kubectl get {kind} -n {_namespace(workload)} {_name(workload)}"
-    yield from kueue.held(cluster, workload) or [Finding("it is suspended", look)]
+    yield from kueue.held(cluster, workload) or [Finding("it is suspended", f"kubectl get {kind} {where(workload)}")]
 
 
 def _made(cluster: Cluster, workload: Object, kind: str) -> list[tuple[Kind, Object]]:
     """The workload and all that it has made on the way to its pods."""
-    return [(KINDS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
+    return [(WORKLOADS[kind], workload), *chain(cluster, _namespace(workload), workload["metadata"]["uid"])]
 
 
 def _is_suspended(obj: Object) -> bool:
@@ -256,7 +242,7 @@ def _controllers(cluster: Cluster, workload: Object, kind: str, pods: Sequence[O
         if of == RAY_JOB:
             yield from ray.waiting(each)
         if of == JOB and (why := failing(each)):
-            yield Finding(why, f"kubectl describe job -n {_namespace(each)} {_name(each)}")
+            yield Finding(why, f"kubectl describe job {where(each)}")
     yield from (refused := list(refusals(cluster, made, pods)))
     called, label = _CONTROLLERS.get(kind, ("", ""))
     untouched = not pods and not refused and made[1:] == [] and (kind == "vcjob" or not workload["status"])
@@ -269,7 +255,7 @@ def _under_way(
     cluster: Cluster, workload: Object, kind: str, pods: Sequence[Object], *, known: bool
 ) -> Iterable[Finding]:
     """How far its pods are, where nothing is known to hold them up; `known` is whether a passing cause is."""
-    look = f"kubectl describe {kind} -n {_namespace(workload)} {_name(workload)}"
+    look = f"kubectl describe {kind} {where(workload)}"
     not_made = [] if known else [Finding("its pods are not made yet", look, passing=True)]
     return under_way(cluster, pods) if pods else not_made
 

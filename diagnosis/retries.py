@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from diagnosis.cluster import Object, condition, owners_of
 from diagnosis.ended import exits, remarks
-from diagnosis.finding import one_line
+from diagnosis.finding import joined, one_line
 
 _UNLIMITED = 2**31 - 1
 """Of a Job that counts by index alone (kubernetes.io, "Jobs", Backoff limit per index)."""
@@ -18,7 +18,7 @@ _UNLIMITED = 2**31 - 1
 
 def job_retries(job: Object, pods: Iterable[Object]) -> str:
     """Empty for one of which no pod has failed, or for which all is over."""
-    failed = (job.get("status") or {}).get("failed", 0)
+    failed = job["status"].get("failed", 0)
     if not failed or any(condition(job, kind).get("status") == "True" for kind in ("Complete", "Failed")):
         return ""
     mine = [pod for pod in pods if job["metadata"]["uid"] in owners_of(pod)]
@@ -34,7 +34,7 @@ def failing(job: Object) -> str:
     target = condition(job, "FailureTarget")
     if target.get("status") != "True" or condition(job, "Failed").get("status") == "True":
         return ""
-    why = ": ".join(filter(None, [target.get("reason"), target.get("message")]))
+    why = joined(target.get("reason"), target.get("message"))
     return one_line(f"Job {job['metadata']['name']} has failed ({why}), and Kubernetes deletes its pods")
 
 
@@ -47,7 +47,7 @@ def _most(spec: Object) -> str:
 
 def _last_failure(pods: Sequence[Object]) -> str:
     """Of the pod that failed last, as far as there is one still."""
-    failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
+    failed = [pod for pod in pods if pod["status"].get("phase") == "Failed"]
     if not failed:
         return ""
     last = max(failed, key=_ended_at)
@@ -57,5 +57,5 @@ def _last_failure(pods: Sequence[Object]) -> str:
 def _ended_at(pod: Object) -> str:
     """RFC 3339 in UTC, which sorts as text; of one without containers, as it was made."""
     statuses = pod["status"].get("containerStatuses", [])
-    ends = [((each.get("state") or {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
+    ends = [(each.get("state", {}).get("terminated") or {}).get("finishedAt") or "" for each in statuses]
     return max(ends, default="") or str(pod["metadata"].get("creationTimestamp", ""))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
-from diagnosis.cluster import Cluster, Object, condition, told_at
-from diagnosis.finding import Finding, listed, one_line
+from diagnosis.cluster import Cluster, Object, condition, told_at, where
+from diagnosis.finding import Finding, grouped, listed, one_line
 
 _SCHEDULERS = {
     VOLCANO: ("Volcano's scheduler", ("app", "volcano-scheduler")),
@@ -44,22 +44,18 @@ def off(cluster: Cluster, pod: Object) -> Finding | None:
 
 def gates(pod: Object) -> tuple[str, ...]:
     """Returns the scheduling gates of the pod: no scheduler looks at it before all of them are removed."""
-    return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates") or [])
+    return tuple(str(gate.get("name")) for gate in pod["spec"].get("schedulingGates", []))
 
 
 def gated(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     """Yields who holds back pods with scheduling gates: Kueue says why."""
-    alike: dict[tuple[str, ...], list[Object]] = {}
-    for pod in pods:
-        alike.setdefault(gates(pod), []).append(pod)
-    for names, found in alike.items():
+    for names, found in grouped((gates(pod), pod) for pod in pods).items():
         if any(name.startswith(_KUEUES) for name in names) and (held := kueue.held(cluster, found[0])):
             yield from held
             continue
-        metadata = found[0]["metadata"]
         what = listed([pod["metadata"]["name"] for pod in found], "pod")
         why = f"{what} {'has' if len(found) == 1 else 'have'} {listed(names, 'scheduling gate')}: not scheduled before"
-        look = f"kubectl describe pod -n {metadata['namespace']} {metadata['name']}"
+        look = f"kubectl describe pod {where(found[0])}"
         yield Finding(one_line(f"{why} its controller removes {'it' if len(names) == 1 else 'them'}"), look)
 
 

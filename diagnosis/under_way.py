@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import Cluster, Object, has_ended, is_ready
-from diagnosis.finding import Finding, listed, one_line
+from diagnosis.cluster import Cluster, Object, has_ended, is_ready, where
+from diagnosis.finding import Finding, grouped, listed, one_line
 from diagnosis.messages import cause, most_telling
 
 _UNHEALTHY = "Unhealthy"
@@ -15,16 +15,10 @@ _NOT_KILLED = "FailedKillPod"
 
 def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     """One finding for each state, with all pods that are in it."""
-    alike: dict[str, list[Object]] = {}
-    for pod in pods:
-        if not has_ended(pod) and not is_ready(pod):
-            alike.setdefault(_state(cluster, pod), []).append(pod)
-    for state, found in alike.items():
-        metadata = found[0]["metadata"]
-        names = [_placed(pod) for pod in found]
-        why = f"{listed(names, 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
-        look = f"kubectl describe pod -n {metadata['namespace']} {metadata['name']}"
-        yield Finding(one_line(why), look, passing=True)
+    starting = (pod for pod in pods if not has_ended(pod) and not is_ready(pod))
+    for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
+        why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
+        yield Finding(one_line(why), f"kubectl describe pod {where(found[0])}", passing=True)
 
 
 def _placed(pod: Object) -> str:
@@ -41,7 +35,7 @@ def _state(cluster: Cluster, pod: Object) -> str:
         return f"asked to end{f': {cause(failed[-1])}' if failed else kept}"
     if not name:
         return "not placed yet"
-    if pod.get("status", {}).get("phase") != "Running":
+    if pod["status"].get("phase") != "Running":
         return "being started"
     told = [event for event in cluster.events(pod) if event["reason"] == _UNHEALTHY]
     return "running, and not ready yet" + (f": {cause(most_telling(told)['message'])}" if told else "")

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from config.facts.scheduling import VOLCANO_GROUP
-from diagnosis.cluster import POD_GROUP, Cluster, Kind, Object, condition
-from diagnosis.finding import Finding, listed, one_line
+from diagnosis.cluster import POD_GROUP, Cluster, Kind, Object, condition, where
+from diagnosis.finding import Finding, joined, listed, one_line
 from k8s.quantities import count
 
 QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues")
@@ -38,7 +38,7 @@ _MOST_RETRIES = 3
 def gang(cluster: Cluster, pod: Object) -> Object | None:
     """Returns the PodGroup that the pod names, if there is one."""
     metadata = pod["metadata"]
-    wanted = (metadata.get("annotations") or {}).get(VOLCANO_GROUP)
+    wanted = metadata.get("annotations", {}).get(VOLCANO_GROUP)
     groups = cluster.all(POD_GROUP, metadata.get("namespace", "")) if wanted else []
     return next((group for group in groups if group["metadata"]["name"] == wanted), None)
 
@@ -54,17 +54,21 @@ def said_of(cluster: Cluster, group: Object | None) -> list[str]:
 
 def closed_queue(cluster: Cluster, group: Object | None) -> list[Finding]:
     """Returns why the gang's queue takes no job at all: then Volcano writes nothing."""
-    name = ((group or {}).get("spec") or {}).get("queue")
-    queues = cluster.all(QUEUE) if name and group and not _is_in(group) else []
-    found = [queue for queue in queues if queue["metadata"]["name"] == name]
-    if queues and not found:
-        return [Finding(f"Volcano has no queue {name}", "kubectl get queues.scheduling.volcano.sh", lasts=True)]
-    state = (found[0].get("status") or {}).get("state") if found else ""
-    if state not in ("Closed", "Closing"):
+    name, queue = _queue(cluster, group)
+    if not group or not name or _is_in(group):
         return []
-    return [
-        Finding(f"Volcano's queue {name} is {state}", f"vcctl queue operate --action open --name {name}", lasts=True)
-    ]
+    if queue is None and cluster.all(QUEUE):
+        return [Finding(f"Volcano has no queue {name}", "kubectl get queues.scheduling.volcano.sh", lasts=True)]
+    if (state := queue["status"].get("state") if queue else "") not in ("Closed", "Closing"):
+        return []
+    fix = f"vcctl queue operate --action open --name {name}"
+    return [Finding(f"Volcano's queue {name} is {state}", fix, lasts=True)]
+
+
+def _queue(cluster: Cluster, group: Object | None) -> tuple[str, Object | None]:
+    """Returns the name of the gang's queue, and the queue if it is found."""
+    name = group["spec"].get("queue", "") if group else ""
+    return name, next((queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name), None)
 
 
 def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: bool) -> list[Finding] | None:
@@ -81,44 +85,36 @@ def not_let_in(cluster: Cluster, group: Object | None, message: str, *, known: b
 
 def changing(job: Object) -> Iterator[Finding]:
     """Yields what Volcano does with the pods of its job, while it neither waits nor runs."""
-    metadata, state = job["metadata"], (job.get("status") or {}).get("state") or {}
-    if state.get("phase") in _CHANGES:
-        why = ": ".join(filter(None, [restarts(job), state.get("reason"), state.get("message")]))
-        told = f"{_CHANGES[state['phase']]} ({why})" if why else _CHANGES[state["phase"]]
-        look = f"kubectl describe vcjob -n {metadata['namespace']} {metadata['name']}"
-        yield Finding(one_line(told), look, passing=state["phase"] != "Restarting")
+    state = job["status"].get("state", {})
+    if change := _CHANGES.get(state.get("phase", "")):
+        why = joined(restarts(job), state.get("reason"), state.get("message"))
+        look, restarting = f"kubectl describe vcjob {where(job)}", state["phase"] == "Restarting"
+        yield Finding(one_line(f"{change} ({why})" if why else change), look, passing=not restarting)
 
 
 def restarts(job: Object) -> str:
     """Returns how often Volcano has restarted its job; empty if never."""
-    spent = (job.get("status") or {}).get("retryCount")
+    spent = job["status"].get("retryCount")
     return f"{spent} of {job['spec'].get('maxRetry', _MOST_RETRIES)} restarts spent" if spent else ""
 
 
 def _overused(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> Finding:
     if known or "cpu" in names or "memory" in names:
         return Finding(f"Volcano lets it in once nodes have room for it{names}")
-    mine = group["metadata"].get("uid") if group else ""
-    others = [
-        each for each in cluster.all(POD_GROUP) if each["metadata"].get("uid") != mine and _phase(each) == _INQUEUE
-    ]
-    if others:
-        called = [f"{each['metadata'].get('namespace')}/{each['metadata']['name']}" for each in others]
+    metadata = [each["metadata"] for each in cluster.all(POD_GROUP) if each != group and _phase(each) == _INQUEUE]
+    if called := [f"{each['namespace']}/{each['name']}" for each in metadata]:
         why = f"it is promised to {listed(called, 'PodGroup')}, let in and not placed"
         return Finding(f"nodes have room for it, and Volcano does not let it in: {why}", "kubectl get podgroups -A")
     why = "its plugin overcommit counts the cluster as overused"
-    restart = (
-        "kubectl rollout restart -n volcano-system deployment/volcano-scheduler    # it counts again (volcano#4385)"
-    )
+    restart = "kubectl rollout restart -n volcano-system deployment/volcano-scheduler"
+    restart += "    # it counts again (volcano#4385)"
     return Finding(f"nodes have room for it, and Volcano does not let it in: {why}{names}", restart)
 
 
 def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bool) -> list[Finding]:
-    spec = (group or {}).get("spec") or {}
-    name = spec.get("queue") or ""
-    queues = [queue for queue in cluster.all(QUEUE) if queue["metadata"]["name"] == name] if name else []
-    capability: dict[str, Any] = (queues[0]["spec"].get("capability") if queues else None) or {}
-    asked: dict[str, Any] = spec.get("minResources") or {}
+    name, queue = _queue(cluster, group)
+    capability: dict[str, Any] = queue["spec"].get("capability", {}) if queue else {}
+    asked: dict[str, Any] = group["spec"].get("minResources", {}) if group else {}
     large = [
         f"{asked[each]} {each}, and its capability is {most}"
         for each, most in capability.items()
@@ -128,15 +124,14 @@ def _queue_full(cluster: Cluster, group: Object | None, names: str, *, known: bo
     if large:
         never = f"it never fits in Volcano's queue {name}: it asks for {'; '.join(large)}"
         return [Finding(never, f"{look}    # ask for less, or raise spec.capability", lasts=True)]
-    used_up = f"{' '.join(filter(None, ['the quota of its queue', name, 'is used up']))}{names}"
+    used_up = f"{joined('the quota of its queue', name, 'is used up', by=' ')}{names}"
     if not capability:  # it has what all nodes offer; where they lack it, that is the cause
         return [] if known else [Finding(used_up, "kubectl describe queues")]
     limits = ", ".join(f"{most} {each}" for each, most in capability.items())
     free = [each for each in asked if "/" in each and each not in capability]
-    open_end = (
-        f"; {' and '.join(free)} is not in its capability: unlimited, but none before Volcano 1.8.2" if free else ""
-    )
-    return [Finding(f"{used_up} (its capability is {limits}{open_end})", look)]
+    if free:
+        limits += f"; {' and '.join(free)} is not in its capability: unlimited, but none before Volcano 1.8.2"
+    return [Finding(f"{used_up} (its capability is {limits})", look)]
 
 
 def _is_in(group: Object) -> bool:
@@ -144,4 +139,4 @@ def _is_in(group: Object) -> bool:
 
 
 def _phase(group: Object) -> str:
-    return str((group.get("status") or {}).get("phase") or _PENDING)
+    return str(group["status"].get("phase") or _PENDING)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import yaml
 
 from config.facts.scheduling import WRAPPER_ANNOTATION, WRAPPER_CONFIG, WRAPPER_NAMESPACE
-from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled
-from diagnosis.finding import Finding, clock, later, one_line
+from diagnosis.cluster import CONFIG_MAP, POD, Cluster, Object, condition, labelled, where
+from diagnosis.finding import Finding, clock, joined, later, one_line
 from diagnosis.shapes import ANY, fit
 
 _LABEL = "workload.codeflare.dev/appwrapper"
@@ -46,8 +46,7 @@ def wrapped_pods(cluster: Cluster, wrapper: Object) -> list[Object]:
 
 def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
     """What it waits for by itself, whatever its pods say."""
-    metadata, phase = wrapper["metadata"], (wrapper.get("status") or {}).get("phase")
-    look = f"kubectl describe appwrapper -n {metadata['namespace']} {metadata['name']}"
+    phase, look = wrapper["status"].get("phase"), f"kubectl describe appwrapper {where(wrapper)}"
     if phase == "Running" and condition(wrapper, "Unhealthy").get("status") == "True":
         until = _until(cluster, wrapper, "Unhealthy", "failureGracePeriodDuration")
         why = f"the job itself may make good for its failed pods{until}, then all of it is started anew"
@@ -69,8 +68,9 @@ def holding(cluster: Cluster, wrapper: Object) -> Iterator[Finding]:
 
 def _refused(wrapper: Object) -> str:
     """Returns the kinds that could not be created; what the API server answered, only the controller's log has."""
-    parts = (wrapper.get("status") or {}).get("componentStatus") or []
-    failed = [part for part in parts if any(each.get("reason") == _ERRORED for each in part.get("conditions") or [])]
+    failed = [
+        part for part in _parts(wrapper) if any(each.get("reason") == _ERRORED for each in part.get("conditions", []))
+    ]
     return " and ".join(str(part.get("kind")) for part in failed)
 
 
@@ -78,17 +78,17 @@ def _going(cluster: Cluster, wrapper: Object, look: str) -> Finding:
     """Returns how far its deletion is. It never ends if its resources are of a kind that the API server does not know
     (resource_management.go, deleteComponents: only NotFound counts as deleted).
     """
-    metadata = wrapper["metadata"]
-    since = f" since {clock(metadata['deletionTimestamp'])}" if metadata.get("deletionTimestamp") else ""
+    deleted = wrapper["metadata"].get("deletionTimestamp", "")
+    since = f" since {clock(deleted)}" if deleted else ""
     why = f"AppWrapper takes all of it away{since}{_forced(cluster, wrapper)}"
     if condition(wrapper, "Unhealthy").get("status") != "True":
         return Finding(why, look)
     if since and _UNKNOWN_KIND in _cause(wrapper):
-        release = f"kubectl patch appwrapper -n {metadata['namespace']} {metadata['name']} --type merge"
-        release += (
-            """ -p '{"metadata":{"finalizers":null}}'    # or install the CRD: without it none of that kind is left"""
+        release = (
+            f"""kubectl patch appwrapper {where(wrapper)} --type merge -p '{{"metadata":{{"finalizers":null}}}}'"""
         )
-        return Finding(f"{why}, and cannot finish: {_cause(wrapper)}", release, lasts=True)
+        hint = "or install the CRD: without it no object of that kind is left"
+        return Finding(f"{why}, and cannot finish: {_cause(wrapper)}", f"{release}    # {hint}", lasts=True)
     return Finding(f"{why}, for {_cause(wrapper)}", look)
 
 
@@ -102,7 +102,7 @@ def retries(cluster: Cluster, wrapper: Object) -> str:
 
 def started_anew(cluster: Cluster, wrapper: Object) -> Iterator[str]:
     """Said of one that runs again, with the last cause, which only its events keep."""
-    if _spent(wrapper) and (wrapper.get("status") or {}).get("phase") in ("Resuming", "Running"):
+    if _spent(wrapper) and wrapper["status"].get("phase") in ("Resuming", "Running"):
         told = [event["message"] for event in cluster.events(wrapper) if event.get("reason") == "Unhealthy"]
         last = f", the last one for {one_line(told[-1])}" if told else ""
         yield f"AppWrapper has started it anew: {retries(cluster, wrapper)}{last}"
@@ -126,7 +126,7 @@ def kept(wrapper: Object) -> Iterator[str]:
 
 def _cause(wrapper: Object) -> str:
     unhealthy = condition(wrapper, "Unhealthy")
-    return one_line(": ".join(filter(None, [unhealthy.get("reason", "Unhealthy"), unhealthy.get("message", "")])))
+    return one_line(joined(unhealthy.get("reason", "Unhealthy"), unhealthy.get("message")))
 
 
 def _resetting(cluster: Cluster, wrapper: Object) -> str:
@@ -149,8 +149,7 @@ def _forced(cluster: Cluster, wrapper: Object) -> str:
 
 def _patience(cluster: Cluster, wrapper: Object) -> tuple[str, str]:
     """Which period counts: until all pods are there, another one."""
-    parts = (wrapper.get("status") or {}).get("componentStatus") or []
-    sets = [each for part in parts for each in part.get("podSets") or []]
+    sets = [each for part in _parts(wrapper) for each in part.get("podSets", [])]
     if len(wrapped_pods(cluster, wrapper)) < sum(each.get("replicas", 1) for each in sets):
         return "admissionGracePeriodDuration", "be there"
     return "warmupGracePeriodDuration", "be ready"
@@ -179,8 +178,12 @@ def _configured(cluster: Cluster) -> Object:
     return {}
 
 
+def _parts(wrapper: Object) -> list[Object]:
+    return list(wrapper["status"].get("componentStatus", []))
+
+
 def _spent(wrapper: Object) -> int:
-    return int((wrapper.get("status") or {}).get("resettingCount", 0))
+    return int(wrapper["status"].get("resettingCount", 0))
 
 
 def _seconds(duration: str) -> float | None:

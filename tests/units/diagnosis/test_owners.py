@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from diagnosis.cluster import APP_WRAPPER, DEPLOYMENT, JOB, POD, RAY_CLUSTER, RAY_JOB, REPLICA_SET, Kind, Object
+from diagnosis.cluster import (
+    APP_WRAPPER,
+    DEPLOYMENT,
+    JOB,
+    POD,
+    RAY_CLUSTER,
+    RAY_JOB,
+    REPLICA_SET,
+    WORKLOADS,
+    Kind,
+    Object,
+)
 from diagnosis.owners import makers_of
-from diagnosis.report import KINDS, report
+from diagnosis.report import report
 from tests.units.diagnosis import objects as make
 
 QUOTA = 'pods "train-" is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2'
 WEBHOOK = 'admission webhook "gate.example.com" denied the request: no owner label'
 ADDRESS = 'Internal error occurred: failed calling webhook "gate.example.com": context deadline exceeded'
 CHAINS = {
-    **{name: [KINDS[name]] for name in ("job", "vcjob", "pytorchjob", "rayjob")},
+    **{name: [WORKLOADS[name]] for name in ("job", "vcjob", "pytorchjob", "rayjob")},
     "a RayJob's cluster": [RAY_JOB, RAY_CLUSTER],
     "a RayJob's submitter": [RAY_JOB, JOB],
     "a Deployment's ReplicaSet": [DEPLOYMENT, REPLICA_SET],
