@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from config.facts.scheduling import COSCHEDULER, VOLCANO
 from diagnosis import kueue, volcano
@@ -17,8 +17,8 @@ _SCHEDULERS = {
 """By their names in pods: what they are called here, and the label of their pods, as their charts have it."""
 _FAILED = "FailedScheduling"
 """Event of a pod, by Kubernetes' schedulers."""
-_OFFERED_NO_MORE = "can possibly be assigned to"
-"""Volcano's words of a pod that would fit, if only the rest of its gang did (api/job_info.go)."""
+_FITS = "can possibly be assigned to"
+"""Volcano's words, in conditions and events, for a pod that would fit if the rest of its gang did (api/job_info.go)."""
 _NODES = re.compile(r"0/\d+ nodes ")
 """What the words of one pod's placement begin with, of Kubernetes' scheduler and of Volcano's."""
 _ORIGIN = "Origin reason is "
@@ -68,8 +68,7 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
     if closed := volcano.closed_queue(cluster, group):
         return closed
     on_pods = [condition(pod, "PodScheduled") for pod in pods]
-    told = [str(entry.get("message") or "") for entry in on_pods if entry.get("status") == "False"]
-    told = [message for message in told if message and _OFFERED_NO_MORE not in message]
+    told = _causes(entry for entry in on_pods if entry.get("status") == "False")
     told = told or _before(cluster, pods)
     told = told or [words for words in volcano.said_of(cluster, group) if not _NO_PODS.match(words)][-1:]
     told = [message.rpartition(_ORIGIN)[2] for message in told]
@@ -89,5 +88,10 @@ def said(cluster: Cluster, pods: Sequence[Object], *, known: bool) -> list[Findi
 def _before(cluster: Cluster, pods: Sequence[Object]) -> list[str]:
     """What one of them lacked last: Coscheduling writes the state of their gang over it."""
     failed = [event for pod in pods for event in cluster.events(pod) if event.get("reason") == _FAILED]
-    told = [str(event.get("message") or "") for event in sorted(failed, key=told_at)]
-    return [message for message in told if message and not _GANG.search(message)][-1:]
+    return [message for message in _causes(sorted(failed, key=told_at)) if not _GANG.search(message)][-1:]
+
+
+def _causes(entries: Iterable[Object]) -> list[str]:
+    """Returns the messages of conditions or events, without those of pods that would fit."""
+    messages = (entry.get("message", "") for entry in entries)
+    return [message for message in messages if message and _FITS not in message]

@@ -42,8 +42,11 @@ def test_the_words_of_a_scheduler_that_are_only_in_an_event() -> None:
     assert found == ["waits: the scheduler says: 0/2 nodes are available: 2 Insufficient memory."]
 
 
-def test_what_volcano_writes_to_pods_that_would_fit_is_no_cause() -> None:
-    assert told(free("a"), free("b"), said="Pod ai/train-0 can possibly be assigned to a") == SOON
+def test_what_volcano_writes_to_pods_that_would_fit_is_not_a_cause() -> None:
+    said = "Pod ai/train-0 can possibly be assigned to a, once resource is released"
+    event = make.event(make.worker("train-0"), "FailedScheduling", said)
+    assert told(free("a"), free("b"), event, said=said) == SOON
+    assert told(free("a"), free("b"), event) == SOON
 
 
 def test_a_taint_that_the_pods_do_not_tolerate() -> None:
