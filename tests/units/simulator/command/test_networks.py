@@ -118,11 +118,12 @@ def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     monkeypatch.setattr(up, "_settle", settle)
+    monkeypatch.setattr(up, "_use_context", lambda _: "")
 
     def run(_: str) -> dict[str, Any]:
         where.append(os.environ.get(environment.INSIDE, ""))
         if where[-1]:
-            return {"next": "# nothing: both phases are done", "workloadDetails": {}}
+            return {"next": "# nothing: both phases are done", "workloadDetails": {}, "clusterId": ""}
         if "JUMP" in os.environ:
             jump_box(arm)
         return {"next": "az network bastion ssh"}
