@@ -64,11 +64,11 @@ class KubeconfigFile:
         """Only when clusters came, went or changed, so that a context that somebody chose stays chosen."""
         records = self._store.all(CLUSTERS)
         closed = {paths.cluster(record.id.text).name for record in records if credentials.no_local_accounts(record)}
-        ways = {name: (running.plane, name in closed) for name, running in self._clusters.all().items()}
+        halted = {paths.cluster(record.id.text).name for record in records if stopped(record)}
+        ways = {name: way for name, way in self._written.items() if name in halted}  # kubectl keeps their contexts
+        ways |= {name: (running.plane, name in closed) for name, running in self._clusters.all().items()}
         file = kubeconfig_file()
-        if any(stopped(record) for record in records):
-            return  # kubectl keeps the way to a cluster that is stopped
-        if not ways:
+        if not ways and not halted:
             file.unlink(missing_ok=True)
         elif ways != self._written:
             configs = {name: plane.for_users() for name, (plane, _) in ways.items()}

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from simulator.command.daemon import merged
+import pytest
+import yaml
+
+from simulator.azure.ids import parse_id
+from simulator.azure.store import Record, Store
+from simulator.command.daemon import KubeconfigFile, merged
+from simulator.command.environment import kubeconfig_file
 
 CONFIGS = {
     name: {
@@ -27,3 +35,22 @@ def test_each_cluster_has_a_context_with_its_own_user() -> None:
         {"cluster": "foo", "user": "foo"},
     ]
     assert {user["name"]: user["user"]["client-key-data"] for user in found["users"]} == {"dev": "dev", "foo": "foo"}
+
+
+def test_a_stopped_cluster_keeps_its_context_and_a_new_one_gets_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATOR_HOME", str(tmp_path))
+    planes = {
+        name: SimpleNamespace(plane=SimpleNamespace(for_users=lambda name=name: CONFIGS[name])) for name in CONFIGS
+    }
+    running: dict[str, Any] = {"dev": planes["dev"]}
+    store = Store(tmp_path / "azure")
+    file = KubeconfigFile(SimpleNamespace(all=lambda: running), store)  # type: ignore[arg-type]
+    file.write()
+    cluster = parse_id("/subscriptions/s/providers/Microsoft.ContainerService/managedClusters/dev")
+    store.put(Record(cluster, {"location": "eastus", "properties": {"powerState": {"code": "Stopped"}}}))
+    running.pop("dev")
+    running["foo"] = planes["foo"]
+    file.write()
+    assert {each["name"] for each in yaml.safe_load(kubeconfig_file().read_text())["contexts"]} == {"dev", "foo"}
