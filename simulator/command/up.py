@@ -18,10 +18,7 @@ from simulator.command import clusters, environment, images, jobs, networks, pul
 from simulator.command.recovery import goes_on, recover, take_away_forgotten
 from simulator.host import paths
 from simulator.kube.client import KubeClient
-from simulator.tools.catalogue import load
-from simulator.tools.of_stack import of_stack
-from simulator.tools.progress import elapsed, recorded
-from simulator.tools.store import Store
+from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
 _WORKLOADS = "workloadDetails"
@@ -146,17 +143,9 @@ def _applied(stack: str) -> dict[str, Any]:
     with images.pushed_meanwhile():
         found = goes_on(stack, console.print)
         options = ("--yes", "--skip-preview", "--suppress-outputs")
-        pulumi_cli.run("up", *options, stack=stack, variables=found, held_up=partial(_tools_being_made, stack))
+        pulumi_cli.run("up", *options, stack=stack, variables=found)
     outputs: dict[str, Any] = pulumi_cli.read("stack", "output", "--json", "--show-secrets", stack=stack)
     return outputs
-
-
-def _tools_being_made(stack: str) -> list[str]:
-    """A line on the tools that are being made, if the stack's pods need one that is not there."""
-    store, missing = Store(paths.cache()), [tool.name for tool in of_stack(load(), stack) if tool.build]
-    missing = [name for name in missing if not (paths.tools_bin() / name).exists()]
-    step = recorded(store.step) if missing and store.is_busy() else ""
-    return [f"  its pods need tools that are being made ({', '.join(missing)}): {step}"] if step else []
 
 
 def _go_inside(stack: str) -> bool:

@@ -24,12 +24,6 @@ def elapsed(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
 
 
-def recorded(file: Path) -> str:
-    """The step that another process has written to the file, and for how long it lasts; empty without a file."""
-    step = _read(file)
-    return _line(lambda: step) if step else ""
-
-
 class Progress:
     """Writes to standard error, so that a command's output stays clean."""
 

@@ -64,17 +64,6 @@ class Store:
         """A file with the current step, and the time at which it began as the file's own."""
         return self.root / "step"
 
-    def is_busy(self) -> bool:
-        """Returns whether a run is making tools."""
-        try:
-            with (self.root / "tools.lock").open() as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
-
     @contextmanager
     def exclusively(
         self, waiting: Callable[[], AbstractContextManager[object]], needed: Callable[[], bool]
