@@ -39,7 +39,7 @@ HEADER = "| key | default | meaning |\n|---|---|---|\n"
 TABLE = re.compile(r"(?<=^<!-- keys: )(.+)( -->\n\n)(?:\|.*\n)*", re.MULTILINE)
 """A table of the page, and what stands above it to say whose keys it has."""
 
-_ERROR_CODE = re.compile(r"[A-Z]\w*[a-z]\w*[A-Z]\w*")
+_ERROR_CODE = re.compile(r"(?<![*+])\b(?:[A-Z]\w*[a-z]\w*[A-Z]\w*\b(?!\\)|AADSTS)")
 
 Row = tuple[str, str, str]
 """A key's path, its default and its meaning."""
@@ -166,7 +166,7 @@ def errors_page(text: str) -> str:
     """The page with its table of Azure's errors from their file."""
     lines = ["| Azure's error | means | what to do |", "|---|---|---|"]
     for entry in entries():
-        codes = [f"`{code}`" for code in dict.fromkeys(_ERROR_CODE.findall(entry.error))]
+        codes = [f"`{code}`" for code in dict.fromkeys(_ERROR_CODE.findall(entry.error.replace(r"\b", " ")))]
         exits = [f"exit code {', '.join(map(str, entry.exit))}"] if entry.exit else []
         fix = "<br>".join(f"`{each}`" if re.match("(az|pulumi|kubectl|{)", each) else each for each in entry.fix)
         fix = fix.replace("`{set_tag}`", "the command that sets the tag under `tags`")
