@@ -38,7 +38,7 @@ start stop:
 	@$(RUN) exec "$$python" -m simulator $@
 
 status: ## what runs, and who has which GPUs
-	@$(RUN) "$$python" -m simulator status || test $$? = 3 # which says that it is stopped
+	@$(RUN) "$$python" -m simulator status || test $$? = 3 # 3 if it is stopped
 
 shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator
 	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell $(ENTER)
