@@ -1,4 +1,4 @@
-"""What every resource in Azure gets, whichever component declares it: the tags of the stack, and explained errors."""
+"""Gives every resource in Azure the tags of the stack, and explains Azure's errors."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from config.schema.models import Settings
 from config.schema.network import NetworkSettings
 
 _OUTBOUND = {"natGateway": "userAssignedNATGateway"}
-"""What AKS calls ways out of a network of one's own, where it has another word."""
+"""AKS's names of `network.outbound`, where they differ."""
 SYSTEM_ZONE = "system"
 """The private DNS zone that AKS makes itself."""
 

@@ -19,7 +19,7 @@ _VERSION = "api-version=2016-09-01"
 def check_locks(settings: Settings, existing: Existing) -> None:
     """Warns of locks. Raises pulumi.RunError for one that forbids what the update does.
 
-    A lock that cannot be looked up is not reported: unlike what else is looked up, hardly any subscription has one.
+    Locks that cannot be read are not reported, because few subscriptions have any.
     """
     subscription = f"/subscriptions/{authorization.get_client_config().subscription_id}"
     group = f"{subscription}/resourceGroups/{existing.group}"

@@ -24,7 +24,7 @@ def namespace(
     depends_on: Sequence[pulumi.Resource] = (),
     keeps_files: bool = False,
 ) -> kubernetes.core.v1.Namespace | kubernetes.core.v1.NamespacePatch:
-    """Creates the namespace `name`, whose pods may do what the pod-security `level` allows.
+    """Creates the namespace `name`. The pod-security `level` limits its pods.
 
     One that `keeps_files` stays when the stack no longer has it, because its claims would go with it. A Patch resource
     takes it over when the stack has it again.

@@ -75,7 +75,7 @@ class Operator(OperatorSpec[Own], Protocol[Own]):
 
     @property
     def keeps_files(self) -> bool:
-        """Whether its namespace stays when it goes, with what its claims keep."""
+        """Whether its namespace and claims stay when the operator is removed."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""What previews and updates report about the whole stack: where it goes, what runs where, and what it costs.
+"""Reports of previews and updates about the whole stack: its target, the placement of workloads, and the price.
 
 Without a terminal, Pulumi prints each message twice (when it comes, and under "Diagnostics"). So an update, which
 mostly follows a preview, repeats the heading of the price and no table.

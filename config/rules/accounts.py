@@ -18,9 +18,9 @@ def account_problems(stack: StackFile) -> Iterator[Problem]:
 
 
 def _of_no_account(stack: StackFile) -> Iterator[Problem]:
-    """Keys of the account of `storage` itself where only others have containers: these may be what is meant.
+    """Yields keys of the account of `storage` where only other accounts have containers, and may be meant.
 
-    `protect` is also that of the cluster in which claims keep files.
+    `protect` also protects the cluster if claims keep files in it.
     """
     storage = stack.storage
     if storage.containers or not storage.accounts:
@@ -30,7 +30,7 @@ def _of_no_account(stack: StackFile) -> Iterator[Problem]:
         if name in storage.model_fields_set - of_all:
             key = str(field.alias)
             what = "is of the account with storage.containers, of which there are none"
-            allowed = f"no value, or storage.containers; others have a key of their own: storage.accounts.<key>.{key}"
+            allowed = f"no value, or storage.containers; for other accounts: storage.accounts.<key>.{key}"
             yield Problem(("storage", key), what, allowed, _handed_on(storage, name, key))
 
 

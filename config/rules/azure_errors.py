@@ -13,7 +13,7 @@ from config.problems.fixes import set_command
 
 _CODE = re.compile(r"(?i)exit(?:ed with)?[ _]?(?:status|code)\W{0,8}(\d{1,3})\b")
 _NEXT_ERROR = re.compile(r"(?=Status=\d{3} Code=|\"status\": ?\d{3}|ERROR: \(|RESPONSE \d{3}: |(?<!\\)\"code\"\s*:)")
-"""Where an error begins in logs of pulumi, az and the SDK for Go, and in JSON, whose `details` have several."""
+"""The start of an error in logs of pulumi, az and the SDK for Go, and in JSON with several errors in `details`."""
 _NODE_SETUP = re.compile(r"(?i)vmssCSE|CSE failed|VMExtension|AKSNode")
 
 
@@ -30,7 +30,7 @@ class Entry(Facts):
 
 @dataclass(frozen=True)
 class Place:
-    """The resource that failed, as far as it is known; what is not known stands in commands as <name>."""
+    """The resource that failed. In commands, <name> stands for an unknown value."""
 
     stack: str = "<stack>"
     region: str = "<region>"
@@ -74,7 +74,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def explain(error: str, place: Place | None = None) -> Explanation | None:
-    """Returns what the first matching entry says of an error's text, or None for an error that is not in the table."""
+    """Returns the explanation of the first entry that matches the text, or None."""
     exit_code = _exit_code(error)
     for entry in entries():
         if exit_code in entry.exit or (entry.error and re.search(entry.error, error)):
@@ -86,7 +86,7 @@ def explain_log(log: str) -> list[Explanation]:
     """Returns what each error in a log means, each meaning once."""
     found = [explain(each) for each in (_NEXT_ERROR.split(log) if _NEXT_ERROR.search(log) else [log])]
     known = list(dict.fromkeys(each for each in found if each))
-    # A code alone, above the JSON that has it with its details, says less.
+    # A code alone, above the JSON that has it with its details, explains less.
     return [
         each for each in known if not any(other.says == each.says and other.unknown < each.unknown for other in known)
     ] or [each for each in [explain(log)] if each]

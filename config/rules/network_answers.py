@@ -120,7 +120,7 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
         yield Objection(what, (f"az network vnet subnet update --ids {id_} --route-table <id>",))
     elif settings.cluster.authorized_ip_ranges:
         what = (
-            "cluster.authorizedIpRanges must hold the public address of the firewall, or of whatever the routes of "
+            "cluster.authorizedIpRanges must hold the public address of the firewall or gateway that the routes of "
             "network.nodeSubnet lead to: nodes come from there, and AKS does not let them in by itself"
         )
         yield Objection(what, stops=False)

@@ -66,7 +66,7 @@ class Growth:
 
     @property
     def at_once(self) -> int:
-        """Nodes for which there must be quota during the update."""
+        """Nodes that need quota during the update."""
         return self.now + self.surge
 
     @property

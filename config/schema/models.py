@@ -116,7 +116,7 @@ class StackFile(Model):
     storage: StorageSettings = StorageSettings()
     """Blob storage: accounts, their containers and how they are mounted."""
     tags: dict[str, TagValue] = {}
-    """Tags of all that the stack makes in Azure and of what AKS makes for it, such as `CostCenter: "4711"`; they change
+    """Tags of all resources that the stack and AKS make in Azure, such as `CostCenter: "4711"`; they change
     in place. A stack with `platformStack` has its own, or else those of the platform.
     """
     prices: dict[str, Price] = {}

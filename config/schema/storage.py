@@ -158,7 +158,7 @@ class AccountSettings(Model):
     none is told the line that keeps it: `false`.
     """
     protect: Annotated[bool, protects([True, False])] = True
-    """Refuse to delete or replace the account, its containers, and a cluster in which claims keep files."""
+    """Refuse to delete or replace the account, its containers, and a cluster with claims that keep files."""
     rotation: Annotated[Text, BeforeValidator(lambda value: FIRST_ROTATION if value == "" else value)] = FIRST_ROTATION
     """Any text; another one issues new SAS for all its containers: jobs that mount them are replaced, and start again.
 

@@ -91,7 +91,7 @@ def _node_group_refusal(group: str, tag: str) -> ArmError:
 
 
 def node_setup_failure(exit_code: int) -> ArmError:
-    """What a pool's operation ends with whose machines do not become nodes."""
+    """Returns the error of a pool's operation if its machines do not become nodes."""
     output = f'{{"ExitCode": "{exit_code}", "Output": "...", "Error": ""}}'
     message = (
         "VM has reported a failure when processing extension 'vmssCSE' (publisher 'Microsoft.AKS' and type "
@@ -127,7 +127,7 @@ def machines_left(world: World, pool: Record, has: int, spot: int) -> int | None
 def allocation_failure(world: World, pool: Record) -> ArmError:
     """What the pool's operation ends with where there are fewer machines than it asks for.
 
-    An on-demand pool is told of its constraints where an ephemeral OS disk is one: a managed one would have more hosts.
+    Lists the constraints of an on-demand pool if an ephemeral OS disk is one: more hosts have room for a managed disk.
     """
     properties = pool.properties
     if setup := world.faults.find(FaultKind.NODE_SETUP):

@@ -1,4 +1,4 @@
-"""What can be looked up in a subscription and is no resource: vCPUs, VM sizes, resource providers, rights, locks.
+"""Lookups in a subscription that are not resources: vCPUs, VM sizes, resource providers, rights, locks.
 
 In the shapes of azure-rest-api-specs: Tenants_List, Subscriptions_List and _Get, Usage_List, Providers_Get,
 ListAvailableResourceSkusForARegion, and Permissions_ListForResourceGroup, which a subscription answers too.

@@ -32,7 +32,7 @@ class UpdateLog:
     """`read` takes what pulumi prints, line by line, and `tick` is called now and then."""
 
     def __init__(self, say: Callable[[str], None], held_up: Callable[[], Sequence[str]] = list) -> None:
-        """`held_up` returns lines with the reasons for which the update takes long, as far as they are known."""
+        """`held_up` returns lines with known reasons why the update takes long."""
         self._say, self._held_up, self._start = say, held_up, time.monotonic()
         self._spoke = self._start
         self._phases: set[str] = set()
@@ -41,7 +41,7 @@ class UpdateLog:
         self._only_stack = True
         self._replaced: set[str] = set()
         self._old: set[str] = set()
-        """URNs of which the old resource is deleted. An interrupted update may have made the new one."""
+        """URNs with a deleted old resource. An interrupted update may have made the new one."""
         self._lock = threading.Lock()
 
     def read(self, lines: Iterable[str]) -> None:

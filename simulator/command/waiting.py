@@ -38,7 +38,7 @@ def wait(observed: Callable[[], list[Workload]], timeout_s: float, tell: Callabl
 
 
 class _Teller:
-    """What has been told of each workload, and when. A cause that several have is told once, with all of them."""
+    """Remembers what it has reported of each workload. It reports a cause that several have once, with all of them."""
 
     def __init__(self, tell: Callable[[str], None], start: float) -> None:
         self._tell, self._start, self._spoke = tell, start, start
@@ -65,7 +65,7 @@ class _Teller:
             self._tell("\n".join(wrapped(f"{elapsed(now - self._start)} still waiting: {', '.join(waiting)}", "  ")))
 
     def _changes(self, name: str, head: list[str], causes: Sequence[Finding], now: float) -> list[str]:
-        """Returns the head, and what is there now, was not at the last look, and has not been told lately."""
+        """Returns the head, and causes that are new since the last look and were not reported lately."""
         texts = ["\n".join(lines) for lines in (head, *map(Finding.lines, causes))]
         parts = {_gist(text): text for text in texts}
         seen, self._seen[name] = self._seen.get(name, set()), set(parts)
@@ -80,7 +80,7 @@ class _Teller:
         return list(dict.fromkeys([texts[0], *waits]))
 
     def _holder(self, name: str, part: str, now: float) -> str:
-        """Another workload that waits for the same, of which that was told at an earlier look; empty without one."""
+        """Returns another workload that was reported earlier with the same cause; empty without one."""
         others = (other for (other, told), at in self._told_at.items() if told == part and other != name and at < now)
         return next((other for other in others if part in self._seen.get(other, ())), "")
 

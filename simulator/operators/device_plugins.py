@@ -131,7 +131,7 @@ def _selectors(entry: Mapping[str, Any], devices: str = "devices") -> tuple[Mapp
     selectors = []
     for selector in given if isinstance(given, list) else [given]:
         if not isinstance(selector, dict) or not all(_is_choice(value) for value in selector.values()):
-            raise PluginConfigError(f"selectors of {entry['resourceName']} are no lists of text: {selector!r}")
+            raise PluginConfigError(f"selectors of {entry['resourceName']} are not lists of text: {selector!r}")
         if unknown := set(selector) - known:
             names = ", ".join(sorted(unknown))
             raise PluginConfigError(f"selectors {names} of {entry['resourceName']} are not simulated")

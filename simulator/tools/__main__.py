@@ -40,7 +40,7 @@ def _parse(catalogue: Catalogue, arguments: list[str] | None) -> argparse.Namesp
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--for", dest="group", choices=sorted(catalogue.groups), default="simulator")
     group.add_argument("--stack", help="the simulator's, and those of the operators that Pulumi.<STACK>.yaml turns on")
-    group.add_argument("--all", action="store_true", help="all that there are, with those of tests and linters")
+    group.add_argument("--all", action="store_true", help="all tools, with those of tests and linters")
     group.add_argument("--only", metavar="TOOL,TOOL", help=f"of {', '.join(catalogue.by_name)}")
     parser.add_argument("--check", action="store_true", help="make nothing; exit with 1 and name what is missing")
     return parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The tools that the operators of a stack need beside the simulator's, by what its file turns on.
+"""The tools that the operators of a stack need beside the simulator's, read from its stack file.
 
 The groups in `needed_for` of an operator's tools are its key in stack files.
 """

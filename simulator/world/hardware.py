@@ -114,7 +114,7 @@ class NodeHardware:
 
     @property
     def without_faults(self) -> NodeHardware:
-        """The same GPUs and HCAs, all of which work."""
+        """The same hardware without faults of GPUs and HCAs."""
         gpus = tuple(replace(gpu, healthy=True) for gpu in self.gpus)
         return replace(self, gpus=gpus, hcas=tuple(replace(hca, state="ACTIVE") for hca in self.hcas))
 

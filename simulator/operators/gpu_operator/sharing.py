@@ -18,7 +18,7 @@ MIG_ANNOTATION = "simulator/mig"
 
 
 class SharingError(ValueError):
-    """A configuration with which the device plugin does not start."""
+    """A configuration that the device plugin does not start with."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Sharing:
 
 
 def sharing(node: Object, env: Mapping[str, str], config: Callable[[str], bytes | None], product: str) -> Sharing:
-    """On this node, for a plugin with that environment; `config` gives its file of a path, None where there is none.
+    """Returns the sharing of a node, for a plugin with that environment. `config` returns its file of a path, or None.
 
     Raises SharingError.
     """

@@ -32,9 +32,9 @@ class DeclaredOperators:
             self._keys.add(to_camel(declared.name.replace("-", "_")))
 
     def make_tools(self, *, dry_run: bool) -> None:
-        """Makes what is missing, and prints the progress; in a preview, only says that the update will.
+        """Makes missing tools, and prints the progress. A preview only reports that the update will.
 
-        Ends the process where that fails, because an exception would let the engine create what has been declared.
+        Ends the process if that fails, because an exception would let the engine create the declared resources.
         """
         missing = self.missing()
         if not missing:

@@ -31,7 +31,7 @@ _IN_OWN_NETWORKS = {
     "userAssignedNATGateway": "UserAssignedNATGatewayWithManagedVNetNotAllowed",
     "userDefinedRouting": "InvalidParameter",
 }
-"""Ways out that there are in networks of one's own alone, with the codes of their refusals; the second is a guess."""
+"""Outbound types that need a custom network, with the error codes if it is missing; the second code is a guess."""
 _PATH = "properties.vnetSubnetID"
 _PODS_PER_NODE = 256  # AKS's page on CNI Overlay
 _ADDRESSES, _GROUP = "addresses", "nodeGroup"

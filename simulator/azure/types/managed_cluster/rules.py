@@ -109,7 +109,7 @@ KIND = ManagedClusters()
 
 
 def _stop(world: World, record: Record) -> Body:
-    """At once, on Azure in minutes: machines are deallocated, and the API server answers nobody."""
+    """Stops the API server and the machines without a delay; Azure takes minutes."""
     life.check_runs(record, "stopping")
     KIND.check_idle(world, record)
     record.properties["powerState"] = life.STOPPED

@@ -39,6 +39,6 @@ KIND = RouteTables()
 
 
 def next_hop(properties: Body) -> str | None:
-    """The next hop of what goes to the internet; None without such a route."""
+    """Returns the next hop of packets to the internet, or None without such a route."""
     hops = [each["properties"] for each in properties["routes"] if each["properties"]["addressPrefix"] == ANYWHERE]
     return str(hops[0]["nextHopType"]) if hops else None

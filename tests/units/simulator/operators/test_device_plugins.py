@@ -149,8 +149,8 @@ def test_the_shared_plugin_offers_as_many_as_may_share() -> None:
         (b'{"resourceList": [{"resourceName": "x", "selectors": {"pfNames": ["ib0"]}}]}', "pfNames"),
         (b'{"resourceList": ["x"]}', "must be JSON with a list"),
         (b'{"resourceList": null}', "must be JSON with a list"),
-        (b'{"resourceList": [{"resourceName": "x", "selectors": "15b3"}]}', "no lists of text"),
-        (b'{"resourceList": [{"resourceName": "x", "selectors": {"vendors": 5555}}]}', "no lists of text"),
+        (b'{"resourceList": [{"resourceName": "x", "selectors": "15b3"}]}', "not lists of text"),
+        (b'{"resourceList": [{"resourceName": "x", "selectors": {"vendors": 5555}}]}', "not lists of text"),
         (b'{"resourceList": [{"resourceName": "x", "rdmaHcaMax": "63"}]}', "rdmaHcaMax of x is not a number"),
     ],
 )
