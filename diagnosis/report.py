@@ -27,7 +27,7 @@ from diagnosis.conditions import remarks_on_nodes, sick_nodes
 from diagnosis.cordons import cordoned_nodes
 from diagnosis.drivers import broken_nodes
 from diagnosis.ended import exits, log, remarks, verdicts
-from diagnosis.finding import Finding, joined, one_line, wrapped
+from diagnosis.finding import Finding, one_line, wrapped
 from diagnosis.lost import is_lost, lost_pods, never_ending
 from diagnosis.node_states import taken_nodes
 from diagnosis.owners import chain, makers_of, pods_of, refusals
@@ -35,7 +35,7 @@ from diagnosis.placement import not_placed
 from diagnosis.pods import not_started_pods
 from diagnosis.policies import unready_policies
 from diagnosis.retries import failing, job_retries
-from diagnosis.under_way import under_way
+from diagnosis.under_way import under_way, unfinished_rollout
 from diagnosis.wrappers import failure, holding, kept, started_anew
 
 PUSH = "make images REGISTRY={registry}    # on the simulator: make images"
@@ -172,9 +172,8 @@ def _phase(workload: Object) -> tuple[str, str]:
         return ray.phase(status)
     if "phase" in status:  # AppWrapper
         return (status["phase"] if status["phase"] in ("Failed", "Succeeded", RUNNING) else PENDING), ""
-    stuck = condition(workload, "Progressing")  # of a Deployment, whose earlier pods may still be Available
-    if stuck.get("status") == "False":
-        return PENDING, joined(stuck.get("reason"), stuck.get("message"))
+    if why := unfinished_rollout(workload):
+        return PENDING, why
     for each in status.get("conditions", []):
         if each["type"] in ("Complete", "Failed", "Available", "Succeeded") and each["status"] == "True":
             return each["type"], each.get("message") or each.get("reason") or ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from diagnosis.cluster import Cluster, Object, has_ended, is_ready, where
-from diagnosis.finding import Finding, grouped, listed, one_line
+from diagnosis.cluster import Cluster, Object, condition, has_ended, is_ready, where
+from diagnosis.finding import Finding, grouped, joined, listed, one_line
 from diagnosis.messages import cause, most_telling
 
 _UNHEALTHY = "Unhealthy"
@@ -19,6 +19,20 @@ def under_way(cluster: Cluster, pods: Sequence[Object]) -> Iterator[Finding]:
     for state, found in grouped((_state(cluster, pod), pod) for pod in starting).items():
         why = f"{listed([_placed(pod) for pod in found], 'pod')} {'is' if len(found) == 1 else 'are'} {state}"
         yield Finding(one_line(why), f"kubectl describe pod {where(found[0])}", passing=True)
+
+
+def unfinished_rollout(deployment: Object) -> str:
+    """Returns why a Deployment is not done though earlier pods may be Available, as `kubectl rollout status` waits."""
+    for kind, bad in (("Progressing", "False"), ("ReplicaFailure", "True")):
+        if (entry := condition(deployment, kind)).get("status") == bad:
+            return joined(entry.get("reason", kind), entry.get("message") if kind == "Progressing" else "")
+    status = deployment["status"]
+    there, new, late = (status.get(key, 0) for key in ("replicas", "updatedReplicas", "unavailableReplicas"))
+    if condition(deployment, "Available").get("status") != "True" or not (late or there > new):
+        return ""
+    if condition(deployment, "Progressing").get("reason") == "DeploymentPaused":
+        return ""
+    return f"{new} of {there} replicas are of the newest version, and {late} {'is' if late == 1 else 'are'} unavailable"
 
 
 def _placed(pod: Object) -> str:

@@ -121,27 +121,6 @@ def test_a_job_that_is_done_has_nothing_to_look_at_but_what_is_said_of_its_pods(
     ]
 
 
-def test_pods_of_a_service_that_were_evicted_before_are_no_matter() -> None:
-    status = {"conditions": [{"type": "Available", "status": "True"}]}
-    deployment = {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
-    replicas = {"metadata": {"name": "rs", "uid": "rs", "namespace": "ai", "ownerReferences": make.owned_by("train")}}
-    evicted = make.pod("train-x", owner="rs", on="a", phase="Failed", reason="Evicted", message="memory")
-    faked = make.pod("train-y", owner="rs", on="a", ready=True, reason="Faked", message="no recipe")
-    found = report(make.cluster((DEPLOYMENT, deployment), (REPLICA_SET, replicas), evicted, faked), "ai", "train")
-    assert found.lines() == ["train: Available", "  pod train-y: Faked: no recipe"]
-
-
-def test_a_deployment_whose_rollout_is_stuck_is_not_available() -> None:
-    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "timed out"}
-    status = {"conditions": [{"type": "Available", "status": "True"}, stuck]}
-    deployment = {"metadata": {"name": "train", "uid": "train", "namespace": "ai"}, "spec": {}, "status": status}
-    old = make.pod("train-x", owner="train", on="a", ready=True)
-    new = make.pod("train-y", owner="train", on="a", **make.waiting("CrashLoopBackOff"))
-    found = report(make.cluster((DEPLOYMENT, deployment), old, new), "ai", "train")
-    assert found.head() == ["train: Pending ProgressDeadlineExceeded: timed out"]
-    assert [each.why for each in found.findings] == ["pod train-y: CrashLoopBackOff"]
-
-
 def test_one_that_is_done_is_not_looked_at_further() -> None:
     kind, job = make.job()
     job["status"] = {"conditions": [{"type": "Complete", "status": "True", "message": "as it should"}]}
