@@ -70,6 +70,9 @@ def not_offered(cluster: Cluster, node: Object, resource: str, wanted: int) -> O
         has = expected(cluster, node, resource)
         why = "its VM size has no more" if 0 < has <= offered else "a device has failed"
         return Obstacle(f"{offered} {resource} are offered and {wanted} wanted: {why}", look)
+    others = [name for name in node["status"].get("allocatable", {}) if is_gpu(name) and allocatable(node, name)]
+    if is_gpu(resource) and others:
+        return Obstacle(f"{resource} is not offered, for the GPUs are offered as {' and '.join(others)}", look)
     parts = _parts(resource)
     if not parts:
         return Obstacle(f"{resource} is not offered: no device plugin of the node has it", look)

@@ -136,6 +136,11 @@ _CAUSES: tuple[tuple[re.Pattern[str] | str, Callable[[_Pull], Finding]], ...] = 
     (r"is not allowed access|aka\.ms/acr/firewall", _Words(
         "the firewall of registry {host} refuses the address of its nodes ({said})",
         "az acr network-rule list --name {name}", lasts=True)),
+    (r"unexpected media type (?!text/html)|unsupported media type", _Words(
+        "{image} is in its registry, but it is not a container image that containerd can run ({said})", lasts=True)),
+    (r"content digest \S+: not found|unexpected commit digest|invalid checksum digest", _Words(
+        "the copy of image {image} that node {node} has, or downloads, is incomplete or changed ({said})",
+        "{look}    # if retries fail, replace the node, and check proxies before the registry")),
     (r"x509: |tls: failed to verify|certificate", _Words(
         "its node does not trust the certificate of registry {host}, or of a proxy before it ({said})", lasts=True)),
     (r"no space left on device", _Words(

@@ -25,7 +25,7 @@ _EVENTS = (
 )  # fmt: skip
 _FAILED = "Failed"
 """Event of a container that could not be created or started."""
-_PROGRESS = ("Pulling", "Pulled", "Started")
+_PROGRESS = ("Pulling", "Pulled", "Started", "SuccessfulAttachVolume")
 _VARIES = r"\d+ restarts?|back-off \S+ |[0-9a-f]{8}-[0-9a-f-]{27}"
 """Parts of messages that differ from pod to pod though their cause is the same."""
 _KILLED = re.compile(r"Container (\S+) failed (liveness|startup) probe")

@@ -115,6 +115,13 @@ def test_a_pod_that_wants_more_than_the_size_has_does_not_wait_for_a_repair(size
     assert f"{offers} nvidia.com/gpu are offered and 8 wanted: {why} on node a" in [each.why for each in findings]
 
 
+def test_gpus_that_a_node_offers_under_another_name_are_named() -> None:
+    kind, node = make.node("a")
+    node["status"]["allocatable"]["nvidia.com/mig-1g.10gb"] = "56"
+    found = report(make.cluster(make.job(), make.worker("train-0"), (kind, node)), "ai", "train").findings
+    assert found[0].why == "nvidia.com/gpu is not offered, for the GPUs are offered as nvidia.com/mig-1g.10gb on node a"
+
+
 def test_devices_of_other_vendors_are_not_looked_for_at_nvidias_operators() -> None:
     kind, pod = make.worker("train-0")
     pod["spec"]["containers"] = [{"name": "main", "resources": {"limits": {"amd.com/gpu": "8"}}}]

@@ -57,6 +57,10 @@ CASES = [
      "the storage of its layers refuses", False),
     ("ghcr.io/example/denied:404", _RESOLVE + "unexpected status from HEAD request to "
      "https://ghcr.io/v2/example/denied/manifests/403: 404 Not Found", "does not have the image", True),
+    (ACR, "unexpected media type application/vnd.oci.empty.v1+json for sha256:4082: not found",
+     "is not a container image", True),
+    (ACR, "failed to get reader from content store: content digest sha256:4082: not found", "is incomplete", False),
+    (ACR, "unexpected commit digest sha256:4031, expected sha256:4082: failed precondition", "is incomplete", False),
     ("example.com/forbidden/not-found-401:404", _RESOLVE + "something else", "cannot be pulled", False),
 ]  # fmt: skip
 
@@ -204,11 +208,18 @@ def test_a_notice_alone_sends_to_the_log_of_blobfuse() -> None:
     assert finding.fix.startswith("kubectl debug node/a ")
 
 
-def test_a_failed_mount_before_a_step_that_succeeded_is_over() -> None:
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("Pulling", "pod train-0 is being started: it"),
+        ("SuccessfulAttachVolume", "pod train-0 on node a is being started"),
+    ],
+)
+def test_a_failed_mount_before_a_step_that_succeeded_is_over(step: str, why: str) -> None:
     pod = make.pod("train-0", owner="train", on="a", **make.waiting("ContainerCreating"))
-    events = [make.event(pod, "FailedMount", "no"), make.event(pod, "Pulling", "Pulling x", "2026-11-22T10:01:00Z")]
+    events = [make.event(pod, "FailedAttachVolume", "no"), make.event(pod, step, "it", "2026-11-22T10:01:00Z")]
     (finding,) = report(make.cluster(make.job(), pod, *events), "ai", "train").findings
-    assert finding.why == "pod train-0 is being started: Pulling x"
+    assert finding.why == why
 
 
 def test_a_container_that_could_not_start_keeps_its_message_when_all_is_over() -> None:
