@@ -14,19 +14,18 @@ from typing import Any, TypeVar, get_args
 import pulumi
 from pulumi_azure_native import compute, containerregistry, containerservice, network, storage
 
-from components.cluster import SYSTEM_POOL
 from components.existing_network import jump_box_warnings, network_refusal
+from components.existing_system_pool import system_pool_refusals
 from components.jump_box import jump_box_name
 from components.kept_files import kept_before
 from components.moving import Place, chosen_place, moving_refusal
+from components.power_state import is_stopped, stopped_refusal
 from components.storage import names_shown
 from components.subscription import subscription_id
-from config.facts.scheduling import SYSTEM_TAINT
 from config.problems.fixes import path_text, set_command
 from config.reading.loader import outputs_of, this_stack
 from config.rules.platform_stack import OUTPUT as PLATFORM
 from config.rules.vcpu_quota import Nodes
-from config.schema.cluster import SYSTEM_DISK_GB, SYSTEM_DISK_TYPE, SystemPool
 from config.schema.models import Settings
 from config.schema.network import JUMP_BOX
 from config.schema.os_disk import DiskType, OsDisk
@@ -37,7 +36,6 @@ from config.schema.storage import Account
 Found = TypeVar("Found")
 _ABSENT = ("ResourceNotFound", "ResourceGroupNotFound")
 """Codes of ARM's 404, which the provider hands on (pulumi-azure-native, provider/pkg/provider/provider.go, Invoke)."""
-_NEXT_POOL = "systemnext"
 
 
 @dataclass(frozen=True)
@@ -171,8 +169,8 @@ def _teams_before(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
     cluster = existing.cluster
-    if cluster and cluster.power_state and cluster.power_state.code == "Stopped":
-        yield stopped_refusal(existing.group, cluster.name, settings.stack)
+    if is_stopped(cluster):
+        yield stopped_refusal(existing.group, existing.cluster_name, settings.stack)
         return
     if found := cluster or next(iter(existing.accounts.values()), None):
         place = Place(region_name(found.location), existing.group, existing.cluster_name)
@@ -180,7 +178,7 @@ def _refusals(settings: Settings, existing: Existing) -> Iterator[str]:
             yield moving_refusal(settings, place, _held(existing))
             return
     if cluster:
-        yield from _system_pool_refusals(settings, cluster)
+        yield from system_pool_refusals(settings, cluster)
     if why := network_refusal(settings, cluster, existing.address_space):
         yield why
     for account in settings.storage.made_accounts():
@@ -225,17 +223,6 @@ def _held(existing: Existing) -> Iterator[str]:
         yield f"claim {claim}: its files"
 
 
-def _system_pool_refusals(settings: Settings, cluster: containerservice.GetManagedClusterResult) -> Iterator[str]:
-    names, wanted = settings.names, settings.cluster.system_pool
-    has = next((pool for pool in cluster.agent_pool_profiles or () if pool.name == SYSTEM_POOL), None)
-    size, pods = (has.vm_size or "", has.max_pods) if has else ("", None)
-    where = f"-g {names.resource_group} --cluster-name {names.cluster}"
-    if size and size.lower() != wanted.vm_sku.lower():
-        yield system_pool_refusal(wanted, size, settings.stack, where)
-    elif pods and wanted.max_pods and pods != wanted.max_pods:
-        yield system_pool_refusal(wanted, size, settings.stack, where, pods)
-
-
 def if_there(ask: Callable[[], Found]) -> Found | None:
     """What Azure answers; None where there is no such resource, or no group for it, as before a stack's first `up`."""
     try:
@@ -268,17 +255,6 @@ def _counts(key: str, pool: PoolSettings) -> Iterator[tuple[str, ...]]:
         yield ("pools", key, "autoscale", "min")
 
 
-def stopped_refusal(group: str, cluster: str, stack: str) -> str:
-    """Returns the error for a cluster whose API server does not run. Only starting or deleting it is possible."""
-    return "\n".join(
-        [
-            f"the cluster {cluster} is stopped (powerState is Stopped): its API server does not answer.",
-            f"Nothing was changed. Start it, and then `pulumi up -s {stack}` again:",
-            f"    az aks start --resource-group {group} --name {cluster}",
-        ]
-    )
-
-
 def account_refusal(name: str, account: Account, stack: str) -> str:
     """Of settings that want a hierarchical namespace of an account that has none, or the other way round."""
     key, wanted = (*account.path, "hierarchicalNamespace"), account.settings.hierarchical_namespace
@@ -289,33 +265,5 @@ def account_refusal(name: str, account: Account, stack: str) -> str:
             f"the storage account {name} has {has}, and {path_text(key)} is {str(wanted).lower()}.",
             "It would be replaced, with all data in it. Nothing was changed. Keep it, and then `pulumi up` again:",
             f"    {keep}",
-        ]
-    )
-
-
-def system_pool_refusal(pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None) -> str:
-    """Returns why a system pool of `size` cannot get another VM size, or other `maxPods` than the `pods` that it has.
-
-    `cluster` is what names the cluster to Azure's CLI. A pool's VM size and pods are fixed, and a system pool can go
-    once there is another (Microsoft, "Resize node pools in AKS" and "Manage system node pools in AKS").
-    """
-    key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)
-    what = f"cluster.systemPool.vmSku is {pool.vm_sku}, but the system pool has nodes of {size}."
-    if pods:
-        what = f"cluster.systemPool.maxPods is {pool.max_pods}, but nodes of the system pool have {pods}."
-    add = f"az aks nodepool add {cluster} --mode System --node-vm-size {pool.vm_sku} --node-count {pool.count}"
-    disk = f"--os-sku Ubuntu --node-osdisk-type {SYSTEM_DISK_TYPE} --node-osdisk-size {SYSTEM_DISK_GB}"
-    add += f" --max-pods {pool.max_pods}" if pool.max_pods else ""
-    taint = f" --node-taints {SYSTEM_TAINT}" if pool.taint else ""
-    return "\n".join(
-        [
-            what,
-            "Azure cannot change that. Nothing was changed. Keep them, and then `pulumi up` again:",
-            f"    {set_command(('cluster', 'systemPool', key), value).text(stack)}",
-            "Or put another pool in its place, while no job runs, and then `pulumi up` again:",
-            f"    {add} --name {_NEXT_POOL}",
-            f"    az aks nodepool delete {cluster} --name {SYSTEM_POOL}",
-            f"    {add} --name {SYSTEM_POOL} {disk}{taint}",
-            f"    az aks nodepool delete {cluster} --name {_NEXT_POOL}",
         ]
     )

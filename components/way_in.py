@@ -19,6 +19,7 @@ from components.arm import Unread, connect
 from components.existing import Existing, if_there
 from components.jump_box import login_command
 from components.kubeconfig import login_of, private_server
+from components.power_state import check_running
 from components.preflight import check_login
 from components.preflight_network import network_path
 from components.questions import answers_at
@@ -51,8 +52,10 @@ def deploys_inside(settings: Settings, existing: Existing) -> bool:
 
 
 def check_guest(settings: Settings, lender: Lender) -> None:
-    """Raises pulumi.RunError, with the way in, where a stack on another's platform does not get into its cluster."""
-    kubeconfig = outputs_of(str(lender.stack))["kubeconfig"]
+    """Raises pulumi.RunError, with the fix, if a stack on another's platform does not get into its cluster."""
+    outputs = outputs_of(str(lender.stack))
+    check_running(outputs, settings.stack)
+    kubeconfig = outputs["kubeconfig"]
     host = private_server(kubeconfig)
     if host and not inside.answers(host):
         raise pulumi.RunError("\n".join(_guest_refusal(settings, lender)))

@@ -13,6 +13,7 @@ from diagnosis.finding import Finding
 from diagnosis.lost import never_ending
 from simulator.azure import locks
 from simulator.azure.store import records
+from simulator.azure.types.agent_pool.life import stopped as is_stopped
 from simulator.azure.types.managed_cluster.rules import TYPE
 from simulator.command import jobs, pulumi_cli
 from simulator.host import paths
@@ -51,6 +52,15 @@ def are_gone(clusters: Collection[str]) -> bool:
     """Whether Azure has none of them: one that does not answer, or is on its way out, is there. Raises BadRecords."""
     there = {record.id.key for record in records(paths.home() / "azure") if record.id.type == TYPE}
     return bool(clusters) and all(each and each.lower() not in there for each in clusters)
+
+
+def stopped(clusters: Collection[str]) -> list[str]:
+    """Returns the commands that start those of the clusters that `az aks stop` has stopped. Raises BadRecords."""
+    ids = {each.lower() for each in clusters}
+    found = [each for each in records(paths.home() / "azure") if each.id.type == TYPE and each.id.key in ids]
+    return [
+        f"az aks start --resource-group {each.id.group} --name {each.id.name}" for each in found if is_stopped(each)
+    ]
 
 
 def held_up(clusters: Iterable[str]) -> list[str]:

@@ -122,9 +122,14 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
 
 def _destroy(stack: str, others: Sequence[str]) -> None:
     """`others` are the stacks that stay. Raises PulumiFailed, which says what kept objects from going."""
+    there = clusters.of_stack(stack)
+    if starts := clusters.stopped(there):
+        commands = "".join(f"\n    {command}    # in `make shell`" for command in starts)
+        again = f"Nothing was destroyed. Start it, and then `{take_away(stack)}` again:{commands}"
+        raise pulumi_cli.PulumiFailed(f"the cluster is stopped: its API server does not answer. {again}")
     _go_inside(stack)
     recover(stack, console.print)
-    variables, there = goes_on(stack, console.print), clusters.of_stack(stack)
+    variables = goes_on(stack, console.print)
     if clusters.are_gone(there):
         console.print("the cluster that it is in is gone from Azure: what it had there is taken out of its state")
         variables |= clusters.DELETE_UNREACHABLE

@@ -7,7 +7,8 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.existing import account_refusal, check_existing, system_pool_refusal
+from components.existing import account_refusal, check_existing
+from components.existing_system_pool import system_pool_refusal
 from config.rules.vcpu_quota import Nodes
 from config.schema.cluster import ClusterSettings, SystemPool
 from config.schema.registry import RegistrySettings

@@ -11,6 +11,7 @@ import yaml
 
 from components import way_in
 from components.existing import Existing
+from components.power_state import check_running
 from config.schema.models import Lender
 from config.schema.names import StackName
 from config.schema.network import NetworkSettings
@@ -21,6 +22,7 @@ from tests.support.mocks import deploy
 from tests.support.settings import settings_with
 
 HUB = HUB_HERE.replace(SUBSCRIPTION, "00000000-0000-0000-0000-00000000000f")
+PLATFORM = {"resourceGroup": "ai-on-aks-dev", "clusterName": "ai-on-aks-dev"}
 NEW = Existing({}, "ai-on-aks-test", "ai-on-aks-test", None, {}, None)
 
 
@@ -136,7 +138,7 @@ def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
 ) -> None:
     """It comes in by the kubeconfig of the platform, which says how."""
     text = yaml.safe_dump({"clusters": [], "users": [{"name": "user", "user": user}]})
-    monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {"kubeconfig": text})
+    monkeypatch.setattr(way_in, "outputs_of", lambda _stack: {**PLATFORM, "kubeconfig": text})
     monkeypatch.setattr("components.preflight.which", lambda _name: None)
     lender = Lender(StackName("organization", "ai-on-aks", "dev"), mock.Mock())
     if not refused:
@@ -145,3 +147,16 @@ def test_a_stack_on_the_platform_of_another_needs_the_programs_of_its_login(
     with pytest.raises(pulumi.RunError, match=refused) as why:
         way_in.check_guest(settings_with(), lender)
     assert str(why.value).endswith("cluster.localAccounts true && pulumi up -s organization/ai-on-aks/dev")
+
+
+@pytest.mark.parametrize("azure", [Azure(), Azure(cluster=True, profiles={"powerState": {"code": "Running"}})])
+def test_a_platform_that_runs_or_cannot_be_looked_up_is_used(azure: Azure) -> None:
+    deploy(lambda: check_running(PLATFORM, "hello"), azure)
+
+
+def test_a_stopped_platform_is_refused_with_the_command_that_starts_it() -> None:
+    azure = Azure(cluster=True, profiles={"powerState": {"code": "Stopped"}})
+    with pytest.raises(pulumi.RunError, match="cluster ai-on-aks-dev is stopped") as why:
+        deploy(lambda: check_running(PLATFORM, "hello"), azure)
+    assert "then `pulumi up -s hello` again" in str(why.value)
+    assert str(why.value).endswith("    az aks start --resource-group ai-on-aks-dev --name ai-on-aks-dev")

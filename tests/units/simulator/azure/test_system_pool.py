@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from components.existing import system_pool_refusal
+from components.existing_system_pool import system_pool_refusal
 from config.schema.cluster import SystemPool
 from tests.support.arm import CLUSTER as CLUSTER_PATH
 from tests.support.arm import Arm, pool_path

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from simulator.azure.ids import parse_id
+from simulator.azure.store import Record
 from simulator.command import cli, clusters, pulumi_cli, updates
 from simulator.command import up as simulator_up
 from simulator.world.faults import FaultStore, new_fault
@@ -151,6 +153,24 @@ def test_what_was_in_a_cluster_is_forgotten_only_where_azure_has_it_no_more(
     assert cli.main(["down"]) == 0
     assert destroyed == [variables]
     assert ("gone from Azure: what it had there is taken out of its state" in capsys.readouterr().out) is gone
+
+
+def test_objects_in_a_stopped_cluster_are_not_deleted_and_the_command_that_starts_it_is_shown(
+    destroyed: list[dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "/subscriptions/s/resourceGroups/ai-dev/providers/Microsoft.ContainerService/managedClusters/dev"
+    record = Record(parse_id(text), {"properties": {"powerState": {"code": "Stopped"}}})
+    monkeypatch.setattr(clusters, "records", lambda _: [record])
+    monkeypatch.setattr(clusters, "of_stack", lambda _: {text})
+    assert cli.main(["down"]) == 1
+    assert destroyed == []
+    assert capsys.readouterr().err.splitlines() == [
+        "error: the cluster is stopped: its API server does not answer. Nothing was destroyed. Start it, and then "
+        "`make down STACK=olmo` again:",
+        "    az aks start --resource-group ai-dev --name dev    # in `make shell`",
+    ]
 
 
 def test_one_that_fails_says_what_kept_objects_from_going(
