@@ -99,6 +99,8 @@ def _check_start(file: Path, token: int) -> None:
     for start, (what, command) in _STARTS.items():
         if first.startswith(start):
             raise DataError(f"{file} {what}; only raw token numbers are read: {_filled(command, file, token)}")
+    if first[4:].startswith(b'\0\0\0\0{"'):
+        raise DataError(f"{file} is a model in the format safetensors; only raw token numbers are read")
     if _TEXT.fullmatch(first):
         raise DataError(f"{file} is text; only raw token numbers are read: run a tokenizer on it")
 

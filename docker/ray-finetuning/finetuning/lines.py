@@ -83,22 +83,33 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         raise DataError(f"{file} is {other.format(file=file)}")
     if not (encoding := json.detect_encoding(first)).startswith("utf-8"):
         raise _encoded(f"{file}:1", file, re.sub(r"-([bl]e)$", r"\1", encoding).upper())
+    has_utf8 = False
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for number, line in enumerate(lines, 1):
             if "\0" in line:
                 raise DataError(f"{file}:{number} has NUL bytes: it is binary, or UTF-16 was appended to UTF-8")
+            if _ESCAPED.search(line) and has_utf8:
+                hint = f"lines before it are UTF-8, so fix this one: sed -n {number}p {file}"
+                raise DataError(f"{file}:{number} is not UTF-8; {hint}")
             if _ESCAPED.search(line):
                 raise _encoded(f"{file}:{number}", file, _guess(line.encode("utf-8", "surrogateescape")))
+            has_utf8 = has_utf8 or not line.isascii()
             if bare := line.strip("\ufeff \t\r\n"):  # joined files have byte-order marks inside
                 yield number, bare
 
 
 def _guess(line: bytes) -> str:
-    """Returns the probable encoding. Chinese characters are pairs of bytes; most of the first bytes are below 0xd8."""
+    """Returns the probable encoding, or an empty string if it may be any of several.
+
+    Chinese characters are pairs of bytes, most of whose first bytes are from 0xb0 to 0xd8; in Korean none is above 0xc8.
+    Western text has at most two such bytes together, Cyrillic and Japanese text have more.
+    """
     runs = re.findall(b"[\x80-\xff]+", line)
     firsts = sorted(b"".join(runs)[::2])
-    if all(len(run) % 2 == 0 for run in runs) and firsts[len(firsts) // 2] < 0xD8:
+    if all(len(run) % 2 == 0 for run in runs) and 0xB0 <= firsts[len(firsts) // 2] < 0xD8 and firsts[-1] > 0xC8:
         return "GB18030"
+    if max(map(len, runs)) > 2:
+        return ""
     try:
         line.decode("cp1252")
     except UnicodeDecodeError:
@@ -107,8 +118,8 @@ def _guess(line: bytes) -> str:
 
 
 def _encoded(where: str, file: Path, encoding: str) -> DataError:
-    command = f"iconv -f {encoding} -t UTF-8 {file} > {file}.utf8"
-    return DataError(f"{where} is not UTF-8, probably {encoding}: {command}")
+    command = f"iconv -f {encoding or '<encoding>'} -t UTF-8 {file} > {file}.utf8"
+    return DataError(f"{where} is not UTF-8{f', probably {encoding}' if encoding else ''}: {command}")
 
 
 def _parsed(line: str) -> Any:

@@ -21,6 +21,9 @@ from simulator.host.paths import ROOT
 
 IMAGE = ROOT / "docker/ray-finetuning"
 GOOD = '{"text": "fabric"}'
+_CYRILLIC, _JAPANESE = "\u043f\u0440\u0438\u0432\u0435\u0442", "\u65e5\u672c\u8a9e\u306e"
+FOREIGN = {"cp1251": _CYRILLIC, "shift_jis": _JAPANESE, "euc_kr": "\ud55c\uad6d\uc5b4"}
+"""Text in encodings that cannot be told from others."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,9 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         (f"{GOOD}\n".encode() + GOOD.encode("utf-16-le"), "a.jsonl:2 has NUL bytes"),
         ('{"text": "“Größe”, É"}'.encode("cp1252"), "a.jsonl:1 is not UTF-8, probably CP1252: "),
         ('{"text": "你好，世界"}'.encode("gbk"), "a.jsonl:1 is not UTF-8, probably GB18030: iconv -f GB18030 "),
+        *((f'{{"text": "{text}"}}'.encode(encoding), "a.jsonl:1 is not UTF-8: iconv -f <encoding> ")
+          for encoding, text in FOREIGN.items()),
+        ('{"text": "é"}\n{"text": "'.encode() + b'\xc3"}', "a.jsonl:2 is not UTF-8; lines before it are UTF-8, so fix"),
         (b"PAR1\x15\x04", "a.jsonl is Parquet: python -c "),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n", "a.jsonl is a pointer of Git LFS"),
         (gzip.compress(GOOD.encode()), "a.jsonl is compressed: gunzip < "),
@@ -87,7 +93,7 @@ def test_what_editors_and_tools_write_is_read(lines: Any, tmp_path: Path, conten
         (b"\xef\xbb\xbf \n", "a.jsonl is empty"),
         (b"text,label\nfabric,1\n", "a.jsonl:1: not JSON"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_refused_by_file_and_line(lines: Any, tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
     with pytest.raises(lines.DataError, match=told):

@@ -79,6 +79,7 @@ def test_bare_little_endian_numbers_are_read(files: Any, tmp_path: Path, kind: s
         (b"\x04\x22M\x18" + packed("<H"), SMALL, "a.bin is compressed; .*: unlz4 < "),
         (b"\x80\x02\x8a\nl\xfcF\xf9j" + packed("<H"), SMALL, "a.bin is a checkpoint of torch"),
         (b"GGUF\3\0\0\0" + packed("<H"), SMALL, "a.bin is a model of llama.cpp"),
+        (b"\x10\0\0\0\0\0\0\0" + b'{"a":{}}' + packed("<H"), SMALL, "a.bin is a model in the format safetensors"),
         (b"ARROW1\0\0" + packed("<H"), SMALL, "a.bin is Arrow"),
         (b"PK\3\4" + bytes(60), SMALL, "a.bin is a zip archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", SMALL, "a.bin is text"),
