@@ -101,7 +101,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 def _guess(line: bytes) -> str:
     """Returns the probable encoding, or an empty string if it may be any of several.
 
-    Chinese characters are pairs of bytes, most of whose first bytes are from 0xb0 to 0xd8; in Korean none is above 0xc8.
+    Chinese characters are pairs of bytes, most with a first byte from 0xb0 to 0xd8; in Korean none is above 0xc8.
     Western text has at most two such bytes together, Cyrillic and Japanese text have more.
     """
     runs = re.findall(b"[\x80-\xff]+", line)
