@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import yaml
+
 from diagnosis.cluster import Object
 from simulator.azure.autoscaler.scaler import Scaler
 from simulator.azure.ids import parse_id
 from simulator.kube.client import ApiError
-from tests.support.arm import CLUSTER, Arm
+from tests.support.arm import CLUSTER, Arm, pool_body, pool_path
 from tests.support.fake_kube import FakeKube
 
 T4 = "Standard_NC4as_T4_v3"
+RDMA_TAG = {"k8s.io_cluster-autoscaler_node-template_resources_nvidia.com_mlnxnics": "8"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 READY = {"type": "Ready", "status": "True"}
 
@@ -102,3 +105,29 @@ class ScaledCluster:
     def told(self, reason: str) -> list[str]:
         """Messages of the events with this reason."""
         return [event["message"] for event in self.kube.list("v1", "Event") if event["reason"] == reason]
+
+
+def make_pool(scaled: ScaledCluster, name: str = "gpu", **properties: Any) -> None:
+    given = {"count": 0, "enableAutoScaling": True, "minCount": 0, "maxCount": 2, "tags": RDMA_TAG} | properties
+    answer = scaled.arm.put(pool_path(name), pool_body(**given))
+    assert answer.status_code == 201, answer.text
+    scaled.arm.done()
+
+
+def make_spot_pool(scaled: ScaledCluster, **properties: Any) -> None:
+    spot = "kubernetes.azure.com/scalesetpriority"
+    marks = {"nodeTaints": [f"{spot}=spot:NoSchedule"], "nodeLabels": {spot: "spot", "ai-on-aks/gpu": "true"}}
+    make_pool(scaled, "spot", vmSize=T4, scaleSetPriority="Spot", **(marks | properties))
+
+
+def set_priorities(scaled: ScaledCluster, text: str) -> None:
+    metadata = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
+    data = {"priorities": text}
+    scaled.kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+def autoscaler_status(scaled: ScaledCluster) -> Object:
+    found = scaled.kube.find("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
+    assert found
+    read: Object = yaml.safe_load(found["data"]["status"])
+    return read
