@@ -50,13 +50,14 @@ def main() -> None:
     deployed = {name: workloads.deploy(known[at.workload], platform.context_of(at), at) for name, at in where.items()}
 
     if isinstance(platform, Platform):
-        PlatformGuard("guard", platform.context, tuple(made))
+        own = {operator.namespace for operator in known_operators.values()}
+        protects = settings.storage.protect
+        PlatformGuard("guard", platform.context, tuple(made), own, protects_files=protects)
     _export(platform)
     pulumi.export("workloads", {name: found.shown(where[name]) for name, found in deployed.items()})
     details = {name: found.outputs(where[name]) for name, found in deployed.items()}
     pulumi.export("workloadDetails", pulumi.Output.secret(details))
-    remembers = settings.lender is not None or settings.storage.protect
-    pulumi.export(kept_files.OUTPUT, kept_files.files(made, before, remembers=remembers))
+    pulumi.export(kept_files.OUTPUT, kept_files.files(made, before))
 
 
 def _export(platform: Platform | BorrowedPlatform) -> None:

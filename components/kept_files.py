@@ -27,22 +27,19 @@ def protects_cluster(settings: Settings, outputs: Mapping[str, Any]) -> bool:
     return settings.storage.protect and (settings.keeps_files or bool(kept_before(outputs)))
 
 
-def files(
-    made: Iterable[pulumi.Resource], before: Mapping[str, str], *, remembers: bool
-) -> pulumi.Output[dict[str, str]]:
+def files(made: Iterable[pulumi.Resource], before: Mapping[str, str]) -> pulumi.Output[dict[str, str]]:
     """Returns the output `files`, and warns of each claim that this update stops using.
 
     Args:
         made: All resources of the stack.
         before: The claims of the last update.
-        remembers: Whether the output also keeps claims that no workload uses any more.
     """
     claims = [each for each in made if isinstance(each, kubernetes.core.v1.PersistentVolumeClaimPatch)]
     names = [pulumi.Output.concat(each.metadata["namespace"], "/", each.metadata["name"]) for each in claims]
-    return pulumi.Output.all(*names).apply(lambda used: _files(used, before, remembers=remembers))
+    return pulumi.Output.all(*names).apply(lambda used: _files(used, before))
 
 
-def _files(used: Sequence[str], before: Mapping[str, str], *, remembers: bool) -> dict[str, str]:
+def _files(used: Sequence[str], before: Mapping[str, str]) -> dict[str, str]:
     unused = {claim: _deletion(claim) for claim in sorted(before) if claim not in used}
     for claim, command in unused.items():
         if before[claim] == _IN_USE:
@@ -50,7 +47,7 @@ def _files(used: Sequence[str], before: Mapping[str, str], *, remembers: bool) -
                 f"the stack stops using the claim {claim}, which stays in the cluster with its files. A workload that "
                 f"names the same claim finds them again. To delete them: {command}"
             )
-    return {**(unused if remembers else {}), **dict.fromkeys(sorted(used), _IN_USE)}
+    return {**unused, **dict.fromkeys(sorted(used), _IN_USE)}
 
 
 def _deletion(claim: str) -> str:

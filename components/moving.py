@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from components.platform_guard import FILES_OVERRIDE
 from config.problems.fixes import Fix, Path, remove_command, run, set_command
 from config.schema.models import Settings
 
@@ -39,7 +40,8 @@ def moving_refusal(settings: Settings, place: Place, lost: Iterable[str]) -> str
     protected = any(account.settings.protect for account in settings.storage.made_accounts())
     protected |= settings.storage.protect and (settings.shared_files == "nfs" or settings.keeps_files)
     stack = settings.stack
-    destroying = f" (`pulumi destroy` refuses to, until `pulumi state unprotect -s {stack} --all`)" if protected else ""
+    unprotect = f"`pulumi state unprotect -s {stack} --all` and, if claims keep files, `{FILES_OVERRIDE}`"
+    destroying = f" (`pulumi destroy` refuses to, until {unprotect})" if protected else ""
     return "\n".join(
         [
             *(what for what, _ in differences),

@@ -1,16 +1,18 @@
-"""A platform that other stacks run on does not go without a word: the API server refuses that of its first object.
+"""Prevents `pulumi destroy` of a platform in use: an admission policy rejects the deletion of a sentinel ConfigMap.
 
-No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So each stack that runs on
-it leaves a ServiceAccount in the platform's namespace, and a ValidatingAdmissionPolicy keeps one ConfigMap there for as
-long as there are such: whoever destroys the platform meets that before all else.
+No code of this program runs while a stack is destroyed, nor does a stack know who uses it. So the API server decides.
+Pulumi deletes the ConfigMap before all else. One ValidatingAdmissionPolicy keeps it while other stacks run on the
+platform: each of these leaves a ServiceAccount in the platform's namespace. Another one keeps it while claims keep
+files. It looks at PersistentVolumes, which exist for claims of every stack, of earlier versions and of users.
 
-They are of a kind that the API server watches anyway. Of ConfigMaps it would see no change any more once the policy's
-binding has been deleted and made again (tried with 1.35: a guest that had gone was still counted).
+The API server watches both kinds anyway (PersistentVolumes for its node authorizer). It would see no change of
+ConfigMaps any more once the policy's binding has been deleted and made again (tried with 1.35: a consumer stack that
+had gone was still counted).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pulumi
@@ -18,10 +20,22 @@ import pulumi_kubernetes as kubernetes
 
 from components._base import Component
 from components.context import WorkloadContext
+from config.problems.fixes import set_command
 from config.schema.names import WORKLOAD_NAMESPACE
 
 NAME = "platform-in-use"
 """Of the policy, of its binding and of the ConfigMap."""
+FILES = f"{NAME}-files"
+"""The name of the policy that keeps claims with files, and of its binding."""
+FILES_OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {FILES}"
+"""The command that gives the files up where `pulumi up` is refused."""
+_GIVE_UP = "ai-on-aks/files-override"
+"""The annotation of the ConfigMap that makes that policy act. Its value is the command that gives the files up.
+
+It is not in `data`: the provider replaces a ConfigMap whose data change, which the policies refuse.
+"""
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+"""The annotation of a volume that was provisioned for a claim (kubernetes-csi/external-provisioner)."""
 GUEST_LABELS = {"ai-on-aks/guest": "true"}
 """Of the ServiceAccount of a stack that runs on the platform of another.
 
@@ -29,6 +43,7 @@ A stack that an earlier version made has none, and does not count, until its nex
 """
 _STACK = "ai-on-aks/stack"
 _SELECTOR = ",".join(f"{key}={value}" for key, value in GUEST_LABELS.items())
+_NO_PROTECTION = set_command(("storage", "protect"), False)
 _OVERRIDE = f"kubectl delete validatingadmissionpolicybinding {NAME}"
 
 
@@ -46,23 +61,54 @@ def guest(stack: str, opts: pulumi.ResourceOptions) -> kubernetes.core.v1.Servic
 
 
 class PlatformGuard(Component):
-    """The policy and what it keeps. It follows everything else of its stack, so that it goes first or nothing does."""
+    """The policies and what they keep. They follow all else of the stack, so that they go first or nothing does."""
 
-    def __init__(self, name: str, context: WorkloadContext, everything: Sequence[pulumi.Resource]) -> None:
+    def __init__(
+        self,
+        name: str,
+        context: WorkloadContext,
+        everything: Sequence[pulumi.Resource],
+        operator_namespaces: Collection[str],
+        *,
+        protects_files: bool,
+    ) -> None:
+        """Keeps files too if `protects_files`; claims in `operator_namespaces` do not count."""
         super().__init__(name, pulumi.ResourceOptions(providers={"kubernetes": context.provider}))
-        policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
-            f"{NAME}-policy", metadata={"name": NAME}, spec=policy_spec(), opts=self.child(depends_on=everything)
-        )
-        binding = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
-            f"{NAME}-binding", metadata={"name": NAME}, spec=binding_spec(), opts=self.child(depends_on=[policy])
-        )
+        stack = pulumi.get_stack()
+        give_up = f"{_NO_PROTECTION.text(stack)} && pulumi up -s {stack} && pulumi destroy -s {stack}"
+        metadata = {"name": NAME, "namespace": context.namespace}
         kubernetes.core.v1.ConfigMap(
             NAME,
-            metadata={"name": NAME, "namespace": context.namespace},
+            metadata={**metadata, "annotations": {_GIVE_UP: give_up}} if protects_files else metadata,
             data={"keeps": "the platform, while other stacks run on it", "override": _OVERRIDE},
-            opts=self.child(depends_on=[binding]),
+            opts=self.child(
+                depends_on=[
+                    self._policy(NAME, policy_spec(), {"matchLabels": GUEST_LABELS}, everything),
+                    self._policy(FILES, files_policy_spec(operator_namespaces), {}, everything),
+                ]
+            ),
         )
         self.register_outputs({})
+
+    def _policy(
+        self, name: str, spec: dict[str, Any], selector: dict[str, Any], after: Sequence[pulumi.Resource]
+    ) -> pulumi.Resource:
+        """Creates the policy, and the binding that evaluates it for each object that `selector` matches.
+
+        Without such an object the deletion is allowed. Namespaced objects are looked for beside the ConfigMap.
+        """
+        policy = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicy(
+            f"{name}-policy", metadata={"name": name}, spec=spec, opts=self.child(depends_on=after)
+        )
+        bound = {
+            "policyName": name,
+            "paramRef": {"selector": selector, "parameterNotFoundAction": "Allow"},
+            "validationActions": ["Deny"],
+        }
+        binding: pulumi.Resource = kubernetes.admissionregistration.v1.ValidatingAdmissionPolicyBinding(
+            f"{name}-binding", metadata={"name": name}, spec=bound, opts=self.child(depends_on=[policy])
+        )
+        return binding
 
 
 def policy_spec() -> dict[str, Any]:
@@ -76,19 +122,36 @@ def policy_spec() -> dict[str, Any]:
         f"'. All such stacks: kubectl get serviceaccounts -n {WORKLOAD_NAMESPACE} --selector {_SELECTOR}. "
         f"To destroy the platform all the same: {_OVERRIDE}'"
     )
+    return _spec("ServiceAccount", "false", message)
+
+
+def files_policy_spec(operator_namespaces: Collection[str]) -> dict[str, Any]:
+    """Returns the policy that refuses to delete the annotated ConfigMap while a claim keeps files.
+
+    It counts each volume that a CSI driver has provisioned for a claim, because such a volume is deleted with the
+    cluster. It does not count folders of an NFS server, nor blob containers, nor claims of operators (metrics).
+    """
+    own = ", ".join(f"'{name}'" for name in sorted(operator_namespaces))
+    namespace, claim = "params.spec.claimRef.namespace", "params.spec.claimRef.name"
+    counted = (
+        f"has(oldObject.metadata.annotations) && '{_GIVE_UP}' in oldObject.metadata.annotations && "
+        "has(params.spec.csi) && has(params.spec.claimRef) && has(params.metadata.annotations) && "
+        f"'{_PROVISIONED_BY}' in params.metadata.annotations && !({namespace} in [{own}])"
+    )
+    message = (
+        f"'claim ' + {namespace} + '/' + {claim} + ' keeps files, which are deleted with the cluster. All such claims: "
+        f"kubectl get persistentvolumes. To delete this one: kubectl delete persistentvolumeclaim -n ' + {namespace} + "
+        f"' ' + {claim} + '. To destroy the platform with all of them: ' + "
+        f"oldObject.metadata.annotations['{_GIVE_UP}']"
+    )
+    return _spec("PersistentVolume", f"!({counted})", message)
+
+
+def _spec(kind: str, expression: str, message: str) -> dict[str, Any]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]}
     return {
         "failurePolicy": "Fail",
-        "paramKind": {"apiVersion": "v1", "kind": "ServiceAccount"},
+        "paramKind": {"apiVersion": "v1", "kind": kind},
         "matchConstraints": {"resourceRules": [{**rule, "resourceNames": [NAME]}]},
-        "validations": [{"expression": "false", "messageExpression": message, "reason": "Forbidden"}],
-    }
-
-
-def binding_spec() -> dict[str, Any]:
-    """Without a guest there is nothing to refuse. Guests are looked for where the ConfigMap is that is kept."""
-    return {
-        "policyName": NAME,
-        "paramRef": {"selector": {"matchLabels": GUEST_LABELS}, "parameterNotFoundAction": "Allow"},
-        "validationActions": ["Deny"],
+        "validations": [{"expression": expression, "messageExpression": message, "reason": "Forbidden"}],
     }

@@ -21,6 +21,8 @@ from simulator.kube.client import KubeClient
 from simulator.tools.progress import elapsed
 
 JOBS_TIMEOUT_S = 600
+CLUSTER = "cluster"
+"""The name of the cluster in a stack, which is protected while claims in it keep files."""
 _WORKLOADS = "workloadDetails"
 """The output that a stack lacks while nothing of it is inside its network."""
 console = Console(soft_wrap=True, highlight=False)
@@ -111,9 +113,12 @@ def _require_free(stack: str, guests: Sequence[str]) -> None:
     """Before anything is taken away: raises UpFailed where others run on it, or data in it are protected."""
     kept = [f"stack {name} runs on {stack}: `{take_away(name)}` destroys it first" for name in sorted(guests)]
     if protected := clusters.protected(stack):
+        give_up = f"pulumi state unprotect --all --yes -s {stack}"
+        if CLUSTER in protected:  # its API server protects the files too
+            give_up = f"pulumi config set -s {stack} --path storage.protect false && pulumi up -s {stack}"
         kept.append(
             f"{', '.join(protected)}: protected against deletion. To lose what is in there, with {stack}:\n"
-            f"    pulumi state unprotect --all --yes -s {stack}    # in `make shell`"
+            f"    {give_up}    # in `make shell`"
         )
     kept += [f"Azure deletes nothing under {lock}: `python -m simulator heal lock`" for lock in clusters.locked(stack)]
     if kept:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from components import platform_guard
 from diagnosis.cluster import is_ready
 from simulator.host import paths
 from tests.stories.team_jobs import kubectl
-from tests.support.world import Stack, eventually
+from tests.support.world import CommandFailed, Stack, eventually
 
 pytestmark = [pytest.mark.simulator, pytest.mark.charts]
 OPTIONS = yaml.safe_load((paths.ROOT / "Pulumi.jupyterlab.yaml").read_text("utf-8"))["config"]
@@ -62,10 +63,26 @@ def test_the_readmes_command_that_stops_the_cost_keeps_the_files_and_names_them(
     stack.up("--expect-no-changes")
 
 
+def refused(platform: Stack) -> str:
+    """What a `pulumi destroy` prints that must delete nothing."""
+    before = len(platform.pulumi("stack", "export"))
+    said = " ".join(platform.pulumi("destroy", "--yes", "--skip-preview", check=False).split())
+    assert platform.returncode
+    assert len(platform.pulumi("stack", "export")) == before
+    return said
+
+
 def test_the_cluster_with_the_files_is_not_destroyed_by_a_mere_destroy(stack: Stack) -> None:
+    """Also after a time without protection."""
+    for protect in (False, True):
+        stack.set(storage={"protect": protect})
+        stack.up()
+        assert stack.outputs()["files"]["ai/jupyterlab"].startswith("kubectl delete")
     said = stack.pulumi("destroy", "--yes", check=False)
     assert "because it is protected" in said
     assert "ManagedCluster" in said
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    assert "claim ai/jupyterlab keeps files, which are deleted with the cluster" in refused(stack)
     assert claim(stack)
 
 
@@ -75,6 +92,16 @@ def test_the_notebook_that_comes_back_has_its_files(stack: Stack) -> None:
     stack.up()
     assert claim(stack) == before
     assert in_notebook(stack, f"cat {WORK}") == "17 tokens\n"
+    stack.up("--expect-no-changes")
+
+
+def test_they_are_deleted_by_the_command_that_the_stack_gave(stack: Stack) -> None:
+    stack.set(workloads=None)
+    stack.up()
+    command = stack.outputs()["files"]["ai/jupyterlab"].split()
+    assert command[0] == "kubectl"
+    kubectl(stack, *command[1:])
+    assert stack.kube.find("v1", "PersistentVolumeClaim", "jupyterlab", "ai") is None
     stack.up("--expect-no-changes")
 
 
@@ -94,11 +121,29 @@ def test_so_has_one_of_another_stack_on_the_platform_that_was_destroyed(stack: S
     guest.destroy()
 
 
-def test_they_are_deleted_by_the_command_that_the_stack_gave(stack: Stack) -> None:
-    stack.set(workloads=None)
-    stack.up()
-    command = stack.outputs()["files"]["ai/jupyterlab"].split()
-    assert command[0] == "kubectl"
-    kubectl(stack, *command[1:])
-    assert stack.kube.find("v1", "PersistentVolumeClaim", "jupyterlab", "ai") is None
-    stack.up("--expect-no-changes")
+@pytest.mark.long
+def test_that_claim_keeps_the_platform_until_it_is_deleted_or_protection_ends(stack: Stack) -> None:
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    command = "kubectl delete persistentvolumeclaim -n mine jupyterlab"
+    said = refused(stack)
+    assert "claim mine/jupyterlab keeps files" in said
+    assert f"To delete this one: {command}. " in said
+    for protect in (False, True):
+        stack.set(storage={"protect": protect})
+        stack.up()
+        eventually(lambda: may_be_destroyed(stack) is not protect, f"the cluster allows it: {not protect}")  # noqa: B023
+    assert claim(stack, "mine")
+    kubectl(stack, *command.split()[1:])
+    eventually(lambda: may_be_destroyed(stack), "the cluster allows it without the claim")
+    stack.pulumi("state", "unprotect", "--all", "--yes")
+    stack.destroy()
+
+
+def may_be_destroyed(stack: Stack) -> bool:
+    try:
+        kubectl(stack, "delete", "--dry-run=server", "configmap", "-n", "ai", platform_guard.NAME)
+    except CommandFailed as error:
+        if "keeps files" in str(error):
+            return False
+        raise
+    return True

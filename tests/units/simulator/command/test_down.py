@@ -93,13 +93,25 @@ def test_the_last_stack_takes_the_simulator_with_it_unless_another_is_being_made
     assert done == ["start", "destroy", "stop", "start", "destroy"]
 
 
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("data", "pulumi state unprotect --all --yes -s dev"),
+        (simulator_up.CLUSTER, "pulumi config set -s dev --path storage.protect false && pulumi up -s dev"),
+    ],
+)
 def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is(
-    done: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    name: str,
+    command: str,
+    done: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     """It is not tried: what a refused destroy leaves would be taken for leftovers of a killed one."""
     up = [("dev", 80), ("olmo", 5), ("metaseq", 6), ("jupyterlab", 0)]
     listed = [{"name": f"organization/ai-on-aks/{name}", "resourceCount": size} for name, size in up]
-    container = {"type": "azure-native:storage:BlobContainer", "urn": "urn:pulumi:dev::ai::x::data", "protect": True}
+    container = {"type": "azure-native:storage:BlobContainer", "urn": f"urn:pulumi:dev::ai::x::{name}", "protect": True}
     group = {"type": "azure-native:resources:ResourceGroup", "urn": "urn:pulumi:dev::ai::x::g", "id": "/groups/ai-dev"}
     state = {"deployment": {"resources": [group, container, {**container, "protect": False}]}}
     monkeypatch.setattr(clusters, "FaultStore", lambda: FaultStore(tmp_path))
@@ -113,8 +125,8 @@ def test_a_platform_that_others_run_on_or_that_has_protected_data_stays_as_it_is
         "error: stack dev cannot go. Nothing was destroyed.",
         "  stack metaseq runs on dev: `make down STACK=metaseq` destroys it first",
         "  stack olmo runs on dev: `make down STACK=olmo` destroys it first",
-        "  data: protected against deletion. To lose what is in there, with dev:",
-        "    pulumi state unprotect --all --yes -s dev    # in `make shell`",
+        f"  {name}: protected against deletion. To lose what is in there, with dev:",
+        f"    {command}    # in `make shell`",
         "  Azure deletes nothing under lock CanNotDelete ai-dev: `python -m simulator heal lock`",
     ]
 
