@@ -68,7 +68,7 @@ def may_grow(cluster: Cluster, pod: Object, nodes: int) -> bool:
 
 
 def may_add_pool(cluster: Cluster, pod: Object) -> bool:
-    """Returns whether the autoscaler may add a node of a pool that has none yet, whose size may be another."""
+    """Returns whether the autoscaler may add a node of a pool without nodes, which may have a larger VM size."""
     names = [node["metadata"]["name"] for node in cluster.all(NODE)]
     return any(not any(name.startswith(group) for name in names) for group in _groups(cluster, pod) or ())
 

@@ -149,7 +149,7 @@ _CAUSES: tuple[tuple[re.Pattern[str] | str, Callable[[_Pull], Finding]], ...] = 
     (r"no such host|server misbehaving|i/o timeout|connection (refused|reset)|network is unreachable|no route to host"
      r"|TLS handshake timeout|deadline exceeded|: (unexpected )?EOF|media type text/html", _Words(
         "its node does not reach registry {host} for image {image}: {said}")),
-    (r"\b50[0-4]\b", _Words("registry {host} has an error of its own, so that pulls are retried: {said}")),
+    (r"\b50[0-4]\b", _Words("registry {host} has an internal error, and the pull is retried: {said}")),
     # The manifest was read; the signed address of a layer has a short life.
     (r"(?s)(blob\.core\.windows\.net|\.data\.azurecr\.io).*\b403\b", _Words(
         "{host} gave out image {image}, but the storage of its layers refuses them ({said})",

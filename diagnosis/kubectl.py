@@ -65,7 +65,7 @@ _HINTS = (
     ),
     (
         r"ServiceUnavailable|currently unable to handle the request|etcdserver|TooManyRequests|InternalError",
-        "The API server has a problem of its own, which often passes: try again in a minute.",
+        "The API server has an internal error, which often passes: try again in a minute.",
     ),
 )
 """What kubectl's last words mean, the surest first."""

@@ -104,8 +104,8 @@ def _tainted(cluster: Cluster, node: Object, taints: Sequence[Object]) -> Obstac
     if taint["key"] == HEALTH_TAINT:
         return failed_check(node)
     if _is_of_node(cluster, node, taint):
-        what = f"somebody has put taint {words_of(taint)} on it, which its pool does not have"
-        return Obstacle(what, f"kubectl describe node {name}    # whoever set it knows when it may go")
+        what = f"taint {words_of(taint)}, which its pool does not set,"
+        return Obstacle(what, f"kubectl describe node {name}    # the controller or user that set it removes it")
     fix = "take it from the pool (pools.<key>.taints)    # or list it with all others in podOverrides.spec.tolerations"
     return Obstacle(f"no toleration for taint {words_of(taint)}", fix)
 

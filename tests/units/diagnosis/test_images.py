@@ -45,7 +45,7 @@ CASES = [
     (ACR, "failed to authorize: failed to fetch oauth token: Post \"https://contoso4082.azurecr.io\": dial tcp "
      "20.62.1.1:443: i/o timeout", "does not reach registry contoso4082.azurecr.io", False),
     (NGC, _RESOLVE + "unexpected status from HEAD request to https://nvcr.io/v2/: 503 Service Unavailable",
-     "has an error of its own", False),
+     "has an internal error", False),
     (NGC, _RESOLVE + "unexpected status from HEAD request to https://nvcr.io/v2/: 402 Payment Required",
      "nvcr.io refuses", True),
     (NGC, _RESOLVE + "unexpected media type text/html for sha256:4082: not found", "does not reach", False),

@@ -99,7 +99,7 @@ def test_a_taint_that_its_pool_has_may_go_and_one_of_the_node_alone_is_somebodys
     nodes = [make.node("a", gpu=8, nics=8, taints=(MINE,)), make.node("b", gpu=1, nics=8)]
     found = report(make.cluster(make.volcano_job(), make.worker("train-0"), *nodes), "ai", "train").findings
     (of_node,) = [finding for finding in found if "quarantine" in finding.why]
-    assert of_node.why.startswith("somebody has put taint quarantine=yes:NoSchedule on it")
+    assert of_node.why.startswith("taint quarantine=yes:NoSchedule, which its pool does not set, on node")
     assert "toleration" not in of_node.fix
 
 
