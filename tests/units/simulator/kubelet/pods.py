@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from diagnosis.cluster import Object
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
+from simulator.kubelet.events import Teller
 from simulator.kubelet.logs import LogFile
+from simulator.kubelet.programs import OneShot, PodContext
+from simulator.kubelet.pulls import ImagePulls
+from simulator.kubelet.runner import Runnable
 from simulator.kubelet.volumes import PodVolumes
+from simulator.kubelet.worker import PodServices, PodWorker
 from tests.units.simulator.kubelet.cluster import Cluster
+
+CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
 
 
 def make(
@@ -61,3 +69,38 @@ def context(cluster: Cluster, pod: Object, container: Object | None = None) -> C
 
 def node_root(cluster: Cluster, node: str) -> Path:
     return cluster.folder / "nodes" / node
+
+
+def start(
+    cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
+) -> PodWorker:
+    """`knows` says of a container whether it runs at all; else nothing does."""
+    cluster.has(pod)
+    cluster.pods.append(pod)
+    program: Runnable = OneShot(run)
+    services = PodServices(
+        kube=cluster.kube.as_client(),
+        context=lambda pod, container: context(cluster, pod, container),
+        program=lambda container: program if knows(container) else None,
+        serve=lambda ip, ctx, program: None,
+        unserve=lambda ip: None,
+        pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
+        teller=Teller(cluster.kube.as_client()),
+    )
+    return PodWorker(services, pod, "10.1.2.3", "10.224.0.4")
+
+
+def status(cluster: Cluster, name: str = "train-0") -> Object:
+    pod = cluster.kube.find("v1", "Pod", name, "ai")
+    assert pod is not None
+    found: Object = pod["status"]
+    return found
+
+
+def waiting(cluster: Cluster) -> Object:
+    state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
+    return state
+
+
+def write_weights(ctx: PodContext, path: str) -> None:
+    Path(ctx.host_path(path)).write_text("weights")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,49 +15,14 @@ from diagnosis.cluster import Object
 from simulator.kube.client import STRATEGIC_MERGE_PATCH, ApiError
 from simulator.kubelet import folders
 from simulator.kubelet.context import ContainerContext
-from simulator.kubelet.events import Teller
 from simulator.kubelet.logs import logs_in
-from simulator.kubelet.programs import HostProcess, OneShot, PodContext
-from simulator.kubelet.pulls import ImagePulls
-from simulator.kubelet.runner import FAKED_S, Runnable, Stop, run
-from simulator.kubelet.worker import PodServices, PodWorker
+from simulator.kubelet.programs import PodContext
+from simulator.kubelet.runner import FAKED_S
 from tests.support.waiting import eventually
 from tests.units.simulator.kubelet.cluster import Cluster
-from tests.units.simulator.kubelet.pods import context, make
+from tests.units.simulator.kubelet.pods import CLAIMED, make, start, status, waiting, write_weights
 
 IMAGE = "dev.azurecr.io/olmo:1"
-CLAIMED: Object = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
-
-
-def start(
-    cluster: Cluster, pod: Object, run: Callable[[PodContext], None], knows: Callable[[Object], bool] = lambda _: True
-) -> PodWorker:
-    """`knows` says of a container whether it runs at all; else nothing does."""
-    cluster.has(pod)
-    cluster.pods.append(pod)
-    program: Runnable = OneShot(run)
-    services = PodServices(
-        kube=cluster.kube.as_client(),
-        context=lambda pod, container: context(cluster, pod, container),
-        program=lambda container: program if knows(container) else None,
-        serve=lambda ip, ctx, program: None,
-        unserve=lambda ip: None,
-        pulls=ImagePulls(lambda image: cluster.azure.may_pull("", image)),
-        teller=Teller(cluster.kube.as_client()),
-    )
-    return PodWorker(services, pod, "10.1.2.3", "10.224.0.4")
-
-
-def status(cluster: Cluster, name: str = "train-0") -> Object:
-    pod = cluster.kube.find("v1", "Pod", name, "ai")
-    assert pod is not None
-    found: Object = pod["status"]
-    return found
-
-
-def waiting(cluster: Cluster) -> Object:
-    state: Object = status(cluster)["containerStatuses"][0]["state"].get("waiting", {})
-    return state
 
 
 def test_a_pod_waits_for_its_volume_then_its_image_then_runs(cluster: Cluster) -> None:
@@ -99,7 +63,7 @@ def test_what_the_container_wrote_is_in_storage_before_it_counts_as_ended(cluste
 
     cluster.kube.patch = patch  # type: ignore[method-assign]
     pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
-    start(cluster, pod, lambda ctx: _write(ctx, "/data/step10")).join()
+    start(cluster, pod, lambda ctx: write_weights(ctx, "/data/step10")).join()
     assert seen == [{"step10": "weights"}]
 
 
@@ -242,75 +206,6 @@ def test_each_start_of_a_container_has_a_log_of_its_own(cluster: Cluster) -> Non
     assert second.endswith("stdout F second\n")
 
 
-def test_a_pod_that_waits_ends_when_it_is_deleted(cluster: Cluster) -> None:
-    cluster.azure.refused[IMAGE] = "not found"
-    done = threading.Event()
-    worker = start(cluster, make(), lambda ctx: done.set())
-    eventually(lambda: waiting(cluster).get("reason") == "ErrImagePull")
-    worker.stop(delete=True)
-    worker.join()
-    assert cluster.kube.find("v1", "Pod", "train-0", "ai") is None
-    assert not done.is_set()
-
-
-def test_a_pod_that_is_deleted_tells_how_it_ended_first(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job holds its pods by a finalizer until it knows, and starts another in their place only then."""
-    phases: list[str] = []
-    monkeypatch.setattr(cluster.kube, "delete", lambda *_, **__: phases.append(status(cluster)["phase"]))
-    running, stop = threading.Event(), Stop()
-
-    def run(_: PodContext) -> None:
-        running.set()
-        stop.wait(10)
-        raise RuntimeError("terminated")
-
-    worker = start(cluster, make(), run)
-    assert running.wait(10)
-    worker.stop(delete=True)
-    stop.set()
-    worker.join()
-    assert phases == ["Failed"]
-
-
-def test_with_its_machine_a_pod_is_gone_at_once_and_nothing_of_it_is_sent(cluster: Cluster) -> None:
-    wrote, ended = threading.Event(), threading.Event()
-
-    def run(ctx: PodContext) -> None:
-        _write(ctx, "/data/half")
-        wrote.set()
-        ended.wait(10)
-
-    pod = make(volumes=(CLAIMED,), volumeMounts=[{"name": "data", "mountPath": "/data"}])
-    worker = start(cluster, pod, run)
-    assert wrote.wait(10)
-    worker.lose()
-    ended.set()
-    worker.join()
-    assert cluster.azure.container.text() == {}
-    assert status(cluster)["phase"] == "Running", "nobody is left to tell"
-
-
-@pytest.mark.parametrize("asked_before", [False, True])
-def test_a_process_has_no_grace_once_its_machine_is_gone(cluster: Cluster, *, asked_before: bool) -> None:
-    pod = make()
-    pod["spec"]["terminationGracePeriodSeconds"] = 600
-    ctx, stop = context(cluster, pod, pod["spec"]["containers"][0]), Stop()
-    stubborn = "trap 'echo asked' TERM; echo up; while true; do sleep 0.1; done"
-    program = HostProcess(lambda _: ["bash", "-c", stubborn])
-    codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(run(ctx, program, stop, lambda: None)))
-    thread.start()
-    log = folders.logs_of(cluster.folder, pod) / "main"
-    eventually(lambda: "up" in "".join(file.read_text() for file in logs_in(log)))
-    if asked_before:
-        stop.set()
-        eventually(lambda: "asked" in "".join(file.read_text() for file in logs_in(log)))
-    stop.lost.set()
-    stop.set()
-    thread.join(20)
-    assert codes == [128 + 9]
-
-
 def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A Job knows by DisruptionTarget that a pod was evicted: a merge patch would take the condition away."""
     kinds: list[str] = []
@@ -323,7 +218,3 @@ def test_conditions_that_others_set_stay(cluster: Cluster, monkeypatch: pytest.M
     monkeypatch.setattr(cluster.kube, "patch", patch)
     start(cluster, make(), lambda ctx: None).join()
     assert set(kinds) == {STRATEGIC_MERGE_PATCH}
-
-
-def _write(ctx: PodContext, path: str) -> None:
-    Path(ctx.host_path(path)).write_text("weights")
