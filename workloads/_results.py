@@ -6,8 +6,9 @@ debug` is theirs. The Job takes no GPU, only reads, and goes by itself. A Config
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -30,6 +31,38 @@ _RESTRICTED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 """What the level `restricted` asks for, though namespaces of teams let pods do more."""
+
+
+def reading_job(
+    name: str,
+    queue: str,
+    scheduler: str,
+    mount: Mount,
+    container: Manifest,
+    limits: Mapping[str, str] = _NEEDS,
+    **spec: Any,
+) -> Manifest:
+    """Returns a Job of a team that needs no GPU, reads one volume, and is not retried."""
+    made = {
+        **container,
+        "resources": {"requests": _NEEDS, "limits": dict(limits)},
+        "securityContext": _RESTRICTED,
+        "volumeMounts": [replace(mount, read_only=True).mount()],
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "schedulerName": scheduler,
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [made],
+        "volumes": [mount.volume()],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {QUEUE_LABEL: queue}},
+        "spec": {"backoffLimit": 0, **spec, "template": {"spec": pod}},
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,28 +89,8 @@ class Results:
 
     def manifest(self) -> Manifest:
         """The Job. It is not tried again, as somebody asks again, and when it has ended nothing of it stays."""
-        container = {
-            "name": "results",
-            "image": self.image,
-            "command": ["sleep", str(SECONDS)],
-            "resources": {"requests": _NEEDS, "limits": _NEEDS},
-            "securityContext": _RESTRICTED,
-            "volumeMounts": [replace(self.mount, read_only=True).mount()],
-        }
-        pod = {
-            "restartPolicy": "Never",
-            "schedulerName": self.scheduler,
-            "automountServiceAccountToken": False,
-            "terminationGracePeriodSeconds": 0,
-            "containers": [container],
-            "volumes": [self.mount.volume()],
-        }
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": self.name, "labels": {QUEUE_LABEL: self.queue}},
-            "spec": {"backoffLimit": 0, "ttlSecondsAfterFinished": 0, "template": {"spec": pod}},
-        }
+        container = {"name": "results", "image": self.image, "command": ["sleep", str(SECONDS)]}
+        return reading_job(self.name, self.queue, self.scheduler, self.mount, container, ttlSecondsAfterFinished=0)
 
     def deploy(self, context: WorkloadContext) -> None:
         """The ConfigMap with the manifest."""

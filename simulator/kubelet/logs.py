@@ -35,6 +35,13 @@ class LogFile:
             for part in text.splitlines() or [""]:
                 file.write(f"{now} stdout F {part}\n")
 
+    def end(self) -> str:
+        """Returns what a termination message has of a log (kubernetes, pkg/kubelet/container/runtime.go,
+        MaxContainerTerminationMessageLogLines and MaxContainerTerminationMessageLogLength).
+        """
+        lines = self._path.read_text().splitlines() if self._path else []
+        return select(lines, Wanted(tail=80))[-2048:].decode(errors="ignore")
+
     def _begun(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._path is None:

@@ -37,10 +37,10 @@ class ContainerState:
             self.restarts += 1
         self.state, self.reason, self.exit_code, self.started_at = "running", "", None, now()
 
-    def end(self, code: int) -> None:
+    def end(self, code: int, message: str = "") -> None:
         self.state, self.exit_code, self.ready, self.finished_at = "terminated", code, False, now()
         self.started_at = self.started_at or self.finished_at  # of one in whose place nothing runs
-        self.reason = "Completed" if code == 0 else "Error"
+        self.reason, self.message = "Completed" if code == 0 else "Error", message
 
     def wait(self, reason: str, message: str = "") -> None:
         self._remember()
@@ -56,6 +56,7 @@ class ContainerState:
             "reason": self.reason,
             "startedAt": self.started_at,
             "finishedAt": self.finished_at,
+            **({"message": self.message} if self.message else {}),
         }
 
     def to_status(self) -> Object:

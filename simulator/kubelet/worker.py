@@ -142,7 +142,8 @@ class PodWorker:
                 if self.delete_when_stopped:
                     state.end(code)
                 return False
-            state.end(code)
+            shows_log = code and container.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+            state.end(code, ctx.logfile.end() if shows_log else "")
             self._report()
             if code == 0 and (self._policy != "Always" or state in self._init):
                 return True

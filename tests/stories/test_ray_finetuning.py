@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from config.facts.scheduling import COSCHEDULER
+from config.facts.scheduling import COSCHEDULER, GPU_RESOURCE
 from diagnosis.cluster import Object, condition
 from operators.kueue import queues
 from simulator.kube.client import ApiError
@@ -36,7 +36,8 @@ BEGUN = re.compile(r"from step (\d+); loss")
 @pytest.fixture(scope="module")
 def platform(new_stack: Callable[..., Stack]) -> Stack:
     teams = {TEAM: {"gpus": 8, "users": [USER]}, "red": {"gpus": 8, "users": ["bob"]}}
-    storage = {"sharedClass": "azurefile-csi"}
+    lines = {"permissions": "rl", "upload": True}
+    storage = {"sharedClass": "azurefile-csi", "protect": False, "containers": {"lines": lines}}
     return shared_stack(new_stack, "shared", nodes=2, operators=OPERATORS, teams=teams, storage=storage)
 
 
@@ -100,6 +101,36 @@ def test_what_cannot_run_is_refused_before_anything_is_made(platform: Stack, sta
     told = stack.pulumi("preview", check=False)
     assert "huggingFaceToken is not set, and meta-llama/Llama-3.1-8B is gated" in told
     assert "for which packs of 8192 have no room" in told
+    stack.set(workloadOptions={NAME: OPTIONS})
+
+
+def test_a_file_of_another_encoding_fails_the_update_before_anything_waits_for_gpus(
+    platform: Stack, stack: Stack, tmp_path: Path
+) -> None:
+    outputs = platform.outputs("--show-secrets")
+    url = f"{outputs['platform']['containers']['lines']['url']}/a.jsonl?{outputs['sas']['lines']['uploadSas']}"
+
+    def upload(encoding: str) -> None:
+        (tmp_path / "a.jsonl").write_text('{"text": "an example"}\n' * 200, encoding=encoding)
+        command = ["curl", "-sf", "-T", "a.jsonl", "-H", "x-ms-blob-type: BlockBlob", url]
+        platform.world.run(command, cwd=tmp_path)
+
+    upload("utf-16")
+    stack.set(workloadOptions={NAME: {**OPTIONS, "dataContainer": "lines"}})
+    for _ in range(2):  # the second update runs the check again
+        told = " ".join(stack.up(check=False).split())
+        assert "/data/a.jsonl:1 is not UTF-8, probably UTF-16: iconv -f UTF-16 -t UTF-8 /data/a.jsonl" in told
+    assert platform.kube.list(API, "RayJob", TEAM) == []
+    devices = [each["spec"]["podSets"] for each in platform.kube.list(queues.API, "Workload", TEAM)]
+    assert devices
+    assert GPU_RESOURCE not in json.dumps(devices), "nothing was queued for GPUs"
+    assert "/data/a.jsonl:1 is not UTF-8" in platform.why(f"{JOB}-data", namespace=TEAM)
+    upload("utf-8")
+    stack.up()
+    stack.up("--expect-no-changes")
+    assert platform.kube.get(API, "RayJob", JOB, TEAM)
+    stack.destroy()
+    assert platform.kube.find("batch/v1", "Job", f"{JOB}-data", TEAM) is None
     stack.set(workloadOptions={NAME: OPTIONS})
 
 

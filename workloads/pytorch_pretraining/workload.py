@@ -12,8 +12,10 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._data_check import check_data
 from workloads._results import Results
 from workloads._team_pods import WRAPPER_TYPE
+from workloads._team_training import DATA
 from workloads.pytorch_pretraining import manifests, saving
 from workloads.pytorch_pretraining.manifests import CONTAINER, Run
 from workloads.pytorch_pretraining.options import NAME, PretrainingOptions
@@ -41,7 +43,8 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         shared_class = context.shared_class.name if context.shared_class else ""
         run = Run.in_team(context, placement, NAME, size=saving.kept(options), shared_class=shared_class)
         files = manifests.files(run).deploy(context)
-        _job(run, context, files)
+        words = ["python", "-m", "pretraining.token_files", DATA, str(options.vocabulary)]
+        _job(run, context, [files, *check_data(NAME, run, words, context)])
         results = Results.of(run, run.name, run.checkpoints)
         results.deploy(context)
         return Deployed(
@@ -53,7 +56,7 @@ class PytorchPretraining(Workload[PretrainingOptions]):
         )
 
 
-def _job(run: Run, context: WorkloadContext, files: pulumi.Resource) -> None:
+def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:
     """It is replaced when it would be another, and deleted first because its name stays: after its pods have ended."""
     wrapped = run.options.app_wrapper
     api, kind = ("workload.codeflare.dev/v1beta2", "AppWrapper") if wrapped else ("kubeflow.org/v1", "PyTorchJob")
@@ -66,7 +69,7 @@ def _job(run: Run, context: WorkloadContext, files: pulumi.Resource) -> None:
         spec=manifests.app_wrapper(run) if wrapped else manifests.pytorch_job(run),
         opts=context.child(
             other_type="kubernetes:kubeflow.org/v1:PyTorchJob" if wrapped else WRAPPER_TYPE,
-            depends_on=[*context.ready, files],
+            depends_on=[*context.ready, *needed],
             replace_on_changes=["spec"],
             delete_before_replace=True,
         ),

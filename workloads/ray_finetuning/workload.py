@@ -12,6 +12,7 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._data_check import check_data
 from workloads._gang import gang
 from workloads._hugging_face import token_secret, warn_of_unknown
 from workloads._results import Results
@@ -46,7 +47,8 @@ class RayFinetuning(Workload[FinetuningOptions]):
         if not options.model.startswith(DATA):
             warn_of_unknown(options.model)
         run = Run.in_team(context, placement, NAME, size=0)  # checkpoints of LoRA are small
-        _job(run, context, token)
+        data = check_data(NAME, run, ["python", "-m", "finetuning.lines", DATA], context)
+        _job(run, context, [*token, *data])
         results = Results.of(run, run.name, run.checkpoints)
         results.deploy(context)
         within = pulumi.Output.concat("-n ", context.namespace)

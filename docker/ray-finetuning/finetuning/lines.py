@@ -179,6 +179,6 @@ def pack(lengths: Sequence[int], order: Iterable[int], size: int) -> list[list[i
 
 if __name__ == "__main__":
     try:
-        print(f"{len(read(Path(sys.argv[1]), lambda prompt, text: (prompt, text)))} examples")
+        print(f"{len(read(Path(sys.argv[1]), lambda *_: None))} examples")
     except DataError as error:
         sys.exit(f"error: {error}")

@@ -1,8 +1,9 @@
-"""`python -m` of an image whose modules the simulator plays: those that its recipe names by their files."""
+"""`python -m` of an image: its recipe names by their files the modules that are emulated; others run as they are."""
 
 from __future__ import annotations
 
 import importlib
+import runpy
 import sys
 from pathlib import Path
 
@@ -16,7 +17,12 @@ def main(arguments: list[str]) -> int:
         return 2
     path = Path(f"{arguments[1].replace('.', '/')}.py").resolve()
     played = view.load_self()["commands"].get(str(path))
-    if played is None:
-        print(f"/usr/local/bin/python: No module named {arguments[1]}, or none that is played", file=sys.stderr)
+    if played is None and not path.is_file():
+        print(f"/usr/local/bin/python: No module named {arguments[1]}", file=sys.stderr)
         return 1
+    if played is None:
+        sys.path.insert(0, str(Path.cwd()))
+        sys.argv[1:] = arguments[2:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        return 0
     return int(importlib.import_module(f"simulator.sandbox.commands.{played}").main(arguments[2:]))

@@ -31,7 +31,7 @@ def test_what_queues_is_the_users_and_what_is_the_clusters_is_the_deployers(gues
     made = team_stacks.in_team(guest)
     assert team_stacks.kinds(guest, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
-        NAME: ["ConfigMap", "PodGroup", "RayJob", "Secret"],
+        NAME: ["ConfigMap", "Job", "PodGroup", "RayJob", "Secret"],
     }
     names = {each.inputs["metadata"]["name"].removeprefix("blue-") for each in made}
     assert all(name.startswith(f"mine-{NAME}") for name in names), names
@@ -43,6 +43,14 @@ def test_the_gang_is_there_before_the_job(guest: Recorder) -> None:
     assert group.inputs["spec"] == {"minMember": 3}
     head = job.inputs["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
     assert head["metadata"]["labels"] == {"scheduling.x-k8s.io/pod-group": group.inputs["metadata"]["name"]}
+
+
+def test_the_data_are_checked_before_the_job_is_created(guest: Recorder) -> None:
+    check = guest.one(":batch/v1:Job")
+    assert f"{check.type} {check.name}" in guest.one(":RayJob").dependencies
+    assert check.inputs["metadata"]["name"] == f"mine-{NAME}-data"
+    assert "pulumi.com/skipAwait" not in check.inputs["metadata"]["annotations"]
+    assert check.inputs["spec"]["template"]["metadata"]["annotations"].keys() == {"sas.ai-on-aks/lines"}
 
 
 def test_the_token_is_a_secret_of_pulumi_and_of_kubernetes_alone(guest: Recorder) -> None:

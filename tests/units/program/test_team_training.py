@@ -47,9 +47,19 @@ def test_the_job_is_the_users_and_what_is_the_clusters_is_the_deployers(platform
     made = team_stacks.in_team(found)
     assert team_stacks.kinds(found, "kubernetes", NAME) == {
         "kubernetes": ["PersistentVolume", "PersistentVolumeClaim", "Secret"],
-        NAME: ["ConfigMap", "PyTorchJob"],
+        NAME: ["ConfigMap", "Job", "PyTorchJob"],
     }
     assert {each.inputs["metadata"].get("namespace", "blue") for each in made} == {"blue"}
+
+
+def test_the_data_are_checked_before_the_job_is_created_and_without_data_nothing_is(platform: Recorder) -> None:
+    found = guest(platform, vocabulary=50257)
+    check = found.one(":batch/v1:Job")
+    assert f"{check.type} {check.name}" in found.one(":PyTorchJob").dependencies
+    (container,) = check.inputs["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["python", "-m", "pretraining.token_files", "/data", "50257"]
+    kinds = {each.type for each in guest(platform, dataContainer="").registered}
+    assert "kubernetes:batch/v1:Job" not in kinds
 
 
 def test_the_sas_by_which_data_are_uploaded_is_in_no_secret_that_the_team_can_read(platform: Recorder) -> None:

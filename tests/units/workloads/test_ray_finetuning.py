@@ -15,6 +15,7 @@ from config.facts.scheduling import COSCHEDULER
 from k8s.quantities import value
 from simulator.host.paths import ROOT
 from tests.support.pools import H100, H200, RDMA, pool
+from workloads import _data_check
 from workloads._pods import Mount
 from workloads._team_training import CHECKPOINTS, DATA
 from workloads.ray_finetuning import manifests, memory
@@ -159,6 +160,20 @@ def test_data_and_token_are_for_workers_and_checkpoints_for_the_driver_too() -> 
     secret = {"secretKeyRef": {"name": NAME, "key": "HF_TOKEN"}}
     assert made["worker"]["spec"]["containers"][0]["env"] == [{"name": "HF_TOKEN", "valueFrom": secret}]
     assert all("env" not in made[name]["spec"]["containers"][0] for name in ("head", "submitter"))
+
+
+def test_the_check_of_the_data_queues_without_gpus_and_shows_its_log_as_the_error() -> None:
+    job = _data_check.manifest(run(data=True), ["python", "-m", "finetuning.lines", DATA])
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default-queue"}
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
+    assert not {"nvidia.com/gpu", RDMA} & container["resources"]["requests"].keys()
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": DATA, "readOnly": True}]
+    assert (pod["volumes"], pod["affinity"]) == ([LINES.volume()], pods(run())["head"]["spec"]["affinity"])
+    assert spec["backoffLimit"] == 0
+    assert {rule["action"] for rule in spec["podFailurePolicy"]["rules"]} == {"Ignore"}, "Pulumi sees no FailJob"
+    assert "ttlSecondsAfterFinished" not in spec, "a refresh would create it again"
 
 
 def test_a_node_that_is_gone_is_given_up_sooner_than_others_do() -> None:

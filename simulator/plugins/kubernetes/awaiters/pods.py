@@ -27,9 +27,10 @@ def job(look: Look) -> Progress:
     if "Complete" in conditions:
         return Progress(done=True)
     failure = conditions.get("Failed")
-    if failure and failure.get("reason") in ("BackoffLimitExceeded", "DeadlineExceeded"):
-        return Progress(done=False, failed=True, reasons=[f"[{failure['reason']}] {failure.get('message', '')}"])
     reasons = [text for each in look.owned_pods(look.live) for text in pod_errors(each)]
+    if failure and failure.get("reason") in ("BackoffLimitExceeded", "DeadlineExceeded"):
+        reasons.append(f"[{failure['reason']}] {failure.get('message', '')}")
+        return Progress(done=False, failed=True, reasons=reasons)
     if not status.get("startTime"):
         return Progress(done=False, status=f'Waiting for Job "{look.display_name}" to start', reasons=reasons)
     counts = " | ".join(f"{name}: {status.get(name.lower(), 0)}" for name in ("Active", "Succeeded", "Failed"))

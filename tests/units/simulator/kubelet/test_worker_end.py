@@ -84,3 +84,19 @@ def test_a_process_has_no_grace_once_its_machine_is_gone(cluster: Cluster, *, as
     stop.set()
     thread.join(20)
     assert codes == [128 + 9]
+
+
+@pytest.mark.parametrize(("policy", "shown"), [("FallbackToLogsOnError", True), ("File", False)])
+def test_the_end_of_the_log_is_the_termination_message_if_the_pod_asks_for_it(
+    cluster: Cluster, policy: str, shown: bool
+) -> None:
+    def fail(ctx: PodContext) -> None:
+        for number in range(1000):
+            ctx.log(f"line {number}")
+        raise OSError("the cause")
+
+    start(cluster, make(terminationMessagePolicy=policy), fail).join()
+    ended = status(cluster)["containerStatuses"][0]["state"]["terminated"]
+    message = ended.get("message", "")
+    assert (ended["exitCode"], "the cause" in message, "line 999" in message) == (1, shown, shown)
+    assert len(message) <= 2048
