@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.context import WorkloadContext
+from config.problems.fixes import Path, set_command
+from k8s.quantities import count
 from workloads._pods import NOT_AWAITED
 
 _FORCED = {"pulumi.com/patchForce": "true"}
@@ -22,6 +25,7 @@ def kept_claim(
     context: WorkloadContext,
     *,
     awaited: bool,
+    size: Path = (),
     after: Sequence[pulumi.Resource] = (),
 ) -> kubernetes.core.v1.PersistentVolumeClaimPatch:
     """Creates the claim `name`, or takes over the one that an earlier run has left.
@@ -29,9 +33,10 @@ def kept_claim(
     A Patch resource creates an object that does not exist and updates one that does (pulumi-kubernetes, await.go,
     Creation). With `retain_on_delete` Pulumi removes the claim from its state and leaves it in the cluster.
 
-    `resource` is its name in the stack. The update waits for the volume if `awaited`: members of teams may not read
-    storage classes, which that needs.
+    `resource` is its name in the stack, and `size` the path of the setting for `gib`, if there is one. The update
+    waits for the volume if `awaited`: members of teams may not read storage classes, which that needs.
     """
+    hooks = pulumi.ResourceHookBinding(before_update=[shrinking_warning(resource, size)])
     return kubernetes.core.v1.PersistentVolumeClaimPatch(
         resource,
         metadata={
@@ -46,6 +51,30 @@ def kept_claim(
         },
         # A state of an earlier version has the claim without retention: it must not be deleted as another resource.
         opts=context.child(
-            other_type="kubernetes:core/v1:PersistentVolumeClaim", depends_on=list(after), retain_on_delete=True
+            other_type="kubernetes:core/v1:PersistentVolumeClaim",
+            depends_on=list(after),
+            retain_on_delete=True,
+            hooks=hooks,
         ),
     )
+
+
+def shrinking_warning(resource: str, size: Path) -> pulumi.ResourceHook:
+    """Returns a hook that explains the error that follows: the API server rejects a size below `status.capacity`."""
+
+    def warn(update: pulumi.ResourceHookArgs) -> None:
+        had, wanted = _gib(update.old_inputs), _gib(update.new_inputs)
+        if wanted < had:
+            keep = f": {set_command(size, had).text(pulumi.get_stack())}" if size else ""
+            pulumi.log.warn(
+                f"the claim {update.id} has {had} GiB and would get {wanted}. A claim can grow, and not shrink: the "
+                f"API server rejects less than its status.capacity. Keep its size{keep}"
+            )
+
+    return pulumi.ResourceHook(f"size of the claim {resource}", warn, pulumi.ResourceHookOptions(on_dry_run=True))
+
+
+def _gib(inputs: Mapping[str, Any] | None) -> int:
+    """Returns the requested size. A refresh puts what the API server has there, such as 1Ti for 1024Gi."""
+    requests = ((inputs or {}).get("spec") or {}).get("resources", {}).get("requests", {})
+    return count(requests.get("storage")) // 2**30

@@ -67,7 +67,16 @@ def _claim(run: Run, shared: SharedClass, context: WorkloadContext) -> pulumi.Re
     """Keeps the results, and the model for the next run. Another stack of the team may have made it."""
     model = run.options.facts
     gib = run.options.cache_gi or max(_LEAST_GIB, -(-3 * model.weight_bytes // 2**31) if model else 0)
-    return kept_claim(f"{NAME}-cache", run.claim, shared.name, gib, context, awaited=False, after=shared.made)
+    return kept_claim(
+        f"{NAME}-cache",
+        run.claim,
+        shared.name,
+        gib,
+        context,
+        awaited=False,
+        size=("workloadOptions", NAME, "cacheGi"),
+        after=shared.made,
+    )
 
 
 def _job(run: Run, context: WorkloadContext, needed: list[pulumi.Resource]) -> None:

@@ -76,7 +76,9 @@ def _claim(notebook: Notebook, context: WorkloadContext) -> pulumi.Resource:
     shared = context.shared_class
     class_name = shared.name if shared else _class(context).metadata["name"]
     after = shared.made if shared else []
-    return kept_claim(NAME, notebook.claim, class_name, notebook.options.fs_size_gi, context, awaited=True, after=after)
+    size = (*_PATH, "fsSizeGi")
+    gib = notebook.options.fs_size_gi
+    return kept_claim(NAME, notebook.claim, class_name, gib, context, awaited=True, size=size, after=after)
 
 
 def _class(context: WorkloadContext) -> kubernetes.storage.v1.StorageClass:

@@ -9,7 +9,8 @@ import pulumi
 import pytest
 
 from tests.support.mocked_azure import Azure
-from tests.support.mocks import Recorder, Registered, program
+from tests.support.mocks import Recorder, Registered, deploy, program
+from workloads._claims import shrinking_warning
 
 OWN = {"vmSku": "Standard_ND96isr_H100_v5", "cluster": {"localAccounts": True}}
 NOTEBOOK = {"workloads": "jupyterlab", "workloadOptions": {"jupyterlab": {"password": "hunter2"}}}
@@ -40,6 +41,28 @@ def test_the_notebooks_claim_is_retained_and_taken_over_when_it_is_there_already
     assert claim.inputs["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
     former = [alias.spec.type for alias in claim.request.aliases]
     assert "kubernetes:core/v1:PersistentVolumeClaim" in former, "a state of an earlier version keeps it, too"
+
+
+@pytest.mark.parametrize(
+    ("was", "size", "warns"), [("150Gi", "50Gi", True), ("1Ti", "1024Gi", False), (None, "50Gi", False)]
+)
+def test_a_claim_that_shrinks_is_warned_of_with_the_command_that_keeps_its_size(
+    was: str | None, size: str, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API server rejects it in the words of Kubernetes, which do not name the setting."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", said.append)
+    old, new = ({"spec": {"resources": {"requests": {"storage": each}}}} for each in (was, size))
+
+    def update() -> None:
+        hook = shrinking_warning("jupyterlab", ("workloadOptions", "jupyterlab", "fsSizeGi"))
+        assert hook.opts
+        assert hook.opts.on_dry_run
+        hook(pulumi.ResourceHookArgs(urn="", id="ai/jupyterlab", name="", type="", old_inputs=old, new_inputs=new))
+
+    deploy(update)
+    keep = "pulumi config set -s test --path workloadOptions.jupyterlab.fsSizeGi 150"
+    assert [text.startswith("the claim ai/jupyterlab") and text.endswith(keep) for text in said] == [True] * warns
 
 
 @pytest.mark.parametrize("protect", [True, False])

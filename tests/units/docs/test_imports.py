@@ -26,7 +26,7 @@ MAY_IMPORT = {
         "k8s",
         *(f"components.{name}" for name in ("_base", "images", "manifests", "namespace", "operators")),
     ),
-    "workloads": ("workloads", "config", "components._base", "components.context"),
+    "workloads": ("workloads", "config", "k8s", "components._base", "components.context"),
     "diagnosis": ("diagnosis", "config", "k8s"),
     "demos": ("demos", "config.facts", "diagnosis"),
 }
