@@ -1,18 +1,21 @@
-"""The Job that fills the data container, as plain data."""
+"""The Jobs that fill the data container and check the config, as plain data."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pulumi
 
 from config.facts.scheduling import SYSTEM_NODES, SYSTEM_TOLERATIONS
+from workloads._data_check import RULES, SHOWS_LOG
 from workloads._files import Files, texts
 from workloads._pods import Manifest, Mount, environment, pod_template
-from workloads.olmo.manifests import dataset_variables, failure_policy
+from workloads.olmo import manifests
+from workloads.olmo.manifests import Run, dataset_variables, failure_policy
 from workloads.olmo.options import NAME, OlmoOptions
 
-JOB = f"{NAME}-data"
+JOB, CHECK = f"{NAME}-data", f"{NAME}-config"
 _UPLOAD, _STAGING = "/run/upload", "/staging"
 _SCRIPTS = Path(__file__).parent / "scripts"
 _SHARED = ("dataset.awk", "dataset.sh")
@@ -43,6 +46,26 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
         "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
         "volumeMounts": [mount.mount() for mount in mounts],
     }
+    template = _on_system_pool(container, mounts)
+    return {"backoffLimit": _RETRIES, "podFailurePolicy": failure_policy("copy", template), "template": template}
+
+
+def check_spec(run: Run) -> Manifest:
+    """Returns a Job that lists the data which the config of a custom image names, and refuses what is not OLMo's."""
+    own = manifests.files(run.pool)
+    container = {
+        "name": "check",
+        "image": run.image,
+        "command": ["/bin/bash", own.path("launch.sh")],
+        "env": environment({**dataset_variables(run.options), "CHECK_ONLY": "1"}),
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+        "volumeMounts": [own.mount().mount()],
+        **SHOWS_LOG,
+    }
+    return {"backoffLimit": 0, "podFailurePolicy": RULES, "template": _on_system_pool(container, [own.mount()])}
+
+
+def _on_system_pool(container: Manifest, mounts: Sequence[Mount]) -> Manifest:
     spec = {
         "restartPolicy": "Never",
         "securityContext": {"runAsNonRoot": True, "runAsUser": _NOBODY, "runAsGroup": _NOBODY},
@@ -50,5 +73,4 @@ def job_spec(options: OlmoOptions, *, image: str, upload_secret: pulumi.Input[st
         "tolerations": SYSTEM_TOLERATIONS,
         "containers": [container],
     }
-    template = pod_template(spec, mounts)
-    return {"backoffLimit": _RETRIES, "podFailurePolicy": failure_policy("copy", template), "template": template}
+    return pod_template(spec, mounts)

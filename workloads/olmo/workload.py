@@ -12,6 +12,7 @@ from config.problems.errors import Problem
 from config.schema.models import Placement
 from config.schema.workload import GpuPods, Ground
 from workloads._base import Deployed, Workload
+from workloads._data_check import check_job
 from workloads._indexed_job import JOB_LABEL, indexed_job
 from workloads._pods import NOT_AWAITED, Manifest
 from workloads.olmo import manifests, preparation
@@ -42,7 +43,11 @@ class Olmo(Workload[OlmoOptions]):
         run = Run.placed(context, placement, "olmo", data=data, checkpoints=checkpoints)
         if options.prepare and run.data.upload_secret is not None:
             _prepare(preparation.job_spec(options, image=run.image, upload_secret=run.data.upload_secret), context)
-        needed = [manifests.files(run.pool).deploy(context), _service(context)]
+        scripts = manifests.files(run.pool).deploy(context)
+        needed = [scripts, _service(context)]
+        if options.image:
+            spec = preparation.check_spec(run)
+            needed.append(check_job(preparation.CHECK, {"name": preparation.CHECK}, spec, context, scripts))
         indexed_job(NAME, manifests.job_spec(run), context, needed)
         return Deployed(
             namespace=context.namespace,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +149,24 @@ def test_preparation_and_training_mean_the_same_files() -> None:
 def test_another_training_script_does_not_copy_again() -> None:
     assert "launch.sh" not in preparation.files().contents
     assert not [name for name in manifests.files(pool()).contents if name.startswith("prepare")]
+
+
+@pytest.mark.parametrize(("address", "code"), [("s3://ai2-llm/part-0.npy", 0), ("r2://olmo-data/part-0.npy", 64)])
+def test_the_check_of_a_custom_images_config_takes_no_gpu_node_and_refuses_other_data(
+    tmp_path: Path, address: str, code: int
+) -> None:
+    found = run()
+    spec = preparation.check_spec(found)
+    pod = spec["template"]["spec"]
+    (checked,) = pod["containers"]
+    assert (spec["backoffLimit"], pod["nodeSelector"]) == (0, {"kubernetes.azure.com/mode": "system"})
+    assert "limits" not in checked["resources"]
+    for name, text in manifests.files(found.pool).contents.items():
+        (tmp_path / name).write_text(text)
+    config = tmp_path / "config.yaml"
+    config.write_text(f"data:\n  paths:\n    - {address}\n")
+    env = {each["name"]: each["value"] for each in checked["env"]} | {"CONFIG": str(config), "PATH": os.environ["PATH"]}
+    command = [*checked["command"][:-1], str(tmp_path / Path(checked["command"][-1]).name)]
+    answer = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert answer.returncode == code, answer.stderr
+    assert (f"{config}:3: {address}" in answer.stderr) == bool(code)

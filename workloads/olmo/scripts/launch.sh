@@ -2,7 +2,8 @@
 # One node of the training: waits until its data is there, points the config at it, and runs OLMo under torchrun.
 # Reads: NODES, GPUS_PER_NODE, JOB_COMPLETION_INDEX (this node's rank), MASTER (host:port of the first node), NAMESPACE,
 # RUN_NAME, MICRO_BATCH, STOP_AT (may be empty), PREPARED (1 where a job copies the data), DATA_TIMEOUT_S, DATA_SILENCE_S,
-# MEETING_TIMEOUT_S, DATA, CHECKPOINTS, SCRATCH (folders), what dataset.sh and throughput.sh read, and NCCL's own variables.
+# MEETING_TIMEOUT_S, DATA, CHECKPOINTS, SCRATCH (folders), CHECK_ONLY (1 to end once the config is checked), what dataset.sh and
+# throughput.sh read, and NCCL's own variables.
 # Exit code: 64 for what another try would not mend, else torchrun's.
 set -euo pipefail
 
@@ -61,6 +62,7 @@ check_files() {
 
 [[ -r $CONFIG ]] || cannot_start "the image has no training config $CONFIG"
 dataset_urls >/dev/null || cannot_start "$CONFIG names data that cannot be copied, see above"
+[[ -z ${CHECK_ONLY:-} ]] || exit 0
 manifest=$(manifest_path)
 [[ $PREPARED != 1 ]] || wait_for_manifest
 check_files
