@@ -40,8 +40,9 @@ start stop:
 status: ## what runs, and who has which GPUs
 	@$(RUN) "$$python" -m simulator status || test $$? = 3 # 3 if it is stopped
 
-shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator
-	@$(RUN) "$$python" -m simulator.tools && exec "$$python" -m simulator shell $(ENTER)
+shell: own-state ## a shell in which plain pulumi, kubectl and helm act on the simulator; selects STACK, if given, and its cluster
+	@$(RUN) "$$python" -m simulator.tools && \
+		exec "$$python" -m simulator shell $(ENTER) $(if $(filter-out file,$(origin STACK)),--stack "$(STACK)")
 
 env: ## the same environment as shell lines: eval "$$(make -s env)"
 	@$(RUN) exec "$$python" -m simulator env $(ENTER)

@@ -33,8 +33,9 @@ _SPACE_GIB = 1
 """A cluster's etcd and logs take 0.2 to 0.5 GiB."""
 _NEEDED = ("pulumi", "helm", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """Without these nothing can be done; other tools are asked for where they are used."""
-_ENTERED = ("env", "shell", "up", "down")
-"""Commands that can be inside a virtual network."""
+_ENTERED = ("env", "up", "down")
+"""Commands without other options that can be inside a virtual network."""
+_INSIDE = "as a machine there: its name, group or stack"
 _START_TIMEOUT_S = 200
 _STOP_TIMEOUT_S = 60
 console = Console(stderr=True)
@@ -84,7 +85,6 @@ def _parser() -> argparse.ArgumentParser:
         ("stop", stop, "stop it; its state is kept"),
         ("status", show_status, "what runs, and in which state it is"),
         ("env", lambda: print(environment.shell_lines()), "shell lines that enter the simulator's environment"),
-        ("shell", shell, "a shell in which pulumi, kubectl and helm act on the simulator"),
         ("up", bring_up, "pulumi up of the stack, then wait for its jobs"),
         ("down", take_down, "destroy the stack and stop"),
         ("clean", clean, "remove all state of this checkout's simulator"),
@@ -92,7 +92,11 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text)
         command.set_defaults(run=lambda _, run=run: run())
         if name in _ENTERED:
-            command.add_argument("--inside", metavar="NETWORK", help="as a machine there: its name, group or stack")
+            command.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
+    entering = commands.add_parser("shell", help="a shell in which pulumi, kubectl and helm act on the simulator")
+    entering.add_argument("--inside", metavar="NETWORK", help=_INSIDE)
+    entering.add_argument("--stack", help="select this stack and its cluster")
+    entering.set_defaults(run=lambda options: shell(options.stack))
     pushing = commands.add_parser("images", help="register the images of docker/ in the simulated registries")
     pushing.add_argument("images", nargs="*", metavar="NAME", help="these alone")
     pushing.set_defaults(run=lambda options: push_images(options.images))
@@ -194,14 +198,22 @@ def show_status() -> int:
     return status.show(_wide())
 
 
-def shell() -> int:
+def shell(stack: str | None) -> int:
+    """Selects the stack, if one is given, and its cluster; they stay selected in later shells."""
+    if stack is not None and (problem := stacks.problem(stack)):
+        raise Refused(problem)
     start()
+    if stack is not None:
+        with _stack_commands() as commands:
+            console.print(commands.select(stack), markup=False, highlight=False)
     program = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
     inside = os.environ.get(environment.INSIDE)
     console.print("pulumi, kubectl and helm act on the simulator here, and on nothing else; `exit` leaves")
     if inside:
         console.print(f"as a machine in the virtual network {inside}", markup=False)
     env = environment.environment() | {"PS1": f"({inside or 'simulator'}) \\w $ ", "SIMULATOR_SHELL": "1"}
+    if stack is None:
+        env.pop("STACK", None)  # make's default, which a later `make shell` there would take for the user's choice
     return subprocess.run(
         [program, "--norc"] if program.endswith("bash") else [program], env=env, check=False
     ).returncode

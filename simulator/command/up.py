@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import yaml
 from rich.console import Console
 
 from config.facts.near import near
@@ -51,18 +51,28 @@ def up() -> None:
     _show(workloads)
     console.print(
         f"\nThe stack took {elapsed(applied - start)}, its workloads {elapsed(time.monotonic() - applied)} (min:s).\n"
-        "`make shell` enters the simulator: pulumi, kubectl and helm act on it there.\n"
-        f"{_use_context(outputs['clusterId'])}`{take_away(stack, inside)}` takes it away."
+        f"`make shell STACK={stack}` enters the simulator: pulumi, kubectl and helm act on the stack there.\n"
+        f"`{take_away(stack, inside)}` takes it away."
     )
     _judge(stack, workloads)
 
 
-def _use_context(cluster: str) -> str:
-    """Returns a line that selects a cluster in `make shell`, or nothing if kubectl uses that cluster already."""
-    context, file = paths.cluster(cluster).name, environment.kubeconfig_file()
-    if yaml.safe_load(file.read_text())["current-context"] == context:
-        return ""
-    return f"kubectl uses another stack's cluster there. Select this one: `kubectl config use-context {context}`.\n"
+def select(stack: str) -> str:
+    """Selects a stack for plain pulumi, and its cluster for plain kubectl. Returns a line that reports both.
+
+    Raises UpFailed.
+    """
+    try:
+        pulumi_cli.quiet("stack", "select", "--create", stack)
+        cluster = (pulumi_cli.read("stack", "output", "--json") or {}).get("clusterId")
+    except pulumi_cli.PulumiFailed as error:
+        raise UpFailed(str(error)) from error
+    if not cluster:
+        return f"the stack {stack} is selected; it has no cluster yet, so kubectl keeps its context (make up STACK={stack})"
+    context = paths.cluster(cluster).name
+    command = [str(paths.tool("kubectl")), "config", "use-context", context]
+    answer = subprocess.run(command, env=environment.environment(), capture_output=True, text=True, check=False)
+    return f"the stack {stack} is selected; kubectl: {(answer.stdout or answer.stderr).strip()}"
 
 
 def take_away(stack: str, inside: str = "") -> str:
@@ -230,5 +240,5 @@ def _show(workloads: list[jobs.Workload]) -> None:
 def _judge(stack: str, workloads: list[jobs.Workload]) -> None:
     bad = [workload for workload in workloads if not workload.passed]
     if bad:
-        where = "`make shell` enters the simulator, where these commands act."
+        where = f"`make shell STACK={stack}` enters the simulator, where these commands act."
         raise UpFailed("\n".join([*(workload.complaint(stack) for workload in bad), where]))

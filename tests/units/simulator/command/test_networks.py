@@ -118,7 +118,6 @@ def applied(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return []
 
     monkeypatch.setattr(up, "_settle", settle)
-    monkeypatch.setattr(up, "_use_context", lambda _: "")
 
     def run(_: str) -> dict[str, Any]:
         where.append(os.environ.get(environment.INSIDE, ""))
