@@ -15,14 +15,18 @@ _PLAINLY = 0.85
 
 
 def near(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Known names nearest to `name`, best first, in any case; else by their first word; else those that contain it."""
+    """Returns known names near to `name`, best first, in any case: those that end with it, then those that are alike.
+
+    Else they are those with a first word that is alike, or those that contain it.
+    """
     if len(name) > _LONGEST:
         return []
     by_lower: dict[str, str] = {}
     for candidate in known:
         by_lower.setdefault(candidate.lower(), candidate)
     wanted = name.lower()
-    matches = difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)
+    ends = [candidate for candidate in by_lower if candidate.endswith(f"_{wanted}")]  # Standard_, which is left out
+    matches = list(dict.fromkeys([*ends, *difflib.get_close_matches(wanted, by_lower, limit, cutoff=0.6)]))[:limit]
     if not matches:
         first_words = {candidate.split("-")[0] for candidate in by_lower}
         likely = set(difflib.get_close_matches(wanted, first_words, len(first_words) + 1, cutoff=0.6))

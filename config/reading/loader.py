@@ -224,15 +224,19 @@ def _default(schema: Schema, key: str) -> str:
 
 
 def _of_text(key: str, text: str, model: type[StackFile]) -> Iterator[Fix]:
-    """What sets the key of a map that its text is meant for, where it takes that."""
-    if not (meant := schema_at(schema_of(model), (key,)).get("text_is")):
+    """Yields what sets the key of a map that its text is meant for, or the pairs of `name=value,name=value`."""
+    here = schema_at(schema_of(model), (key,))
+    values = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in text.split(","))}
+    if meant := here.get("text_is"):
+        values = {meant: text}
+    elif not here.get("additionalProperties") or not all("=" in part for part in text.split(",")):
         return
     try:
-        model.model_validate({key: {meant: text}}, by_alias=True, by_name=False)
+        model.model_validate({key: values}, by_alias=True, by_name=False)
     except ValidationError as error:
         if any(each["loc"][:1] == (key,) for each in error.errors()):
             return
-    yield Fix((Edit((key,)), Edit((key, meant), text)))
+    yield Fix((Edit((key,)), *(Edit((key, name), value) for name, value in values.items())))
 
 
 def _unknown_workloads(options: Mapping[str, Any], workloads: WorkloadCatalogue) -> Iterator[Problem]:

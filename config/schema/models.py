@@ -35,7 +35,7 @@ def _dollars(value: Any) -> float:
     except (TypeError, ValueError):
         amount = -1.0
     if not 0 <= amount < inf:
-        raise unfit("is no price", None, allowed="US dollars an hour, as in 98.32")
+        raise unfit(f"is {value!r}, which is not a price", None, allowed="US dollars an hour, as in 98.32")
     return amount
 
 
@@ -49,10 +49,11 @@ _PLAINLY = 0.9
 
 def _of_no_size(name: str) -> Unfit:
     """A price goes to another size only where that is plainly meant: H100 alone could be three of them."""
-    known = sorted(catalogue())
-    if get_close_matches(name, known, 1, _PLAINLY):
-        return Unfit("is no VM size", below=(name,), known=known)
-    return Unfit(f"is no VM size{hint(near(name, known))}", below=(name,), allowed=", ".join(known))
+    known, likely = sorted(catalogue()), near(name, catalogue())
+    plain = [size.lower().removeprefix("standard_") for size in likely]
+    if get_close_matches(name.lower().removeprefix("standard_"), plain, 1, _PLAINLY):
+        return Unfit("is not a known VM size", below=(name,), known=known)
+    return Unfit(f"is not a known VM size{hint(likely)}", below=(name,), allowed=", ".join(known))
 
 
 class Charts(Model):
