@@ -98,7 +98,8 @@ class _Offer:
     def give_way(self, keys: Keys, look: Look, *, mends: bool) -> None:
         """Takes the next choice that mends the problem by itself too. The first that did beats the stack file."""
         first = self.choices.pop(0) if len(self.choices) > 1 else self.choices[0]
-        if mends and not self.choices[-1].can_be_tried:
+        alone = _Offer(self.problem, [first])
+        if mends and not self.choices[-1].can_be_tried and alone.mends(_tried([alone], keys, look)):
             self.choices[-1] = first
         while len(self.choices) > 1 and self.tries and not self.mends(_tried([self], keys, look)):
             self.choices.pop(0)

@@ -251,6 +251,14 @@ def test_each_of_two_equal_entries_is_taken_out() -> None:
     mends(error.problems, stack)
 
 
+@pytest.mark.parametrize("value", [0, "no", False])
+def test_a_mistyped_protection_offers_no_fix_that_fixes_only_beside_another(value: Any) -> None:
+    stack = changed(DEV, (("storage", "accounts", "gpu", "containers", "olmo-data", "upoad"), value))
+    error = refusal(stack)
+    assert error is not None
+    mends(error.problems, stack)
+
+
 @pytest.mark.parametrize("stack", [DEV, WITH_POOLS], ids=["default pool", "pools"])
 def test_what_is_changed_is_good(stack: dict[str, Any]) -> None:
     assert refusal(stack) is None
