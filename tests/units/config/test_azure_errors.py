@@ -97,6 +97,11 @@ CASES = {
         "no route of 0.0.0.0/0",
         "az network route-table route create",
     ),
+    (
+        "RouteTableMissingDefaultRouteError",
+        "Default route 0.0.0.0/0 missing from route table "
+        "/subscriptions/s/resourceGroups/hub/providers/Microsoft.Network/routeTables/out.",
+    ): ("no route of 0.0.0.0/0", "--resource-group hub --route-table-name out"),
     ("OperationNotAllowed", "Operation is not allowed: Another agentpool operation (gpu - Updating) is in progress"): (
         "busy",
         "provisioningState",

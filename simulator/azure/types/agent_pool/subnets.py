@@ -144,7 +144,7 @@ def _check_gateway(world: World, subnet: Record) -> None:
 
 
 def _check_routes(world: World, subnet: Record) -> None:
-    """Texts: hashicorp/terraform-provider-azurerm#8609 and reports of the other; of no such route, a guess."""
+    """Texts: hashicorp/terraform-provider-azurerm#8609, MicrosoftDocs/azure-docs#108240 and Azure/AKS#1842."""
     table = _route_table(world, subnet)
     if table is None:
         message = (
@@ -153,11 +153,13 @@ def _check_routes(world: World, subnet: Record) -> None:
         )
         raise _wrong(message, "ExistingRouteTableNotAssociatedWithSubnet")
     hop = route_tables.next_hop(table.properties)
+    if hop is None:
+        message = f"Default route {route_tables.ANYWHERE} missing from route table {table.id.text}"
+        raise _wrong(message, "RouteTableMissingDefaultRouteError")
     if hop not in ("VirtualAppliance", "VirtualNetworkGateway"):
-        has = f"has a next hop of {hop} but" if hop else "is missing;"
         message = (
-            f"Default route {route_tables.ANYWHERE} {has} only next hops of VirtualAppliance or VirtualNetworkGateway "
-            "are allowed. Please see http://aka.ms/aks/outboundtype for more details"
+            f"Default route {route_tables.ANYWHERE} has a next hop of {hop} but only next hops of VirtualAppliance or "
+            "VirtualNetworkGateway are allowed. Please see http://aka.ms/aks/outboundtype for more details"
         )
         raise _wrong(message, "RouteTableInvalidNextHop")
 

@@ -223,7 +223,9 @@ def test_user_defined_routes_are_on_the_subnet_and_lead_out(network: Arm) -> Non
     assert code == "RouteTableInvalidNextHop"
     assert message.startswith("Default route 0.0.0.0/0 has a next hop of Internet but only next hops of")
     net.make(network, net.ROUTES, net.routes_body(prefix="10.0.0.0/8"))
-    assert refused(network, body(**ROUTED))[0] == "RouteTableInvalidNextHop"
+    code, message, _ = refused(network, body(**ROUTED))
+    assert code == "RouteTableMissingDefaultRouteError"
+    assert message.endswith(f"missing from route table {net.ROUTES}")
     net.make(network, net.ROUTES, net.routes_body())
     shown = net.make(network, CLUSTER, body(**ROUTED))["properties"]["networkProfile"]
     assert "loadBalancerProfile" not in shown
