@@ -278,5 +278,5 @@ def _system_pool(
         node_taints=[SYSTEM_TAINT] if pool.taint else [],
         max_pods=pool.max_pods,
         vnet_subnet_id=subnet,
-        tags=tags or None,  # those of the cluster are not for its pools (AKS's page on tags)
+        tags=tags or None,  # pools do not inherit those of the cluster (https://learn.microsoft.com/azure/aks/use-tags)
     )

@@ -30,8 +30,8 @@ def system_pool_refusals(settings: Settings, cluster: containerservice.GetManage
 def system_pool_refusal(pool: SystemPool, size: str, stack: str, cluster: str, pods: int | None = None) -> str:
     """Returns why a system pool of `size` cannot get another VM size, or other `maxPods` than the `pods` that it has.
 
-    `cluster` is what names the cluster to Azure's CLI. A pool's VM size and pods are fixed, and a system pool can go
-    once there is another (Microsoft, "Resize node pools in AKS" and "Manage system node pools in AKS").
+    `cluster` names the cluster to Azure's CLI. A pool's VM size and pods are fixed, and a system pool can be deleted
+    once another exists (https://learn.microsoft.com/azure/aks/resize-node-pool, .../aks/use-system-pools).
     """
     key, value = ("maxPods", str(pods)) if pods else ("vmSku", size)
     what = f"cluster.systemPool.vmSku is {pool.vm_sku}, but the system pool has nodes of {size}."

@@ -9,7 +9,11 @@ from config.facts.skus import VmSku
 MAX_PODS = 250
 """Pods of a node, unless its pool says otherwise: with CNI Overlay, which clusters of this program have."""
 MIN_PODS, MIN_SYSTEM_PODS = 10, 30
-"""The fewest that a pool may say (AKS's page on AKSNodeClass), and a system pool (its page on system node pools)."""
+"""The fewest that a pool and a system pool may set.
+
+Sources: https://learn.microsoft.com/azure/aks/node-auto-provisioning-aksnodeclass and
+https://learn.microsoft.com/azure/aks/use-system-pools
+"""
 
 
 @dataclass(frozen=True)

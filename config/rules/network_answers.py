@@ -113,7 +113,10 @@ def _node_subnet(properties: Json, settings: Settings) -> Iterator[Objection]:
 
 
 def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
-    """A route table is there before the cluster is made (AKS's page on user-defined routes)."""
+    """Yields a missing route table, and a warning of authorized ranges that may lack the firewall.
+
+    Sources: https://learn.microsoft.com/azure/aks/egress-udr and https://learn.microsoft.com/azure/aks/limit-egress-traffic
+    """
     if not subnet.get("routeTable"):
         what = "network.outbound is userDefinedRouting, and network.nodeSubnet has no route table"
         id_ = settings.network.node_subnet
@@ -123,7 +126,8 @@ def _routed(subnet: Json, settings: Settings) -> Iterator[Objection]:
             "cluster.authorizedIpRanges must hold the public address of the firewall or gateway that the routes of "
             "network.nodeSubnet lead to: nodes come from there, and AKS does not let them in by itself"
         )
-        yield Objection(what, stops=False)
+        path = ("cluster", "authorizedIpRanges", len(settings.cluster.authorized_ip_ranges))
+        yield Objection(what, (set_command(path, "<address>/32").text(settings.stack),), stops=False)
 
 
 def route_table(answer: Json, settings: Settings) -> str | None:
@@ -138,7 +142,7 @@ def route_objections(answer: Json, table: str) -> Iterator[Objection]:
     """Of routes that do not lead out. `answer` is of Microsoft.Network/routeTables.
 
     AKS needs a route of 0.0.0.0/0 with such a next hop (RouteTableInvalidNextHop, terraform-provider-azurerm#8609;
-    Azure/AKS#1842).
+    Azure/AKS#1842), also where a gateway or a virtual WAN announces one (MicrosoftDocs/azure-docs#108240).
     """
     place = ResourceName.of(table)
     name = f"the route table {place.name} of network.nodeSubnet"

@@ -6,8 +6,9 @@ of Spot what Azure/karpenter-provider-azure expects (pkg/fake/akserrors.go), and
 Azure's page "Error messages for Azure Spot Virtual Machines and scale sets"; one above the maximum evicts too
 (billingProfile's maxPrice in Microsoft.Compute's REST reference). Roles: Azure's page "Troubleshoot Azure
 RBAC", which gives assignments up to ten minutes, and its section on new principals. On-demand machines with
-constraints: jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115. Policies: Azure's page on the error
-RequestDisallowedByPolicy; of the node resource group Azure/azure-cli#7573. Node set-up: Azure/AKS#4584.
+constraints: jenkins-infra/helpdesk#3584, Azure-Samples/aks-store-demo#115. Policies:
+https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-policy-requestdisallowedbypolicy; of the
+node resource group Azure/azure-cli#7573. Node set-up: Azure/AKS#4584.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def check_rate(world: World, method: str) -> None:
 def check_policy(world: World, group: str, tags: Mapping[str, str] | None, *, inner: bool = False) -> None:
     """Raises ArmError where a resource group lacks a tag that a policy requires; `inner` is for the one that AKS makes.
 
-    Names of tags match whatever their case (Azure's page on tags).
+    Names of tags match whatever their case (https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources).
     """
     has = {name.lower() for name in tags or {}}
     for fault in world.faults.load():

@@ -1,8 +1,7 @@
 """Management locks (`python -m simulator fault lock`): what they keep from being changed, and how Azure lists them.
 
-Azure's page "Lock your resources to protect your infrastructure" (learn.microsoft.com, azure-resource-manager); the
-refusal is that of hashicorp/terraform#17478. The answer's shape: azure-rest-api-specs,
-ManagementLocks_ListAtResourceGroupLevel.
+Sources: https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources; of the refusal
+hashicorp/terraform#17478; of the answer's shape azure-rest-api-specs, ManagementLocks_ListAtResourceGroupLevel.
 """
 
 from __future__ import annotations

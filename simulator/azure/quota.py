@@ -58,7 +58,7 @@ def _of_aks(name: str, location: str, left: int, wanted: int) -> ArmError:
 
 
 def _of_compute(name: str, location: str, limit: int, used: int, wanted: int) -> ArmError:
-    """The words of Microsoft.Compute (Azure/AKS#5808, Azure's page on quota errors)."""
+    """The words of Microsoft.Compute (Azure/AKS#5808)."""
     what = "Total Regional Cores" if name == TOTAL else "LowPriorityCores" if name == SPOT else f"{name} Cores"
     message = (
         f"Operation could not be completed as it results in exceeding approved {what} quota. Additional details - "

@@ -15,7 +15,11 @@ ANYWHERE = "0.0.0.0/0"
 
 
 class RouteTables(Kind):
-    """A table with its routes. The refusal of a deletion: Azure's page on the error InUseRouteTableCannotBeDeleted."""
+    """A table with its routes.
+
+    The refusal of a deletion:
+    https://learn.microsoft.com/troubleshoot/azure/azure-kubernetes/error-codes/inuseroutetablecannotbedeleted-error
+    """
 
     def put(self, world: World, record: Record, body: Body, existing: Record | None) -> None:
         body["location"] = _rules.location(world, record.id, body, existing)
