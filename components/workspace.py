@@ -41,7 +41,7 @@ class Workspace(Component):
     ) -> None:
         """`keeps_files` leaves the namespace in the cluster when the stack goes, with its claims.
 
-        `containers` are those that are mounted there: no namespace holds a SAS, or a role, that nobody there uses.
+        `containers` are those that are mounted there. A namespace holds no SAS and no role that its pods do not use.
 
         `federation` is there where any of the platform's are mounted by identity. `checks` bring the role by which pods
         tell what they have found of their node; None where there is none.

@@ -45,7 +45,7 @@ def foreign_problems(keys: Mapping[str, str], project: str, model: type[BaseMode
         elif namespace not in _READ and (near := _meant(key, project, own)) and _resembles(namespace, project):
             there = near.removeprefix(f"{project}:")
             fix = remove_command((key,)) if there in keys else move_command((key,), (there,), text)
-            yield Problem((key,), "is in a namespace that nobody reads", near, fix, shows_value=False)
+            yield Problem((key,), "is in a namespace that no provider reads", near, fix, shows_value=False)
 
 
 def unread_keys(keys: Mapping[str, str], project: str, model: type[BaseModel]) -> Iterator[str]:

@@ -77,7 +77,7 @@ class NetworkSettings(Model):
     `privatelink.file.core.windows.net`; with `network.id`, all but the first must be linked to it.
     """
     outbound: Literal["natGateway", "loadBalancer", "userDefinedRouting"] = "natGateway"
-    """How nodes of a network of one's own reach the internet: `natGateway`, which the stack makes, or which the subnet
+    """How nodes of a custom network reach the internet: `natGateway`, which the stack makes, or which the subnet
     of `network.id` has; AKS's `loadBalancer`; or `userDefinedRouting`, by the route table that the subnet of
     `network.id` has, through a firewall for instance. In AKS's network it is `loadBalancer`.
 

@@ -99,7 +99,7 @@ def _queues() -> dict[str, Any]:
 
 def _hopeless(gpus: int, of_node: Mapping[str, int]) -> dict[str, Any]:
     """Jobs that wait as long as quotas, queues and pools are as they are, of the kinds whose pods are counted here.
-    Somebody may change these, so they are taken.
+    An administrator may change these, so the jobs are only warned of.
     """
     return {
         "failurePolicy": "Ignore",
