@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from config.facts.near import hint, meant, near
+from config.facts.near import hint, meant
 from config.problems.errors import Problem
 from config.problems.fixes import (
     Edit,
@@ -179,7 +179,7 @@ def _bounds(schema: Schema) -> str:
 
 def _mend(path: Path, schema: Schema, given: object) -> Fix:
     choices = schema.get("enum", ()) if isinstance(given, str) else ()
-    likely = near(str(given), choices)
+    likely = meant(str(given), choices)
     if len(likely) == 1 or (likely and not isinstance(path[-1], int)):  # one entry of a list is as likely as the next
         return set_command(path, likely[0])
     if spread := _spread(path, schema, given):
