@@ -68,7 +68,7 @@ def select(stack: str) -> str:
     except pulumi_cli.PulumiFailed as error:
         raise UpFailed(str(error)) from error
     if not cluster:
-        return f"the stack {stack} is selected; it has no cluster yet, so kubectl keeps its context (make up STACK={stack})"
+        return f"the stack {stack} is selected; kubectl keeps its context until `make up STACK={stack}` makes a cluster"
     context = paths.cluster(cluster).name
     command = [str(paths.tool("kubectl")), "config", "use-context", context]
     answer = subprocess.run(command, env=environment.environment(), capture_output=True, text=True, check=False)

@@ -111,7 +111,10 @@ CASES = {
         "managed cluster is in Provisioning State(Succeeded) and Power State(Stopped), updating cannot be performed",
     ): ("is stopped", "az aks start"),
     ("SubscriptionRequestsThrottled", "Number of 'write' requests exceeded."): ("too many requests", "pulumi up"),
-    ("StorageAccountAlreadyTaken", "The storage account named data is already taken."): ("name is in use", "registry.name"),
+    ("StorageAccountAlreadyTaken", "The storage account named data is already taken."): (
+        "name is in use",
+        "registry.name",
+    ),
     ("UpgradeFailed", "Drain node failed: Cannot evict pod as it would violate the pod's disruption budget."): (
         "drained",
         "poddisruptionbudgets",
